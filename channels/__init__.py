@@ -1,0 +1,1 @@
+"""What the air does: fading, link rates, multiple access. Needs NumPy alone."""

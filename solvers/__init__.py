@@ -1,0 +1,1 @@
+"""Optimisation: a problem in, a Solution with a certificate out."""

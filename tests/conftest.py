@@ -1,0 +1,20 @@
+"""What all tests share: hypothesis profiles and the place of the real data."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("fuzz", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of the real data sets; tests that ask for it are skipped where there is none."""
+    folder = os.environ.get("WIRELESSFL_DATA")
+    if not folder or not Path(folder, "fashion-mnist").is_dir():
+        pytest.skip("WIRELESSFL_DATA names no folder with fashion-mnist")
+    return Path(folder)

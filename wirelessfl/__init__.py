@@ -1,0 +1,1 @@
+"""wirelessfl: design wireless networks and federated learning together."""
