@@ -33,12 +33,17 @@ class Stream:
 
     def key(self, index: int = 0) -> int:
         """64 bits that identify event ``index`` of this stream, for generators of other kinds."""
-        digest = hashlib.blake2b(repr((self.seed, self.names, index)).encode(), digest_size=8)
-        return int.from_bytes(digest.digest(), "little")
+        return int.from_bytes(self._digest(8, int(index)), "little")
 
     def generator(self, index: int = 0) -> np.random.Generator:
-        """A NumPy generator at event ``index`` of this stream; each event has 2^192 draws of room."""
-        digest = hashlib.blake2b(repr((self.seed, self.names)).encode(), digest_size=16)
-        key = np.frombuffer(digest.digest(), dtype=np.uint64)
-        counter = np.array([0, 0, 0, index & _WORD], dtype=np.uint64)
+        """A NumPy generator at event ``index`` of this stream, with 2^192 draws of room."""
+        key = np.frombuffer(self._digest(16), dtype=np.uint64)
+        counter = np.array([0, 0, 0, int(index) & _WORD], dtype=np.uint64)
         return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+    def _digest(self, size: int, *extra: int) -> bytes:
+        # NumPy integers count as the numbers they are: their repr is not that of an int.
+        path = [name if isinstance(name, str) else int(name) for name in self.names]
+        return hashlib.blake2b(
+            repr((int(self.seed), path, *extra)).encode(), digest_size=size
+        ).digest()
