@@ -1,1 +1,77 @@
-"""What the air does: fading, link rates, multiple access. Needs NumPy alone."""
+"""What the air does: fading, link rates, multiple access, seconds and joules. Needs NumPy alone.
+
+A latency study takes a few lines: describe a network, draw its channels by name, and ask how long
+a round takes.
+
+>>> from channels import *
+>>> network = section_vi_c(cells=4, clients=60, stream=Stream(seed=1))
+>>> draw = network.draw(Stream(1, ("channel",)), index=0)
+>>> draw.h.shape
+(60, 10)
+>>> quarter = [238_510 / 4] * 4  # parameters that the clients of each cell train and send
+>>> seconds = global_round_seconds(
+...     draw,
+...     quarter,
+...     edge_rounds=5,
+...     model_parameters=238_510,
+...     local_steps=20,
+...     seconds_per_bit=tdma_seconds_per_bit(draw),
+... )
+>>> bool(0 < seconds < 10)
+True
+
+Equations are those of the HIST paper (Fang, Han, Brinton). Shapes and units stand in the
+docstrings: `[clients]` counts the clients of all cells, which stand together cell by cell.
+"""
+
+from channels.fading import (
+    Fading,
+    Rayleigh,
+    Rician,
+    correlation_root,
+    exponential_correlation,
+    path_loss_db,
+)
+from channels.latency import (
+    compute_joules,
+    compute_seconds,
+    edge_round_seconds,
+    global_round_seconds,
+    seconds_per_parameter,
+    transmit_joules,
+)
+from channels.links import (
+    airtime_seconds_per_bit,
+    ofdma_seconds_per_bit,
+    rate_bps,
+    snr_linear,
+    tdma_seconds_per_bit,
+)
+from channels.network import ChannelDraw, Network, even_cells
+from channels.presets import section_vi_c
+from channels.streams import Stream
+
+__all__ = [
+    "ChannelDraw",
+    "Fading",
+    "Network",
+    "Rayleigh",
+    "Rician",
+    "Stream",
+    "airtime_seconds_per_bit",
+    "compute_joules",
+    "compute_seconds",
+    "correlation_root",
+    "edge_round_seconds",
+    "even_cells",
+    "exponential_correlation",
+    "global_round_seconds",
+    "ofdma_seconds_per_bit",
+    "path_loss_db",
+    "rate_bps",
+    "seconds_per_parameter",
+    "section_vi_c",
+    "snr_linear",
+    "tdma_seconds_per_bit",
+    "transmit_joules",
+]

@@ -1,0 +1,158 @@
+"""Block fading: what a channel is while one draw lasts. Also antenna correlation and path loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from channels.streams import Stream
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complexfloating]
+
+
+@runtime_checkable
+class Fading(Protocol):
+    """A fading model: anything with this method, e.g. a frozen dataclass of its settings."""
+
+    def draw(self, stream: Stream, index: int, clients: int, root: ComplexArray) -> ComplexArray:
+        """Small-scale channels at event ``index`` of ``stream``, mean power 1 an antenna.
+
+        Args:
+            stream: source of randomness; equal streams and indices give equal channels.
+            index: which block, e.g. the global round.
+            clients: how many clients.
+            root: L [antennas, antennas], a square root of the antenna correlation, R = L L^H.
+
+        Returns:
+            h [clients, antennas] complex64.
+        """
+
+
+@dataclass(frozen=True)
+class Rayleigh:
+    """Scattering alone: h_i ~ CN(0, R), independent over clients and blocks (HIST, VI-C: R = I)."""
+
+    def draw(self, stream: Stream, index: int, clients: int, root: ComplexArray) -> ComplexArray:
+        """See :class:`Fading`."""
+        shape = (clients, len(root), 2)
+        parts = stream.generator(index).standard_normal(shape, dtype=np.float32)
+        white = parts.view(np.complex64)[..., 0]  # CN(0, 2)
+        return white @ (root.T * math.sqrt(0.5)).astype(np.complex64)
+
+
+@dataclass(frozen=True)
+class Rician:
+    """A line of sight of constant strength over Rayleigh scattering (Tse & Viswanath, 2.4.2).
+
+    h_i = sqrt(K/(K+1)) e^(j phi_i) s(theta_i) + sqrt(1/(K+1)) L g_i,  g_i ~ CN(0, I),
+
+    with s(theta)_m = e^(j pi m sin theta), the response of a uniform linear array at half a
+    wavelength. The angle theta_i ~ U(-90, 90) degrees is where a client stands: it is fixed for a
+    stream, whatever the index. The phase phi_i ~ U(0, 360) degrees turns with centimetres: it is
+    drawn anew for each index. Antenna correlation acts on the scattered part only.
+
+    Args:
+        k_factor_db: K, power of the line of sight over that of the scattering, in dB; within
+            [-100, 100].
+
+    Raises:
+        ValueError: ``k_factor_db`` is outside its range.
+    """
+
+    k_factor_db: float = 6.0
+
+    def __post_init__(self) -> None:
+        if not -100 <= self.k_factor_db <= 100:
+            raise ValueError(
+                f"k_factor_db is {self.k_factor_db}: give -100 to 100 dB, or use Rayleigh()."
+            )
+
+    def draw(self, stream: Stream, index: int, clients: int, root: ComplexArray) -> ComplexArray:
+        """See :class:`Fading`."""
+        k = 10 ** (self.k_factor_db / 10)
+        angle = stream.child("angle").generator().uniform(-math.pi / 2, math.pi / 2, clients)
+        phase = stream.child("phase").generator(index).uniform(0, 2 * math.pi, clients)
+        turns = phase[:, None] + math.pi * np.sin(angle)[:, None] * np.arange(len(root))
+        sight = math.sqrt(k / (k + 1)) * np.exp(1j * turns)
+        scattered = Rayleigh().draw(stream, index, clients, root)
+        return np.asarray(sight + math.sqrt(1 / (k + 1)) * scattered, dtype=np.complex64)
+
+
+def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
+    """Exponential antenna correlation: R_mn = rho^(m-n) for m >= n, and R Hermitian (Loyka 2001).
+
+    Args:
+        antennas: M >= 1.
+        rho: correlation of neighbouring antennas, real or complex, |rho| < 1.
+
+    Returns:
+        R [antennas, antennas] complex128.
+
+    Raises:
+        ValueError: ``antennas`` or ``rho`` is out of range.
+    """
+    root = correlation_root(antennas, rho)
+    return root @ root.conj().T
+
+
+def correlation_root(antennas: int, rho: complex) -> ComplexArray:
+    """Cholesky factor L of :func:`exponential_correlation`, in closed form.
+
+    Antennas in a row are a first-order autoregression, h_m = rho h_(m-1) + sqrt(1-|rho|^2) g_m,
+    so L stays exact where R is numerically singular (|rho| close to 1).
+
+    Returns:
+        L [antennas, antennas] complex128, lower triangular, L L^H = R.
+
+    Raises:
+        ValueError: ``antennas`` or ``rho`` is out of range.
+    """
+    if isinstance(antennas, bool) or not isinstance(antennas, int | np.integer) or antennas < 1:
+        raise ValueError(f"antennas is {antennas!r}: an edge server needs a whole number >= 1.")
+    if not abs(rho) < 1:
+        raise ValueError(f"antenna_correlation is {rho}: its magnitude must be below 1.")
+    steps = np.subtract.outer(np.arange(antennas), np.arange(antennas))
+    root = np.tril(np.power(complex(rho), np.maximum(steps, 0)))
+    root[:, 1:] *= math.sqrt(1 - abs(rho) ** 2)
+    return root
+
+
+def path_loss_db(
+    distance_m: ArrayLike,
+    *,
+    exponent: float = 3.76,
+    reference_db: float = 15.3,
+    reference_m: float = 1.0,
+) -> FloatArray:
+    """Log-distance path loss, reference_db + 10 exponent log10(distance_m / reference_m).
+
+    The defaults are an urban macro cell at 2 GHz, 128.1 + 37.6 log10(distance in km) (3GPP
+    TR 36.942). Its negative is a network's ``path_gain_db``.
+
+    Args:
+        distance_m: distances in metres, any shape, > 0.
+        exponent: decay, 2 in free space.
+        reference_db: loss at ``reference_m``, in dB.
+        reference_m: reference distance in metres, > 0.
+
+    Returns:
+        Loss in dB, of the shape of ``distance_m``.
+
+    Raises:
+        ValueError: a distance is not finite and positive, or a parameter not finite.
+    """
+    distance = np.asarray(distance_m, dtype=np.float64)
+    bad = ~(np.isfinite(distance) & (distance > 0))
+    if bad.any():
+        raise ValueError(f"distance_m is {distance[bad].flat[0]}: give metres, finite and > 0.")
+    if not (math.isfinite(reference_m) and reference_m > 0):
+        raise ValueError(f"reference_m is {reference_m}: give metres, finite and > 0.")
+    for name, value in (("exponent", exponent), ("reference_db", reference_db)):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}: give a finite number.")
+    return np.asarray(reference_db + 10 * exponent * np.log10(distance / reference_m))

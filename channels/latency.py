@@ -1,0 +1,208 @@
+"""Seconds and joules of edge rounds and global rounds (HIST, Section IV).
+
+What is [clients] or [cells] may have leading axes, which count rounds. A value that the clients of
+a cell share may be given per cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.fading import FloatArray
+from channels.links import sending
+from channels.network import ChannelDraw, Network
+
+
+def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
+    """Seconds of local training, H (|p_j| / d) V_0 / F_i: the first term of (17).
+
+    Args:
+        network: CPU speeds and cycles a step.
+        steps: H, one number, [..., cells] or [..., clients], >= 0.
+        share: |p_j| / d, the part of the model that is trained; one number, [..., cells] or
+            [..., clients], >= 0.
+
+    Returns:
+        [..., clients].
+
+    Raises:
+        ValueError: a shape does not fit, or a value is negative or not finite.
+    """
+    return _cycles(network, steps, share) / network.cpu_hz
+
+
+def edge_round_seconds(
+    draw: ChannelDraw,
+    parameters: ArrayLike,
+    *,
+    model_parameters: float,
+    local_steps: ArrayLike,
+    seconds_per_bit: ArrayLike,
+    bits_per_parameter: float = 32,
+    active: ArrayLike | None = None,
+) -> FloatArray:
+    """Seconds of an edge round in each cell, (17).
+
+    max_i { H (|p_j| / d) V_0 / F_i + |p_j| L_0 / d * seconds_per_bit_i }, where L_0 / d is
+    ``bits_per_parameter`` and TDMA has seconds_per_bit_i = n_j / R_i.
+
+    Args:
+        draw: the channels, for their network.
+        parameters: |p_j| [..., cells] (or [..., clients]), what a client trains and sends: split
+            and shared layers together; >= 0.
+        model_parameters: d, of the full model, > 0.
+        local_steps: H, one number, [..., cells] or [..., clients], >= 0.
+        seconds_per_bit: [..., clients], e.g. of :func:`channels.tdma_seconds_per_bit`.
+        bits_per_parameter: L_0 / d, >= 0.
+        active: [..., clients], who takes part; the others delay nobody. None: all.
+
+    Returns:
+        [..., cells]; inf for a cell that waits for a client without a channel.
+
+    Raises:
+        ValueError: a shape does not fit, or a value is out of range.
+    """
+    network = draw.network
+    if not model_parameters > 0:
+        raise ValueError(f"model_parameters is {model_parameters}: a model has at least one.")
+    if not 0 <= bits_per_parameter < np.inf:
+        raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a number >= 0.")
+    count = _per_client(network, "parameters", parameters)
+    seconds_per_bit = np.asarray(seconds_per_bit, dtype=np.float64)
+    if seconds_per_bit.shape[-1:] != (network.clients,) or not (seconds_per_bit >= 0).all():
+        raise ValueError(
+            f"seconds_per_bit has shape {seconds_per_bit.shape}: give [..., clients] numbers >= 0, "
+            f"here (..., {network.clients}), none of them NaN."
+        )
+    bits = bits_per_parameter * count
+    with np.errstate(invalid="ignore"):
+        upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # no bits take no time at rate 0
+    client = compute_seconds(network, local_steps, count / model_parameters) + upload
+    client = np.where(sending(network, active), client, 0.0)
+    return np.asarray(np.maximum.reduceat(client, network.cell_starts, axis=-1))
+
+
+def global_round_seconds(
+    draw: ChannelDraw,
+    parameters: ArrayLike,
+    *,
+    edge_rounds: int,
+    model_parameters: float,
+    local_steps: ArrayLike,
+    seconds_per_bit: ArrayLike,
+    bits_per_parameter: float = 32,
+    active: ArrayLike | None = None,
+) -> FloatArray:
+    """Seconds of a global round, (18): E edge rounds of the slowest cell.
+
+    Args:
+        edge_rounds: E, >= 0; the others are those of :func:`edge_round_seconds`.
+
+    Returns:
+        [...], without the axis of the cells.
+
+    Raises:
+        ValueError: as :func:`edge_round_seconds`, or ``edge_rounds`` is negative.
+    """
+    if not edge_rounds >= 0:
+        raise ValueError(f"edge_rounds is {edge_rounds}: give a number >= 0.")
+    seconds = edge_round_seconds(
+        draw,
+        parameters,
+        model_parameters=model_parameters,
+        local_steps=local_steps,
+        seconds_per_bit=seconds_per_bit,
+        bits_per_parameter=bits_per_parameter,
+        active=active,
+    )
+    return np.asarray(edge_rounds * seconds.max(axis=-1))
+
+
+def seconds_per_parameter(
+    draw: ChannelDraw,
+    *,
+    model_parameters: float,
+    local_steps: ArrayLike,
+    seconds_per_bit: ArrayLike,
+    bits_per_parameter: float = 32,
+    active: ArrayLike | None = None,
+) -> FloatArray:
+    """Seconds that a parameter costs each cell in an edge round: c_j / E of problem (20).
+
+    max_i { H V_0 / (F_i d) + L_0 / d * seconds_per_bit_i }. Since (17) is linear in |p_j|, this
+    times |p_j| is :func:`edge_round_seconds`, whose arguments and errors it shares.
+
+    Returns:
+        [..., cells]; 0 for a cell without an active client.
+    """
+    return edge_round_seconds(
+        draw,
+        1.0,
+        model_parameters=model_parameters,
+        local_steps=local_steps,
+        seconds_per_bit=seconds_per_bit,
+        bits_per_parameter=bits_per_parameter,
+        active=active,
+    )
+
+
+def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
+    """Energy of local training, kappa F_i^2 joules a cycle (Burd and Brodersen, 1996).
+
+    Args and errors are those of :func:`compute_seconds`.
+
+    Returns:
+        [..., clients], joules.
+    """
+    per_cycle = network.switched_capacitance * network.cpu_hz**2
+    return per_cycle * _cycles(network, steps, share)
+
+
+def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
+    """Energy of transmission, power times the seconds a client is on the air itself.
+
+    Args:
+        network: transmit powers.
+        airtime_seconds: [..., clients], >= 0: bits times
+            :func:`channels.airtime_seconds_per_bit`.
+
+    Returns:
+        [..., clients], joules; 0 at power 0, however long it takes.
+
+    Raises:
+        ValueError: the shape does not fit, or a time is negative or NaN.
+    """
+    seconds = np.asarray(airtime_seconds, dtype=np.float64)
+    if seconds.shape[-1:] != (network.clients,) or not (seconds >= 0).all():
+        raise ValueError(
+            f"airtime_seconds has shape {seconds.shape}: give [..., clients] numbers >= 0, "
+            f"here (..., {network.clients}), none of them NaN."
+        )
+    power = network.transmit_power_w
+    with np.errstate(invalid="ignore"):
+        return np.where(power > 0, power * seconds, 0.0)
+
+
+def _cycles(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
+    """CPU cycles of each client, H (|p_j| / d) V_0."""
+    share = _per_client(network, "share", share)
+    return _per_client(network, "steps", steps) * share * network.cycles_per_step
+
+
+def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:
+    """``values`` of one number, [..., cells] or [..., clients] as [..., clients]."""
+    given = np.asarray(values, dtype=np.float64)
+    bad = ~(np.isfinite(given) & (given >= 0))
+    if bad.any():
+        raise ValueError(f"{name} holds {given[bad].flat[0]}: give finite numbers >= 0.")
+    if given.ndim == 0:
+        return np.full(network.clients, given)
+    if given.shape[-1] == network.clients:
+        return given  # as many cells as clients: each client is a cell
+    if given.shape[-1] == network.cells:
+        return given[..., network.cell_of]
+    raise ValueError(
+        f"{name} has shape {given.shape}: give one number, [..., cells] or [..., clients], "
+        f"here (..., {network.cells}) or (..., {network.clients})."
+    )

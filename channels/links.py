@@ -1,0 +1,124 @@
+"""Rates of the uplink, and how the clients of a cell share its band.
+
+A scheme comes down to two numbers a client, both in seconds a bit: how long its upload takes, which
+makes latency, and how long the client itself is on the air, which costs energy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from channels.fading import FloatArray
+from channels.network import ChannelDraw, Network
+
+BoolArray = NDArray[np.bool_]
+Scheme = Literal["tdma", "ofdma"]
+
+
+def snr_linear(snr_db: ArrayLike) -> FloatArray:
+    """Decibels to a ratio of powers, 10^(snr_db / 10)."""
+    return np.asarray(10 ** (np.asarray(snr_db, dtype=np.float64) / 10))
+
+
+def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatArray:
+    """Rate with maximum-ratio combining, R = B log2(1 + SNR ||h||^2) (HIST, VI-C).
+
+    Args:
+        bandwidth_hz: B.
+        snr: transmit SNR as a ratio, see :func:`snr_linear`.
+        gain: ||h||^2 over the antennas.
+
+    Returns:
+        Bits a second; the arguments broadcast.
+    """
+    received = np.multiply(snr, gain, dtype=np.float64)
+    return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
+
+
+def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
+    """Time division: seconds of upload a bit, n_j / R_i (HIST, second term of (17)).
+
+    The n_j clients of a cell hold equal slots of a frame, each with the whole band and power.
+
+    Args:
+        draw: the channels.
+        active: [..., clients], who uploads; only they have slots. None: all.
+
+    Returns:
+        [..., clients]; inf where the channel is zero, 0 for clients that are not active.
+
+    Raises:
+        ValueError: ``active`` does not hold a truth value for each client.
+    """
+    network, sends = draw.network, sending(draw.network, active)
+    rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
+    return _seconds(_sharers(network, sends), rate, sends)
+
+
+def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
+    """Frequency division: seconds of upload a bit, 1 / R_i (HIST, footnote 2).
+
+    Each of the n_j clients of a cell holds B / n_j all the time and puts its whole power there, so
+    that its SNR grows: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
+
+    Args, returns and errors are those of :func:`tdma_seconds_per_bit`.
+    """
+    network, sends = draw.network, sending(draw.network, active)
+    sharers = _sharers(network, sends)
+    rate = rate_bps(_band(network) / sharers, sharers * snr_linear(network.snr_db), draw.gain)
+    return _seconds(1.0, rate, sends)
+
+
+def airtime_seconds_per_bit(
+    draw: ChannelDraw, scheme: Scheme, active: ArrayLike | None = None
+) -> FloatArray:
+    """Seconds a client is on the air itself, a bit; what transmission costs in energy.
+
+    1 / R_i in both schemes: under ``tdma`` a client is silent in the slots of others, under
+    ``ofdma`` it sends all the time.
+
+    Args, returns and errors are otherwise those of :func:`tdma_seconds_per_bit`.
+
+    Raises:
+        ValueError: there is no such scheme.
+    """
+    if scheme == "ofdma":
+        return ofdma_seconds_per_bit(draw, active)
+    if scheme != "tdma":
+        raise ValueError(f'scheme is {scheme!r}: choose "tdma" or "ofdma".')
+    network = draw.network
+    rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
+    return _seconds(1.0, rate, sending(network, active))
+
+
+def _band(network: Network) -> FloatArray:
+    """Bandwidth of each client's cell, [clients]."""
+    return network.bandwidth_hz[network.cell_of]
+
+
+def sending(network: Network, active: ArrayLike | None) -> BoolArray:
+    """Who sends, [..., clients]."""
+    if active is None:
+        return np.ones(network.clients, dtype=np.bool_)
+    sends = np.asarray(active)
+    if sends.dtype != np.bool_ or sends.shape[-1:] != (network.clients,):
+        raise ValueError(
+            f"active has shape {sends.shape} and dtype {sends.dtype}: "
+            f"give [..., clients] truth values, here (..., {network.clients})."
+        )
+    return sends
+
+
+def _sharers(network: Network, sends: BoolArray) -> FloatArray:
+    """Senders in each client's cell, [..., clients]; 1 where there are none."""
+    count = np.add.reduceat(sends.astype(np.float64), network.cell_starts, axis=-1)
+    return np.maximum(count, 1.0)[..., network.cell_of]
+
+
+def _seconds(share: FloatArray | float, rate: FloatArray, sends: BoolArray) -> FloatArray:
+    """share / rate for the senders: inf at rate 0, and 0 for the silent."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.where(sends, share / rate, 0.0)

@@ -1,0 +1,39 @@
+"""Ready-made networks: settings of published experiments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from channels.fading import Rayleigh
+from channels.network import Network, even_cells
+from channels.streams import Stream
+
+
+def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Network:
+    """The heterogeneous network of the HIST paper (Fang, Han, Brinton), Section VI-C.
+
+    Cells j = 1..floor(N/2) are slow, F_i ~ U(1, 2) GHz and 30 dB; the others are fast, F_i ~
+    U(2, 4) GHz and 40 dB. So of an odd number of cells the slow half is the smaller one, and a
+    single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. Change it with
+    ``dataclasses.replace``.
+
+    Args:
+        cells: N, at least 1.
+        clients: in all, split evenly over the cells.
+        stream: of the CPU speeds, drawn once; equal streams give equal networks.
+
+    Raises:
+        ValueError: some cell would be empty.
+    """
+    cell_of = even_cells(clients, cells)
+    fast = cell_of >= cells // 2
+    speed = stream.child("cpu").generator().uniform(1.0, 2.0, clients)
+    return Network(
+        cell_of,
+        cpu_hz=1e9 * speed * np.where(fast, 2.0, 1.0),
+        snr_db=np.where(fast, 40.0, 30.0),
+        bandwidth_hz=9e6,
+        antennas=10,
+        fading=Rayleigh(),
+        cycles_per_step=1e6,
+    )

@@ -1,0 +1,153 @@
+"""Fading: power and correlation by Monte-Carlo, against definitions written out here."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels import (
+    Fading,
+    Rayleigh,
+    Rician,
+    Stream,
+    correlation_root,
+    exponential_correlation,
+    path_loss_db,
+)
+
+STREAM = Stream(5, ("fading",))
+SAMPLES = 200_000
+
+
+def standard_error(samples):
+    return samples.std(axis=0).max() / np.sqrt(len(samples))
+
+
+def correlation_by_definition(antennas, rho):
+    matrix = np.empty((antennas, antennas), dtype=complex)
+    for m in range(antennas):
+        for n in range(antennas):
+            matrix[m, n] = rho ** (m - n) if m >= n else np.conj(rho) ** (n - m)
+    return matrix
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9, 0.5 - 0.6j])
+def test_rayleigh_has_the_correlation_asked_for(rho):
+    """E[h h^H] = R and E[h h^T] = 0; standard error at most 1/sqrt(2e5) = 0.0023."""
+    antennas = 4
+    h = Rayleigh().draw(STREAM, 0, SAMPLES, correlation_root(antennas, rho))
+    assert h.dtype == np.complex64
+    assert h.shape == (SAMPLES, antennas)
+    products = h[:, :, None] * h[:, None, :].conj()
+    assert standard_error(products) < 0.01 / 3
+    wanted = correlation_by_definition(antennas, rho)
+    assert np.abs(products.mean(axis=0) - wanted).max() < 0.01
+    assert np.abs((h[:, :, None] * h[:, None, :]).mean(axis=0)).max() < 0.01
+    assert np.abs(h.mean(axis=0)).max() < 0.01
+
+
+def test_rayleigh_power_is_exponential():
+    """P(|h|^2 > x) = e^-x; standard error of a probability below 0.5/sqrt(2e5) = 0.0011."""
+    power = np.abs(Rayleigh().draw(STREAM, 1, SAMPLES, np.eye(1))[:, 0]) ** 2
+    for x in (0.1, 0.7, 1.0, 3.0):
+        assert abs((power > x).mean() - np.exp(-x)) < 0.004
+
+
+@pytest.mark.parametrize("k_db", [-100.0, -3.0, 6.0, 100.0])
+def test_rician_moments(k_db):
+    """Mean power 1 an antenna; its variance (2K+1)/(K+1)^2 shows the line of sight's share."""
+    k = 10 ** (k_db / 10)
+    h = Rician(k_db).draw(STREAM, 0, SAMPLES, correlation_root(3, 0.4))
+    assert h.dtype == np.complex64
+    power = np.abs(h.astype(complex)) ** 2
+    assert standard_error(power) < 0.01 / 3
+    assert np.abs(power.mean(axis=0) - 1).max() < 0.01
+    deviations = (power - 1) ** 2
+    assert standard_error(deviations) < 0.04 / 3
+    assert np.abs(deviations.mean(axis=0) - (2 * k + 1) / (k + 1) ** 2).max() < 0.04
+    assert np.abs(h.mean(axis=0)).max() < 0.01  # the phase is uniform
+
+
+def test_line_of_sight_is_a_plane_wave_from_a_fixed_angle():
+    """At K = 100 dB, what is left of scattering is 1e-5; the phase changes with the block."""
+    first, second = (Rician(100.0).draw(STREAM, index, 500, np.eye(6)) for index in (0, 1))
+    turn = first[:, 1:] / first[:, :-1]
+    assert np.abs(turn - turn[:, :1]).max() < 2e-4
+    assert np.abs(second[:, 1:] / second[:, :-1] - turn).max() < 2e-4
+    assert np.abs(second - first).mean() > 0.5
+    # sin(angle) of uniform angles: an arcsine law of variance 1/2; standard error 0.016.
+    sine = np.angle(turn[:, 0]) / np.pi
+    assert abs((sine**2).mean() - 0.5) < 0.05
+    elsewhere = Rician(100.0).draw(Stream(6), 0, 500, np.eye(6))
+    assert np.abs(elsewhere[:, 1] / elsewhere[:, 0] - turn[:, 0]).mean() > 0.5
+
+
+def test_rician_correlates_only_what_is_scattered():
+    """E[h h^H] off the diagonal: rho/(K+1) + K/(K+1) J_0(pi) for neighbours; error 0.0023."""
+    k, rho, bessel = 2.0, 0.8, -0.30424217764409386
+    h = Rician(10 * np.log10(k)).draw(STREAM, 0, SAMPLES, correlation_root(2, rho))
+    products = h[:, 1] * h[:, 0].conj()
+    assert standard_error(products) < 0.01 / 3
+    assert abs(products.mean() - (rho + k * bessel) / (k + 1)) < 0.01
+
+
+@given(
+    st.integers(1, 12),
+    st.complex_numbers(max_magnitude=1).filter(lambda rho: abs(rho) < 1),
+)
+def test_root_squares_to_the_definition(antennas, rho):
+    wanted = correlation_by_definition(antennas, rho)
+    root = correlation_root(antennas, rho)
+    assert np.allclose(root @ root.conj().T, wanted, rtol=0, atol=1e-12)
+    assert np.allclose(exponential_correlation(antennas, rho), wanted, rtol=0, atol=1e-12)
+    assert np.allclose(root, np.tril(root))
+
+
+def test_root_survives_nearly_equal_antennas():
+    root = correlation_root(64, 1 - 2**-53)
+    assert np.allclose(root @ root.T, 1, rtol=0, atol=1e-12)
+
+
+def test_fading_models_are_recognised():
+    assert isinstance(Rayleigh(), Fading)
+    assert isinstance(Rician(), Fading)
+    assert not isinstance("rayleigh", Fading)
+
+
+def test_path_loss_by_hand():
+    """A kilometre costs 3 decades: 15.3 + 112.8 = 128.1 dB, TR 36.942's constant."""
+    assert np.allclose(path_loss_db([1.0, 1000.0, 2000.0]), [15.3, 128.1, 128.1 + 37.6 * 0.30103])
+    free_space = path_loss_db(40.0, exponent=2, reference_db=30, reference_m=4)
+    assert free_space == pytest.approx(50)
+
+
+@pytest.mark.parametrize("antennas", [0, -1, 2.5, True])
+def test_antennas_must_be_a_positive_number(antennas):
+    with pytest.raises(ValueError, match="antennas is"):
+        correlation_root(antennas, 0)
+
+
+@pytest.mark.parametrize("rho", [1.0, -1.0, 0.8 + 0.7j, np.nan])
+def test_correlation_must_be_below_one(rho):
+    with pytest.raises(ValueError, match="antenna_correlation is"):
+        exponential_correlation(4, rho)
+
+
+@pytest.mark.parametrize("k_db", [np.nan, 101, -np.inf])
+def test_k_factor_must_be_in_range(k_db):
+    with pytest.raises(ValueError, match="k_factor_db is"):
+        Rician(k_db)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"distance_m": [1, 0]}, "distance_m is 0"),
+        ({"distance_m": np.nan}, "distance_m is nan"),
+        ({"distance_m": 1, "reference_m": 0}, "reference_m is 0"),
+        ({"distance_m": 1, "exponent": np.inf}, "exponent is inf"),
+    ],
+)
+def test_path_loss_errors(settings, name):
+    with pytest.raises(ValueError, match=name):
+        path_loss_db(**settings)

@@ -1,0 +1,188 @@
+"""Networks: their checks, their cells, and draws that repeat by name."""
+
+import dataclasses
+import doctest
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import channels
+from channels import ChannelDraw, Network, Rician, Stream, even_cells, section_vi_c
+
+STREAM = Stream(1, ("channel",))
+
+
+def small(**changes):
+    settings = {"cell_of": [0, 0, 1], "cpu_hz": 1e9, "snr_db": 20.0, "antennas": 2}
+    return Network(**(settings | changes))
+
+
+@given(st.integers(1, 60), st.integers(0, 300))
+def test_even_cells(cells, extra):
+    cell_of = even_cells(cells + extra, cells)
+    sizes = np.bincount(cell_of, minlength=cells)
+    assert len(cell_of) == cells + extra
+    assert sizes.min() >= 1
+    assert sizes.max() - sizes.min() <= 1
+    assert (np.diff(sizes) <= 0).all()  # the larger ones first
+    assert (np.diff(cell_of) >= 0).all()
+
+
+@pytest.mark.parametrize(("clients", "cells"), [(3, 4), (3, 0), (0, 0), (5, -1)])
+def test_even_cells_leave_no_cell_empty(clients, cells):
+    with pytest.raises(ValueError, match=f"clients is {clients} and cells {cells}"):
+        even_cells(clients, cells)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_cells_know_their_clients(sizes):
+    network = small(cell_of=np.repeat(np.arange(len(sizes)), sizes))
+    assert (network.cells, network.clients) == (len(sizes), sum(sizes))
+    assert network.cell_sizes.tolist() == sizes
+    for cell in range(len(sizes)):
+        wanted = [i for i, at in enumerate(network.cell_of) if at == cell]
+        assert network.clients_of(cell).tolist() == wanted
+        assert network.cell_starts[cell] == wanted[0]
+    for cell in (-1, len(sizes)):
+        with pytest.raises(ValueError, match=f"cell is {cell}"):
+            network.clients_of(cell)
+
+
+def test_one_number_stands_for_all():
+    network = small(bandwidth_hz=5e6, transmit_power_w=[0.1, 0.2, 0.3])
+    assert network.cpu_hz.tolist() == [1e9] * 3
+    assert network.bandwidth_hz.tolist() == [5e6] * 2
+    assert network.transmit_power_w.tolist() == [0.1, 0.2, 0.3]
+    faster = dataclasses.replace(network, cpu_hz=2e9)
+    assert faster.cpu_hz.tolist() == [2e9] * 3
+    assert faster.bandwidth_hz is not None
+    assert faster.transmit_power_w.tolist() == [0.1, 0.2, 0.3]
+
+
+def test_a_network_does_not_change():
+    given_cells = np.array([0, 0, 1])
+    network = small(cell_of=given_cells)
+    given_cells[2] = 0
+    assert network.cell_of.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        network.cpu_hz[0] = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        network.antennas = 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cpu_hz": [1e9, -1.0, 1e9]}, r"cpu_hz\[1\] is -1.0: give a finite number > 0"),
+        ({"cpu_hz": 0.0}, "cpu_hz is 0.0"),
+        ({"cpu_hz": [1e9, 1e9]}, r"cpu_hz has shape \(2,\): .*\(3,\)"),
+        ({"snr_db": [0.0, np.nan, 0.0]}, r"snr_db\[1\] is nan"),
+        ({"snr_db": 301.0}, r"snr_db is 301.0: .* within \[-300, 300\]"),
+        ({"path_gain_db": -np.inf}, "path_gain_db is -inf"),
+        ({"bandwidth_hz": [9e6, 0.0]}, r"bandwidth_hz\[1\] is 0.0"),
+        ({"bandwidth_hz": [9e6] * 3}, r"bandwidth_hz has shape \(3,\): .*\(2,\)"),
+        ({"antennas": 0}, "antennas is 0"),
+        ({"antenna_correlation": 1.0}, "antenna_correlation is 1.0"),
+        ({"cycles_per_step": np.inf}, "cycles_per_step is inf"),
+        ({"cycles_per_step": [1e6, 1e6]}, "cycles_per_step has shape"),
+        ({"transmit_power_w": -0.1}, "transmit_power_w is -0.1: give a finite number >= 0"),
+        ({"switched_capacitance": [0.0, 0.0, -1e-28]}, r"switched_capacitance\[2\] is -1e-28"),
+        ({"cell_of": []}, r"cell_of has shape \(0,\)"),
+        ({"cell_of": [[0, 1]]}, r"cell_of has shape \(1, 2\)"),
+        ({"cell_of": [0.0, 1.0]}, "dtype float64"),
+        ({"cell_of": [0, 1, 0]}, r"cell_of\[2\] is 0 after 1: .*Sort"),
+        ({"cell_of": [-1, 0, 1]}, r"cell_of\[0\] is -1"),
+        ({"cell_of": [0, 0, 2]}, "cell 1 has no client"),
+        ({"cell_of": [1, 1, 2]}, "cell 0 has no client"),
+    ],
+)
+def test_what_a_network_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+def test_fading_is_a_model_not_a_name():
+    with pytest.raises(TypeError, match="fading is 'rayleigh'"):
+        small(fading="rayleigh")
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"fading": Rician(3.0), "antenna_correlation": 0.3 + 0.4j}]
+)
+def test_draws_repeat_by_name_and_differ_by_index(changes):
+    network = small(**changes)
+    draw = network.draw(STREAM, 7)
+    assert draw.h.shape == (3, 2)
+    assert draw.h.dtype == np.complex64
+    assert np.array_equal(draw.h, small(**changes).draw(STREAM, 7).h)
+    for other in (network.draw(STREAM, 8), network.draw(STREAM.child("x"), 7)):
+        assert (draw.h != other.h).all()
+    batch = network.draws(STREAM, [7, 0, 7])
+    assert batch.h.shape == (3, 3, 2)
+    for place, index in enumerate([7, 0, 7]):
+        single = network.draw(STREAM, index)
+        assert np.array_equal(batch.h[place], single.h)
+        assert np.array_equal(batch.gain[place], single.gain)
+    assert network.draws(STREAM, []).gain.shape == (0, 3)
+
+
+def test_gain_is_the_squared_norm_with_path_gain():
+    plain = small().draw(STREAM)
+    far = small(path_gain_db=[-20.0, 0.0, -200.0]).draw(STREAM)
+    by_hand = [sum(abs(complex(x)) ** 2 for x in row) for row in plain.h]
+    assert np.allclose(plain.gain, by_hand, rtol=1e-12)
+    assert np.allclose(far.gain, np.multiply(by_hand, [1e-2, 1.0, 1e-20]), rtol=1e-6)
+    assert plain.gain.dtype == np.float64
+    assert plain.network.clients == 3
+
+
+def test_a_draw_may_be_measured_data():
+    network = small()
+    assert ChannelDraw(network, [[3, 4j], [1, 0], [0, 0]]).gain.tolist() == [25.0, 1.0, 0.0]
+    with pytest.raises(ValueError, match=r"h has shape \(3, 1\)"):
+        ChannelDraw(network, np.ones((3, 1)))
+    with pytest.raises(ValueError, match="not finite"):
+        ChannelDraw(network, np.full((3, 2), np.nan))
+
+
+@pytest.mark.parametrize(("cells", "clients"), [(1, 5), (2, 300), (4, 600), (5, 603)])
+def test_section_vi_c(cells, clients):
+    """Cells up to floor(N/2) are slow. Mean: standard error below 0.58/sqrt(120) = 0.053."""
+    network = section_vi_c(cells, clients, stream=Stream(3))
+    assert (network.cells, network.clients, network.antennas) == (cells, clients, 10)
+    assert network.bandwidth_hz.tolist() == [9e6] * cells
+    assert network.cycles_per_step == 1e6
+    for cell in range(cells):
+        ghz = network.cpu_hz[network.clients_of(cell)] / 1e9
+        snr_db = set(network.snr_db[network.clients_of(cell)].tolist())
+        low, high, snr = (1, 2, 30.0) if cell < cells // 2 else (2, 4, 40.0)
+        assert snr_db == {snr}
+        assert low <= ghz.min() <= ghz.max() <= high
+        if len(ghz) >= 120:
+            assert abs(ghz.mean() - (low + high) / 2) < 0.17
+    again = section_vi_c(cells, clients, stream=Stream(3))
+    assert np.array_equal(network.cpu_hz, again.cpu_hz)
+    assert (network.cpu_hz != section_vi_c(cells, clients, stream=Stream(4)).cpu_hz).all()
+
+
+def test_mean_gain_of_section_vi_c_is_its_antennas():
+    """E ||h||^2 = M = 10, variance 10: 6000 clients have a standard error of 0.041."""
+    gain = section_vi_c(clients=60, stream=STREAM).draws(STREAM, range(100)).gain
+    assert abs(gain.mean() - 10) < 0.15
+
+
+def test_the_example_in_the_docstring_runs():
+    assert doctest.testmod(channels).failed == 0
+    assert doctest.testmod(channels).attempted > 3
+
+
+def test_channels_stands_alone():
+    code = "import channels, sys; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "channels" in loaded
+    assert not loaded & {"torch", "scipy", "matplotlib", "solvers", "wirelessfl"}
