@@ -1,0 +1,71 @@
+"""The picture of a split shows the counts that it should."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from channels.streams import Stream
+from wirelessfl.data import draw_split, split
+from wirelessfl.data.picture import label_counts
+from wirelessfl.errors import DataError
+
+LABELS = np.random.default_rng(0).integers(0, 10, 3000)
+
+
+def parts_of(clients):
+    return split(LABELS, clients, kind="dirichlet", cells=3, stream=Stream(0, ("picture",)))
+
+
+def test_counts_are_those_of_a_plain_loop():
+    parts = parts_of(7)
+    counts = label_counts(parts, LABELS, classes=12)
+    assert counts.shape == (12, 7)
+    for client, part in enumerate(parts):
+        for label in range(12):
+            assert counts[label, client] == sum(LABELS[index] == label for index in part)
+
+
+@pytest.mark.parametrize("clients", [10, 200])
+def test_the_figure_holds_the_counts(clients):
+    parts = parts_of(clients)
+    figure = draw_split(parts, LABELS, cells=3, title="a split")
+    assert isinstance(figure, Figure)
+    sizes, matrix = figure.axes[:2]
+    (image,) = matrix.images
+    np.testing.assert_array_equal(image.get_array(), label_counts(parts, LABELS))
+    assert [bar.get_height() for bar in sizes.patches] == [len(part) for part in parts]
+    blocks = np.array_split(np.arange(clients), 3)
+    expected = [block[0] - 0.5 for block in blocks[1:]]
+    assert [line.get_xdata()[0] for line in matrix.lines] == expected
+    assert [text.get_text() for text in sizes.texts] == ["cell 0", "cell 1", "cell 2"]
+
+
+def test_absent_is_white_and_one_sample_is_not():
+    figure = draw_split([[0], [1, 2, 3]], [0, 1, 1, 1])
+    (image,) = figure.axes[1].images
+    colours = image.to_rgba(image.get_array())
+    assert np.all(colours[1, 0] == 1)
+    assert np.all(colours[0, 1] == 1)
+    assert colours[0, 0, 0] < 0.9
+    assert figure.axes[1].lines[:] == []  # one cell has no boundaries
+
+
+def test_labels_have_their_names():
+    names = [f"class {label}" for label in range(11)]
+    figure = draw_split(parts_of(10), LABELS, classes=names)
+    assert [text.get_text() for text in figure.axes[1].get_yticklabels()] == names
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF")])
+def test_it_is_saved(suffix, magic, tmp_path):
+    draw_split(parts_of(12), LABELS, tmp_path / f"split{suffix}", cells=3)
+    assert (tmp_path / f"split{suffix}").read_bytes().startswith(magic)
+
+
+def test_what_cannot_be_drawn_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"\.png, \.pdf"):
+        draw_split(parts_of(4), LABELS, tmp_path / "split.txt")
+    with pytest.raises(DataError, match="cells is 5 with 4 clients"):
+        draw_split(parts_of(4), LABELS, cells=5)
+    with pytest.raises(DataError, match="there is a label 9, and classes is 9"):
+        draw_split(parts_of(4), LABELS, classes=9)

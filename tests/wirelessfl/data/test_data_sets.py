@@ -1,0 +1,259 @@
+"""Data sets: shapes, ranges, values and the check of what was read."""
+
+import gzip
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+from dataclasses import replace
+from hashlib import md5
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from wirelessfl.data import Dataset, dataset_names, load_dataset
+from wirelessfl.data.cifar import CIFAR10, CIFAR100
+from wirelessfl.data.dataset import scale_pixels
+from wirelessfl.errors import ConfigError, DataError
+
+
+def tiny(**changes):
+    fields = {
+        "name": "tiny",
+        "train_inputs": torch.zeros(3, 1, 2, 2),
+        "train_labels": torch.tensor([0, 1, 2]),
+        "test_inputs": torch.ones(2, 1, 2, 2),
+        "test_labels": torch.tensor([2, 0]),
+        "classes": 3,
+    }
+    return Dataset(**(fields | changes))
+
+
+def load_tiny(data_dir):
+    return tiny(name=f"tiny in {data_dir}")
+
+
+def load_nothing(data_dir):
+    return None
+
+
+def test_a_data_set_knows_its_input_shape():
+    assert tiny(groups=np.array([7, 7, 9])).input_shape == (1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_inputs": torch.zeros(3, 1, 2, 2, dtype=torch.float64)}, "train_inputs is torch.f"),
+        ({"train_inputs": torch.zeros(3)}, "train_inputs is"),
+        ({"train_inputs": torch.zeros(4, 1, 2, 2)}, "4 inputs and 3 labels"),
+        ({"train_labels": torch.tensor([0.0, 1.0, 2.0])}, "train_labels is torch.float32"),
+        ({"test_labels": torch.tensor([0, 3])}, r"test_labels span 0\.\.3"),
+        ({"test_labels": torch.tensor([-1, 0])}, r"test_labels span -1\.\.0"),
+        ({"test_inputs": torch.full((2, 1, 2, 2), torch.nan)}, "test_inputs hold NaN"),
+        ({"test_inputs": torch.full((2, 1, 2, 2), torch.inf)}, "test_inputs hold NaN"),
+        ({"test_inputs": torch.zeros(2, 2, 1, 2)}, "test inputs have shape"),
+        (
+            {"test_inputs": torch.zeros(0, 1, 2, 2), "test_labels": torch.zeros(0).long()},
+            "0 inputs and 0 labels",
+        ),
+        ({"groups": np.array([1, 2])}, "groups is int64"),
+        ({"groups": np.array([1.0, 2.0, 3.0])}, "groups is float64"),
+        ({"classes": 0}, "classes is 0"),
+    ],
+)
+def test_a_data_set_that_does_not_fit_together_is_an_error(changes, message):
+    with pytest.raises(DataError, match=message):
+        tiny(**changes)
+
+
+def test_pixels_are_scaled_to_plus_minus_one_in_equal_steps():
+    scaled = scale_pixels(np.arange(256, dtype=np.uint8))
+    assert scaled[0] == -1
+    assert scaled[255] == 1
+    torch.testing.assert_close(scaled.diff(), torch.full((255,), 2 / 255), rtol=0, atol=1e-6)
+
+
+def test_names_and_data_sets_of_users():
+    assert dataset_names() == ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist"]
+    assert load_dataset(f"{__name__}:load_tiny", "here").name == "tiny in here"
+    with pytest.raises(ConfigError, match="NoneType"):
+        load_dataset(f"{__name__}:load_nothing")
+    with pytest.raises(ConfigError, match="fashion-mnist"):
+        load_dataset("fashion")
+
+
+def test_importing_the_data_part_loads_nothing_slow():
+    code = (
+        "import sys, wirelessfl.data; "
+        "print(*{'sklearn', 'pooch', 'requests', 'matplotlib', 'scipy'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+def test_digits_are_split_by_class_and_are_scikit_learns():
+    from sklearn.datasets import load_digits
+
+    digits = load_dataset("digits")
+    assert digits.input_shape == (1, 8, 8)
+    assert digits.train_inputs.min() == -1
+    assert digits.train_inputs.max() == 1
+    pixels, labels = load_digits(return_X_y=True)
+    per_class = np.bincount(labels)
+    in_test = np.bincount(digits.test_labels.numpy())
+    assert np.abs(in_test - 0.2 * per_class).max() <= 0.5
+    # Training and test samples together are the original ones, each once, with its label.
+    inputs = torch.cat([digits.train_inputs, digits.test_inputs]).reshape(-1, 64)
+    targets = torch.cat([digits.train_labels, digits.test_labels])
+    ours = np.column_stack([(inputs.numpy() + 1) * 8, targets])
+    theirs = np.column_stack([pixels, labels])
+    np.testing.assert_array_equal(ours[np.lexsort(ours.T)], theirs[np.lexsort(theirs.T)])
+    again = load_dataset("digits")
+    assert torch.equal(again.test_inputs, digits.test_inputs)
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
+def test_real_files_are_the_published_ones(name, real_data):
+    if not (real_data / name).is_dir():
+        pytest.skip(f"no {name} in {real_data}")
+    data = load_dataset(name, real_data)
+    assert data.train_inputs.shape == (60_000, 1, 28, 28)
+    assert data.test_inputs.shape == (10_000, 1, 28, 28)
+    assert data.train_inputs.aminmax() == (-1, 1)
+    assert data.train_labels.unique().tolist() == list(range(10))
+
+
+@pytest.mark.realdata
+def test_content_counts_not_its_compression(real_data, tmp_path):
+    """Recompressed and plain copies pass; one flipped byte of the content does not."""
+    folder = tmp_path / "fashion-mnist"
+    shutil.copytree(real_data / "fashion-mnist", folder)
+    images = folder / "t10k-images-idx3-ubyte.gz"
+    labels = folder / "t10k-labels-idx1-ubyte.gz"
+    content = gzip.decompress(images.read_bytes())
+    images.write_bytes(gzip.compress(content, 1))
+    labels.with_suffix("").write_bytes(gzip.decompress(labels.read_bytes()))
+    labels.unlink()
+    copy = load_dataset("fashion-mnist", tmp_path)
+    original = load_dataset("fashion-mnist", real_data)
+    assert torch.equal(copy.test_inputs, original.test_inputs)
+    assert torch.equal(copy.test_labels, original.test_labels)
+
+    flipped = bytearray(content)
+    flipped[1000] ^= 1
+    images.write_bytes(gzip.compress(bytes(flipped), 1))
+    with pytest.raises(DataError, match=r"t10k-images.*has SHA-256 .*expected 5b4141f0.*Replace"):
+        load_dataset("fashion-mnist", tmp_path)
+
+
+def write_cifar(cifar, folder: Path, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random files in the publisher's layout; returns their records [records, bytes]."""
+    folder.mkdir(parents=True)
+    tables = {}
+    for name in (*cifar.train_files, cifar.test_file):
+        records = cifar.test_records if name == cifar.test_file else cifar.train_records
+        columns = [rng.integers(0, count, (records, 1)) for count in cifar.label_ranges]
+        pixels = rng.integers(0, 256, (records, 3072))
+        tables[name] = np.concatenate([*columns, pixels], axis=1).astype(np.uint8)
+        (folder / name).write_bytes(tables[name].tobytes())
+    return tables
+
+
+def pack(cifar, unpacked: Path, target: Path):
+    """A tar.gz of ``unpacked`` at ``target``, and the data set with the MD5 of it."""
+    with tarfile.open(target, "w:gz") as archive:
+        archive.add(unpacked, cifar.folder)
+    digest = md5(target.read_bytes(), usedforsecurity=False).hexdigest()
+    return replace(cifar, archive=replace(cifar.archive, digest=f"md5:{digest}"))
+
+
+@pytest.fixture(params=[CIFAR10, CIFAR100], ids=["cifar10", "cifar100"])
+def small_cifar(request):
+    return replace(request.param, train_records=7, test_records=4)
+
+
+@pytest.mark.parametrize("layout", ["inner folder", "files", "archive"])
+def test_cifar_records_land_where_they_belong(small_cifar, layout, tmp_path):
+    home = tmp_path / small_cifar.name
+    home.mkdir()
+    tables = write_cifar(small_cifar, tmp_path / "unpacked", np.random.default_rng(0))
+    if layout == "archive":
+        small_cifar = pack(small_cifar, tmp_path / "unpacked", home / small_cifar.archive.name)
+    elif layout == "files":
+        home.rmdir()
+        (tmp_path / "unpacked").rename(home)
+    else:
+        (tmp_path / "unpacked").rename(home / small_cifar.folder)
+    data = small_cifar.load(tmp_path)
+    assert ("not checksummed" in data.verification) == (layout != "archive")
+    assert data.train_inputs.shape == (7 * len(small_cifar.train_files), 3, 32, 32)
+    assert data.test_inputs.shape == (4, 3, 32, 32)
+    first = len(small_cifar.label_ranges)
+    table = np.concatenate([tables[name] for name in small_cifar.train_files])
+    for record, channel, row, column in [(0, 0, 0, 1), (3, 1, 2, 0), (6, 2, 31, 30)]:
+        byte = table[record, first + 1024 * channel + 32 * row + column]
+        assert data.train_inputs[record, channel, row, column] == pytest.approx(byte / 127.5 - 1)
+    np.testing.assert_array_equal(data.train_labels, table[:, first - 1])
+    np.testing.assert_array_equal(data.test_labels, tables[small_cifar.test_file][:, first - 1])
+
+
+def test_damaged_cifar_files_are_named(small_cifar, tmp_path):
+    home = tmp_path / small_cifar.name
+    tables = write_cifar(small_cifar, home, np.random.default_rng(1))
+    victim = home / small_cifar.train_files[-1]
+    table = tables[victim.name]
+
+    victim.write_bytes(table.tobytes()[:-1])
+    with pytest.raises(DataError, match=rf"{victim.name}: {table.size - 1} bytes, expected"):
+        small_cifar.load(tmp_path)
+    for column, count in enumerate(small_cifar.label_ranges):
+        wrong = table.copy()
+        wrong[2, column] = count
+        victim.write_bytes(wrong.tobytes())
+        with pytest.raises(DataError, match=rf"record 2 has label {count} in byte {column}"):
+            small_cifar.load(tmp_path)
+    victim.unlink()
+    with pytest.raises(DataError, match=rf"has no {victim.name}"):
+        small_cifar.load(tmp_path)
+
+
+def test_cifar_archives_are_checked(small_cifar, tmp_path):
+    home = tmp_path / small_cifar.name
+    home.mkdir()
+    packed = home / small_cifar.archive.name
+    write_cifar(small_cifar, tmp_path / "unpacked", np.random.default_rng(2))
+    right = pack(small_cifar, tmp_path / "unpacked", packed)
+    with pytest.raises(DataError, match=rf"MD5 .*{small_cifar.archive.digest[4:]}.*Unpack"):
+        small_cifar.load(tmp_path)  # the published digest is not that of random records
+    (tmp_path / "unpacked" / right.test_file).unlink()
+    incomplete = pack(small_cifar, tmp_path / "unpacked", packed)
+    with pytest.raises(DataError, match=rf"{packed.name}: not a tar.gz with"):
+        incomplete.load(tmp_path)
+    packed.write_bytes(b"no archive")
+    digest = md5(b"no archive", usedforsecurity=False).hexdigest()
+    other = replace(small_cifar, archive=replace(small_cifar.archive, digest=f"md5:{digest}"))
+    with pytest.raises(DataError, match=rf"{packed.name}: not a tar.gz with"):
+        other.load(tmp_path)
+
+
+def test_nothing_in_an_archive_is_executed_or_extracted(tmp_path):
+    """Members are read by name; a hostile path beside them is left alone."""
+    cifar = replace(CIFAR100, train_records=2, test_records=2)
+    home = tmp_path / "cifar100"
+    home.mkdir()
+    write_cifar(cifar, tmp_path / "unpacked", np.random.default_rng(3))
+    packed = home / cifar.archive.name
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(tmp_path / "unpacked", cifar.folder)
+        member = tarfile.TarInfo("../escaped")
+        member.size = 4
+        archive.addfile(member, io.BytesIO(b"evil"))
+    digest = md5(packed.read_bytes(), usedforsecurity=False).hexdigest()
+    replace(cifar, archive=replace(cifar.archive, digest=f"md5:{digest}")).load(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cifar100", "unpacked"]
+    assert [path.name for path in home.iterdir()] == [packed.name]

@@ -1,0 +1,274 @@
+"""Splits: who holds what, by properties over sizes, and by statistics with their errors stated."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels.streams import Stream
+from wirelessfl.data import SPLITS, split
+from wirelessfl.data.picture import label_counts
+from wirelessfl.errors import DataError
+
+STREAM = Stream(1, ("split",))
+LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))
+
+
+@st.composite
+def requests(draw):
+    """Labels and settings that every kind but natural can serve."""
+    clients = draw(st.integers(1, 12))
+    cells = draw(st.integers(1, clients))
+    shards = draw(st.integers(1, 3))
+    # A cell's part is n // cells, and its clients ceil(clients / cells).
+    least = shards * -(-clients // cells) * cells
+    n = draw(st.integers(least, least + 150))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    labels = rng.integers(0, draw(st.integers(1, 7)), n)
+    stream = Stream(draw(st.integers(0, 9)), ("data",))
+    return labels, {"clients": clients, "cells": cells, "shards": shards, "stream": stream}
+
+
+def dealt(parts):
+    return np.sort(np.concatenate(parts))
+
+
+@given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "dirichlet"]))
+def test_every_sample_is_dealt_once(request_, kind):
+    labels, settings = request_
+    if kind == "dirichlet":  # needs room: a draw serves everybody by luck only
+        labels = np.tile(labels, 20)
+    parts = split(labels, kind=kind, alpha=5.0, **settings)
+    assert len(parts) == settings["clients"]
+    np.testing.assert_array_equal(dealt(parts), np.arange(len(labels)))
+    assert all(np.all(np.diff(part) > 0) for part in parts)
+    again = split(torch.from_numpy(labels), kind=kind, alpha=5.0, **settings)
+    assert all(np.array_equal(a, b) for a, b in zip(parts, again, strict=True))
+
+
+@given(requests())
+def test_iid_sizes_differ_by_one_at_most(request_):
+    labels, settings = request_
+    sizes = [len(part) for part in split(labels, kind="iid", **settings)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(requests())
+def test_noniid_clients_hold_whole_shards(request_):
+    """Positions in the label order that a client holds form at most ``shards`` runs."""
+    labels, settings = request_
+    clients, shards = settings["clients"], settings["shards"]
+    rank = np.argsort(np.argsort(labels, kind="stable"))
+    size = len(labels) / (shards * clients)
+    for part in split(labels, kind="noniid", **settings):
+        runs = np.split(np.sort(rank[part]), np.flatnonzero(np.diff(np.sort(rank[part])) > 1) + 1)
+        assert len(runs) <= shards
+        assert all(len(run) >= int(size) for run in runs)
+        assert abs(len(part) - shards * size) < shards
+
+
+def test_two_shards_hold_few_labels():
+    """600 samples a label and shards of 100: no shard crosses a label, so at most 2 a client."""
+    counts = label_counts(split(LABELS, 30, kind="noniid", stream=STREAM), LABELS)
+    assert ((counts > 0).sum(axis=0) <= 2).all()
+    assert set(np.unique(counts)) == {0, 100, 200}
+
+
+@given(requests())
+def test_cell_iid_deals_shards_inside_equal_cells(request_):
+    labels, settings = request_
+    parts = split(labels, kind="cell-iid", **settings)
+    blocks = np.array_split(np.arange(settings["clients"]), settings["cells"])
+    sizes = [sum(len(parts[client]) for client in block) for block in blocks]
+    assert max(sizes) - min(sizes) <= 1
+    for block in blocks:
+        cell = np.sort(np.concatenate([parts[client] for client in block]))
+        rank = np.argsort(np.argsort(labels[cell], kind="stable"))
+        for client in block:
+            held = np.sort(rank[np.searchsorted(cell, parts[client])])
+            assert (np.diff(held) > 1).sum() < settings["shards"]
+
+
+@given(requests())
+def test_cell_iid_with_one_cell_is_noniid(request_):
+    labels, settings = request_
+    settings = settings | {"cells": 1}
+    for a, b in zip(
+        split(labels, kind="cell-iid", **settings),
+        split(labels, kind="noniid", **settings),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_cells_of_cell_iid_look_alike_and_those_of_noniid_do_not():
+    """Hypergeometric: 6000 samples, 600 of a label, 1500 a cell: 150 expected with sd 10.06.
+
+    40 cell-label counts, the tolerance of 5 sd fails by chance with probability 2e-5.
+    """
+    sd = np.sqrt(1500 * 0.1 * 0.9 * (6000 - 1500) / 5999)
+
+    def deviation(kind):
+        parts = split(LABELS, 40, kind=kind, cells=4, stream=STREAM)
+        per_cell = label_counts(parts, LABELS).reshape(10, 4, 10).sum(axis=2)
+        return np.abs(per_cell - 150).max()
+
+    assert deviation("cell-iid") < 5 * sd
+    assert deviation("noniid") > 5 * sd
+
+
+def test_dirichlet_proportions_have_the_mean_and_variance_of_theory():
+    """q_i of Dir(alpha, K): mean 1/K, variance (K-1) / (K^2 (K alpha + 1)).
+
+    200 splits of 10 classes give 2000 draws of a client's share. The mean has standard error
+    sd / sqrt(2000) = 0.0056 (tolerance 0.02); the variance, sampled over all 4 clients, has
+    relative standard error below 0.02 (tolerance 0.1, rounding to samples adds 1e-5).
+    """
+    clients, alpha = 4, 0.5
+    shares = np.concatenate(
+        [
+            label_counts(
+                split(LABELS, clients, kind="dirichlet", alpha=alpha, stream=STREAM.child(number)),
+                LABELS,
+            )
+            / 600
+            for number in range(200)
+        ]
+    )
+    variance = (clients - 1) / (clients**2 * (clients * alpha + 1))
+    assert np.abs(shares.mean(axis=0) - 1 / clients).max() < 0.02
+    assert shares.var() == pytest.approx(variance, rel=0.1)
+
+
+def test_dirichlet_with_a_large_alpha_is_nearly_even_and_with_a_small_one_is_not():
+    """alpha = 1e6 and 10 clients: a share of 600 has sd 600 sqrt(0.09 / 1e7) = 0.06 samples."""
+    even = label_counts(split(LABELS, 10, kind="dirichlet", alpha=1e6, stream=STREAM), LABELS)
+    assert np.abs(even - 60).max() <= 2
+    skewed = label_counts(split(LABELS, 10, kind="dirichlet", alpha=0.1, stream=STREAM), LABELS)
+    assert (skewed.max(axis=1) > 200).all()
+
+
+def test_dirichlet_is_fair_when_classes_have_fewer_samples_than_there_are_clients():
+    """100 classes of 5 over 50 clients, even shares: of each class a client gets 1 with chance 0.1.
+
+    Its total has mean 10 and sd 3; all 50 lie within 4.5 sd but with probability below 1e-3.
+    """
+    labels = np.repeat(np.arange(100), 5)
+    sizes = [len(p) for p in split(labels, 50, kind="dirichlet", alpha=1e8, stream=STREAM)]
+    assert max(abs(size - 10) for size in sizes) < 4.5 * 3
+
+
+@given(st.integers(0, 20), st.integers(1, 30))
+def test_dirichlet_serves_every_client(seed, min_samples):
+    parts = split(
+        LABELS,
+        20,
+        kind="dirichlet",
+        alpha=0.3,
+        min_samples=min_samples,
+        stream=Stream(seed),
+    )
+    assert min(map(len, parts)) >= min_samples
+
+
+def test_dirichlet_draws_anew_until_clients_are_served():
+    """With a draw that leaves a client short, the minimum changes the split; else it does not."""
+    loose = split(LABELS, 20, kind="dirichlet", alpha=0.2, stream=STREAM)
+    smallest = min(map(len, loose))
+
+    def same(min_samples):
+        other = split(
+            LABELS, 20, kind="dirichlet", alpha=0.2, min_samples=min_samples, stream=STREAM
+        )
+        return all(np.array_equal(a, b) for a, b in zip(loose, other, strict=True))
+
+    assert same(smallest)
+    assert not same(smallest + 1)
+
+
+def test_a_hopeless_dirichlet_split_says_what_to_change():
+    with pytest.raises(DataError, match=r"alpha=0.01 .*min_samples=50 in 1000 draws.*Raise alpha"):
+        split(LABELS, 100, kind="dirichlet", alpha=0.01, min_samples=50, stream=STREAM)
+
+
+def test_natural_clients_are_the_groups():
+    groups = np.array([30, 10, 20, 10, 30, 30])
+    parts = split(np.zeros(6, int), 3, kind="natural", groups=groups, stream=STREAM)
+    assert [part.tolist() for part in parts] == [[1, 3], [2], [0, 4, 5]]
+
+
+def test_natural_draws_among_the_groups_that_are_large_enough():
+    groups = np.repeat(np.arange(50), np.arange(50) + 1)
+    seen = set()
+    for number in range(20):
+        parts = split(
+            groups * 0,
+            5,
+            kind="natural",
+            groups=groups,
+            min_samples=30,
+            stream=STREAM.child(number),
+        )
+        owners = [set(groups[part]) for part in parts]
+        assert all(len(owner) == 1 for owner in owners)
+        numbers = [owner.pop() for owner in owners]
+        assert numbers == sorted(numbers)
+        assert min(map(len, parts)) >= 30
+        assert [len(part) for part in parts] == [number + 1 for number in numbers]
+        seen |= set(numbers)
+    assert len(seen) > 10  # 100 picks among 21 groups
+
+
+@pytest.mark.parametrize("kind", ["iid", "noniid", "cell-iid", "dirichlet"])
+def test_streams_name_splits(kind):
+    first, second = (
+        split(LABELS, 10, kind=kind, cells=2, stream=STREAM.child(number)) for number in (0, 1)
+    )
+    assert not all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "sorted"}, ", ".join(SPLITS)),
+        ({"clients": 0}, "clients is 0"),
+        ({"cells": 0}, "cells is 0"),
+        ({"min_samples": 0}, "min_samples is 0"),
+        ({"clients": 3, "cells": 4}, "3 clients cannot fill 4 cells"),
+        ({"clients": 6001}, "6001 clients"),
+        ({"clients": 100, "min_samples": 61}, "need 6100, and there are 6000"),
+        ({"kind": "dirichlet", "alpha": 0.0}, "alpha is 0.0"),
+        ({"kind": "dirichlet", "alpha": float("nan")}, "alpha is nan"),
+        ({"kind": "dirichlet", "alpha": float("inf")}, "alpha is inf"),
+        ({"kind": "noniid", "shards": 0}, "shards is 0"),
+        ({"kind": "noniid", "clients": 3001}, "6002 shards"),
+        ({"kind": "cell-iid", "clients": 2999, "cells": 7}, "858 shards of a cell"),
+        ({"kind": "noniid", "clients": 4, "min_samples": 1501}, "need 6004"),
+        ({"kind": "natural"}, "needs groups"),
+        ({"kind": "natural", "groups": np.zeros(5, int)}, r"groups is int64 \[5\]"),
+        ({"kind": "natural", "groups": LABELS, "clients": 11}, "there are 10"),
+        ({"kind": "natural", "groups": LABELS, "min_samples": 601}, "need 6010|there are 0"),
+        ({"labels": LABELS / 2}, "labels is float64"),
+        ({"labels": LABELS.reshape(2, -1)}, r"labels is int64 \[2, 3000\]"),
+        ({"labels": []}, "labels is float64"),
+    ],
+)
+def test_impossible_requests_are_errors(settings, message):
+    request_ = {"labels": LABELS, "clients": 10, "kind": "iid", "stream": STREAM} | settings
+    with pytest.raises(DataError, match=message):
+        split(**request_)
+
+
+def test_a_minimum_that_shards_cannot_meet_is_an_error():
+    """Shards differ by one sample, so the luck of the deal decides whether the minimum is met."""
+    assert sorted(map(len, split([0] * 7, 3, kind="noniid", stream=STREAM))) == [2, 2, 3]
+    labels = [0] * 10
+    for seed in range(20):  # 10 samples in 6 shards of 1 or 2: someone may hold 2 only
+        sizes = sorted(map(len, split(labels, 3, kind="noniid", stream=Stream(seed))))
+        if sizes[0] < 3:
+            with pytest.raises(DataError, match="has 2 samples, fewer than min_samples=3"):
+                split(labels, 3, kind="noniid", min_samples=3, stream=Stream(seed))
+            break
+    else:
+        pytest.fail("no seed dealt two small shards to one client")

@@ -1,0 +1,97 @@
+"""A data set in memory: inputs and labels as tensors, ready to be gathered by index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples to train and to test on.
+
+    Args:
+        name: what it is called in settings and messages.
+        train_inputs: [n, channels, height, width] or [n, features...], float32; the data sets of
+            this package are scaled to [-1, 1].
+        train_labels: [n], int64, in [0, classes).
+        test_inputs: [m, ...], shaped and scaled as ``train_inputs``.
+        test_labels: [m], int64, in [0, classes).
+        classes: number of labels.
+        groups: [n], integers: the natural client of each training sample; None where there is none.
+        verification: how the content was checked, in words.
+
+    Raises:
+        DataError: a shape, type or range differs from the above, or an input is not finite.
+    """
+
+    name: str
+    train_inputs: Tensor
+    train_labels: Tensor
+    test_inputs: Tensor
+    test_labels: Tensor
+    classes: int
+    groups: NDArray[np.int64] | None = None
+    verification: str = "not checksummed"
+
+    def __post_init__(self) -> None:
+        if self.classes < 1:
+            raise DataError(f"{self.name}: classes is {self.classes}; give the number of labels.")
+        for part in ("train", "test"):
+            self._check(part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels"))
+        if self.test_inputs.shape[1:] != self.train_inputs.shape[1:]:
+            raise DataError(
+                f"{self.name}: test inputs have shape {list(self.test_inputs.shape[1:])} a sample, "
+                f"training inputs {self.input_shape}: give both the same."
+            )
+        if self.groups is None:
+            return
+        if self.groups.shape != (len(self.train_labels),) or self.groups.dtype.kind not in "iu":
+            raise DataError(
+                f"{self.name}: groups is {self.groups.dtype} {list(self.groups.shape)}; give one "
+                f"integer for each of the {len(self.train_labels)} training samples."
+            )
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input, without the sample axis."""
+        return tuple(self.train_inputs.shape[1:])
+
+    def _check(self, part: str, inputs: Tensor, labels: Tensor) -> None:
+        where = f"{self.name}: {part}"
+        if inputs.dtype != torch.float32 or inputs.dim() < 2:
+            raise DataError(
+                f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...]."
+            )
+        if labels.dtype != torch.int64 or labels.dim() != 1:
+            raise DataError(
+                f"{where}_labels is {labels.dtype} {list(labels.shape)}; give int64 [n]."
+            )
+        if not len(inputs) == len(labels) > 0:
+            raise DataError(
+                f"{where} has {len(inputs)} inputs and {len(labels)} labels; give as many of each, "
+                "at least one."
+            )
+        low, high = labels.aminmax()
+        if low < 0 or high >= self.classes:
+            raise DataError(
+                f"{where}_labels span {int(low)}..{int(high)}; with classes={self.classes} they "
+                f"must lie in 0..{self.classes - 1}."
+            )
+        # aminmax passes NaN on, and needs no mask of the inputs' size.
+        if inputs.numel() and not torch.stack(inputs.aminmax()).isfinite().all():
+            raise DataError(f"{where}_inputs hold NaN or infinite values; clean or scale them.")
+
+
+def scale_pixels(pixels: NDArray[np.uint8]) -> Tensor:
+    """Bytes 0..255 of any shape as float32 in [-1, 1]."""
+    scaled = pixels.astype(np.float32)
+    scaled /= 127.5
+    scaled -= 1.0
+    return torch.from_numpy(scaled)

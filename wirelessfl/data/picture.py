@@ -1,0 +1,143 @@
+"""A picture of a split: how many samples of each label every client holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from wirelessfl.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def label_counts(
+    parts: Sequence[ArrayLike], labels: ArrayLike | Tensor, classes: int | None = None
+) -> NDArray[np.int64]:
+    """Samples of each label that each client holds.
+
+    Args:
+        parts: for each client its indices into ``labels``, as ``split`` returns them.
+        labels: [n], integers >= 0.
+        classes: number of labels; None for one more than the largest.
+
+    Returns:
+        [classes, clients].
+
+    Raises:
+        DataError: a label is beyond ``classes``.
+    """
+    labels = np.asarray(labels)
+    largest = int(labels.max())
+    classes = largest + 1 if classes is None else classes
+    if largest >= classes:
+        raise DataError(f"there is a label {largest}, and classes is {classes}: give all of them.")
+    held = [
+        np.bincount(labels[np.asarray(part, dtype=np.int64)], minlength=classes) for part in parts
+    ]
+    return np.stack(held, axis=1).astype(np.int64)
+
+
+def draw_split(
+    parts: Sequence[ArrayLike],
+    labels: ArrayLike | Tensor,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    cells: int = 1,
+    classes: Sequence[str] | int | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Clients by labels, darker for more samples, with the samples of each client above.
+
+    Args:
+        parts: for each client its indices into ``labels``, as ``split`` returns them.
+        labels: [n], integers >= 0.
+        path: file to save to, .png, .pdf or .svg; None to save nothing.
+        cells: number of cells, whose boundaries are marked.
+        classes: names of the labels, or their number; None to number those that occur.
+        title: what stands above; None for nothing.
+
+    Returns:
+        The figure: bars of sizes, and below an image whose array is ``label_counts``.
+
+    Raises:
+        DataError: fewer clients than cells, a label beyond ``classes``, or another suffix.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    if not 1 <= cells <= len(parts):
+        raise DataError(f"cells is {cells} with {len(parts)} clients; each cell needs a client.")
+    if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
+        raise DataError(f"{path}: a picture is saved as one of {', '.join(_SUFFIXES)}.")
+    names: list[str] = []
+    if classes is not None and not isinstance(classes, int):
+        names = list(classes)
+        classes = len(names)
+    counts = label_counts(parts, labels, classes)
+    labels_shown, clients = counts.shape
+
+    width = float(np.clip(2.5 + 0.13 * clients, 6, 14))
+    height = float(np.clip(1.9 + 0.22 * labels_shown, 3.2, 9))
+    figure = Figure(figsize=(width, height), layout="constrained")
+    sizes_axes, matrix_axes = figure.subplots(2, 1, sharex=True, height_ratios=[0.9, height - 1.6])
+    sizes_axes.bar(np.arange(clients), counts.sum(axis=0), width=0.85, color="#4c72b0")
+    sizes_axes.set_ylabel("samples")
+    sizes_axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    sizes_axes.spines[["top", "right"]].set_visible(False)
+    sizes_axes.tick_params(bottom=False)
+
+    # Absent labels stay white, and a single sample is already visible.
+    blues = LinearSegmentedColormap.from_list("samples", ["#cfe1f2", "#3787c0", "#08306b"])
+    shades = blues.with_extremes(under="white")
+    image = matrix_axes.imshow(
+        counts,
+        cmap=shades,
+        vmin=1,
+        vmax=max(2, counts.max()),
+        aspect="auto",
+        interpolation="nearest",
+    )
+    matrix_axes.set_xlabel("client")
+    matrix_axes.set_ylabel("label")
+    matrix_axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
+    if names:
+        matrix_axes.set_yticks(range(len(names)), names)
+    else:
+        matrix_axes.yaxis.set_major_locator(MaxNLocator(11, integer=True))
+    _mark_cells(sizes_axes, matrix_axes, clients, cells)
+    figure.colorbar(image, ax=matrix_axes, label="samples", pad=0.01, extend="min", aspect=30)
+    if title:
+        figure.suptitle(title)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _mark_cells(sizes_axes: Axes, matrix_axes: Axes, clients: int, cells: int) -> None:
+    """A line between neighbouring cells, and the cell's number above its clients."""
+    if cells == 1:
+        return
+    for cell, members in enumerate(np.array_split(np.arange(clients), cells)):
+        if cell:
+            for axes in (sizes_axes, matrix_axes):
+                axes.axvline(members[0] - 0.5, color="#c44e52", linewidth=1.2)
+        sizes_axes.text(
+            members.mean(),
+            1.02,
+            f"cell {cell}",
+            ha="center",
+            va="bottom",
+            fontsize="small",
+            transform=sizes_axes.get_xaxis_transform(),
+        )

@@ -1,0 +1,219 @@
+"""Splits of a training set over clients: who holds which samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.errors import DataError
+
+IntArray = NDArray[np.int64]
+
+SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", "natural")
+"""Kinds of split."""
+
+_TRIES = 1000
+
+
+def split(
+    labels: ArrayLike | Tensor,
+    clients: int,
+    *,
+    kind: str,
+    cells: int = 1,
+    alpha: float = 0.5,
+    shards: int = 2,
+    min_samples: int = 1,
+    groups: ArrayLike | None = None,
+    stream: Stream,
+) -> list[IntArray]:
+    """Indices of the samples of each client; every sample is used at most once.
+
+    Clients are ordered by cell: cell j holds the j-th block of ``array_split(range(clients),
+    cells)``. The kinds:
+
+    - ``iid``: equal parts at random; sizes differ by one at most.
+    - ``noniid``: sorted by label, cut into ``shards * clients`` shards, ``shards`` of them dealt at
+      random to each client (McMahan et al., AISTATS 2017, section 3).
+    - ``cell-iid``: equal parts at random for the cells, each dealt as in ``noniid`` inside its cell
+      (HIST, section VI). With one cell it is ``noniid``.
+    - ``dirichlet``: of each class, client i gets the share q_i of q ~ Dir(alpha, ..., alpha)
+      (Hsu et al., 2019; per class as in Yurochkin et al., ICML 2019); drawn anew until every client
+      has ``min_samples``.
+    - ``natural``: ``groups`` says whose each sample is; of more groups than clients, that many with
+      at least ``min_samples`` are drawn. Clients are in the order of their group's number.
+
+    All but ``natural`` hand out every sample.
+
+    Args:
+        labels: [n], integers.
+        clients: clients in all, in all cells.
+        kind: one of ``SPLITS``.
+        cells: number of cells.
+        alpha: concentration of ``dirichlet``, > 0; small is more unequal.
+        shards: shards a client, for ``noniid`` and ``cell-iid``.
+        min_samples: samples that every client must have at least, >= 1.
+        groups: [n], integers, for ``natural``.
+        stream: where the randomness comes from; equal streams give equal splits.
+
+    Returns:
+        For each client its indices into ``labels``, ascending.
+
+    Raises:
+        DataError: the request is impossible, or no Dirichlet draw in 1000 served every client.
+    """
+    labels = np.asarray(labels)
+    _check(labels, clients, kind, cells, alpha, shards, min_samples)
+    if kind == "iid":
+        owner = np.empty(len(labels), dtype=np.int64)
+        owner[stream.generator().permutation(len(labels))] = _blocks(len(labels), clients)
+    elif kind == "noniid":
+        owner = _deal_shards(labels, clients, shards, stream.child("cell", 0))
+    elif kind == "cell-iid":
+        owner = _cell_iid(labels, clients, cells, shards, stream)
+    elif kind == "dirichlet":
+        owner = _dirichlet(labels, clients, alpha, min_samples, stream)
+    else:
+        owner = _natural(groups, len(labels), clients, min_samples, stream)
+    sizes = np.bincount(owner + 1, minlength=clients + 1)[1:]
+    if sizes.min() < min_samples:
+        raise DataError(
+            f"client {sizes.argmin()} has {sizes.min()} samples, fewer than "
+            f"min_samples={min_samples}. Lower min_samples or the number of clients ({clients})."
+        )
+    # Samples of nobody (owner -1) come first. A stable sort keeps the indices ascending.
+    order = np.argsort(owner, kind="stable")[len(labels) - sizes.sum() :]
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def _check(
+    labels: NDArray[np.generic],
+    clients: int,
+    kind: str,
+    cells: int,
+    alpha: float,
+    shards: int,
+    min_samples: int,
+) -> None:
+    if kind not in SPLITS:
+        raise DataError(f"split {kind!r} is unknown. Choose {', '.join(SPLITS)}.")
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise DataError(f"labels is {labels.dtype} {list(labels.shape)}; give integers [n].")
+    for name, value in [("clients", clients), ("cells", cells), ("min_samples", min_samples)]:
+        if value < 1:
+            raise DataError(f"{name} is {value}; it must be at least 1.")
+    if clients < cells:
+        raise DataError(f"{clients} clients cannot fill {cells} cells: give each cell one or more.")
+    if clients * min_samples > len(labels):
+        raise DataError(
+            f"{clients} clients with at least {min_samples} samples each need "
+            f"{clients * min_samples}, and there are {len(labels)}. Have fewer clients or lower "
+            "min_samples."
+        )
+    if kind == "dirichlet" and not 0 < alpha < math.inf:
+        raise DataError(f"alpha is {alpha}; the Dirichlet parameter must be positive and finite.")
+    if kind in ("noniid", "cell-iid"):
+        if shards < 1:
+            raise DataError(f"shards is {shards}; every client needs at least 1.")
+        parts = cells if kind == "cell-iid" else 1
+        # The tightest cell: the most clients on the smallest part.
+        needed, there = shards * -(-clients // parts), len(labels) // parts
+        if needed > there:
+            where = " of a cell" if parts > 1 else ""
+            raise DataError(
+                f"{needed} shards{where} ({shards} a client) cannot be cut from {there} samples. "
+                "Have fewer clients or shards."
+            )
+
+
+def _blocks(length: int, parts: int) -> IntArray:
+    """[length], non-decreasing numbers of ``parts`` blocks whose sizes differ by one at most."""
+    return np.arange(length, dtype=np.int64) * parts // length
+
+
+def _deal_shards(
+    labels: NDArray[np.generic], clients: int, shards: int, stream: Stream
+) -> IntArray:
+    """[n], owners when each client gets ``shards`` random shards of the samples sorted by label."""
+    client_of_shard = stream.generator().permutation(shards * clients) // shards
+    owner = np.empty(len(labels), dtype=np.int64)
+    owner[np.argsort(labels, kind="stable")] = client_of_shard[
+        _blocks(len(labels), len(client_of_shard))
+    ]
+    return owner
+
+
+def _cell_iid(
+    labels: NDArray[np.generic], clients: int, cells: int, shards: int, stream: Stream
+) -> IntArray:
+    cell_of_sample = np.empty(len(labels), dtype=np.int64)
+    cell_of_sample[stream.generator().permutation(len(labels))] = _blocks(len(labels), cells)
+    owner = np.empty(len(labels), dtype=np.int64)
+    for cell, members in enumerate(np.array_split(np.arange(clients), cells)):
+        mine = np.flatnonzero(cell_of_sample == cell)
+        dealt = _deal_shards(labels[mine], len(members), shards, stream.child("cell", cell))
+        owner[mine] = members[0] + dealt
+    return owner
+
+
+def _dirichlet(
+    labels: NDArray[np.generic], clients: int, alpha: float, min_samples: int, stream: Stream
+) -> IntArray:
+    _, class_sizes = np.unique(labels, return_counts=True)
+    best = -1
+    for attempt in range(_TRIES):
+        draw = stream.generator(attempt)
+        shares = draw.dirichlet(np.full(clients, alpha), size=len(class_sizes))
+        # Cumulated shares are rounded from a random offset a class: every sample is handed out,
+        # counts are within one of their share and right on average, also for tiny classes.
+        offsets = draw.random((len(class_sizes), 1))
+        cuts = np.cumsum(shares, axis=1) * class_sizes[:, np.newaxis] + offsets
+        cuts = np.minimum(cuts.astype(np.int64), class_sizes[:, np.newaxis])
+        cuts[:, -1] = class_sizes
+        counts = np.diff(cuts, axis=1, prepend=0)
+        smallest = int(counts.sum(axis=0).min())
+        if smallest >= min_samples:
+            break
+        best = max(best, smallest)
+    else:
+        raise DataError(
+            f"no Dirichlet split with alpha={alpha} gave each of {clients} clients "
+            f"min_samples={min_samples} in {_TRIES} draws; the best left one with {best}. Raise "
+            "alpha, lower min_samples, or have fewer clients."
+        )
+    shuffled = draw.permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    owner = np.empty(len(labels), dtype=np.int64)
+    owner[by_class] = np.repeat(np.tile(np.arange(clients), len(class_sizes)), counts.ravel())
+    return owner
+
+
+def _natural(
+    groups: ArrayLike | None, samples: int, clients: int, min_samples: int, stream: Stream
+) -> IntArray:
+    if groups is None:
+        raise DataError(
+            'split "natural" needs groups, the client of each sample, and this data set has none. '
+            "Choose another split."
+        )
+    groups = np.asarray(groups)
+    if groups.shape != (samples,) or groups.dtype.kind not in "iu":
+        raise DataError(
+            f"groups is {groups.dtype} {list(groups.shape)}; give one integer for each of the "
+            f"{samples} samples."
+        )
+    _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    eligible = np.flatnonzero(sizes >= min_samples)
+    if len(eligible) < clients:
+        raise DataError(
+            f"{clients} clients need as many groups with at least {min_samples} samples, and there "
+            f"are {len(eligible)} (of {len(sizes)} groups). Have at most {len(eligible)} clients."
+        )
+    chosen = np.sort(stream.generator().choice(eligible, clients, replace=False))
+    client_of_group = np.full(len(sizes), -1, dtype=np.int64)
+    client_of_group[chosen] = np.arange(clients)
+    return client_of_group[group_of_sample]
