@@ -1,0 +1,1 @@
+"""Experiments, one folder a paper: settings, scripts, what the paper reported."""

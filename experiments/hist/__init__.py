@@ -1,0 +1,1 @@
+"""The HIST paper (Fang, Han and Brinton): settings, scripts, what was reported."""

@@ -1,0 +1,166 @@
+"""Algorithms against loops written out here, and against each other where they coincide."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.models import FCNN, build_model
+from wirelessfl.runs.build import build
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.batches import draw_batches
+
+
+def model(hidden=(10,)):
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=hidden)
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+def test_one_cell_is_fedavg(config, toy):
+    """HIST and HFedAvg with N = 1 and E edge rounds are FedAvg with E times the rounds, bit for bit."""
+    star = wirelessfl.run(config("fedavg", rounds=6), data=toy, model=model())
+    for algorithm in ("hist", "hfedavg"):
+        one = config(algorithm, cells=1, edge_rounds=3, rounds=2)
+        result = wirelessfl.run(one, data=toy, model=model())
+        assert torch.equal(flat(result), flat(star)), algorithm
+        assert result.rows[-1]["accuracy"] == star.rows[-1]["accuracy"]
+        assert result.rows[-1]["uplink_mib"] == pytest.approx(star.rows[-1]["uplink_mib"])
+    assert star.rows[-1]["accuracy"] > star.rows[0]["accuracy"] + 0.2
+
+
+@pytest.mark.parametrize("algorithm", ["hfedavg", "hist"])
+@pytest.mark.parametrize("hidden", [(10,), (9, 8, 7)])
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighting):
+    """Masks on the full vector, (4) to (7), client by client; shared coordinates are averaged."""
+    settings = config(
+        algorithm,
+        rounds=2,
+        edge_rounds=2,
+        clients=5,
+        cells=2,
+        split="dirichlet",
+        min_samples=5,
+        weighting=weighting,
+    )
+    module = model(hidden)
+    parts = build(settings, data=toy, model=module)
+    world, task = parts.world, parts.task
+    sizes = np.array([len(p) for p in world.parts], dtype=float)
+    if weighting == "uniform":
+        sizes[:] = 1.0
+    x = task.spec.from_module(module)
+    steps_done = 0
+    for number in range(2):
+        index = parts.planner.plan(number).submodels.index
+        masks = torch.ones(2, task.spec.size)
+        if algorithm == "hist":
+            masks = torch.zeros(2, task.spec.size)
+            for cell in range(2):
+                masks[cell, index[cell][index[cell] >= 0]] = 1.0
+            assert (masks.sum(0) >= 1).all()
+        edge_models = []
+        for cell in range(2):
+            members = np.flatnonzero(world.cell_of == cell)
+            edge = masks[cell] * x
+            for e in range(2):
+                total = torch.zeros_like(edge)
+                for client in members:
+                    batches = draw_batches(
+                        world.parts,
+                        np.array([client]),
+                        np.array([steps_done + 3 * e]),
+                        3,
+                        8,
+                        Stream(1),
+                    )
+                    local = edge.clone()
+                    for rows, weight in zip(batches.index[0], batches.weight[0], strict=True):
+                        rows = rows[weight > 0]
+                        leaf = local.clone().requires_grad_()
+                        logits = functional_call(
+                            module, task.spec.views(leaf), (toy.train_inputs[rows],)
+                        )
+                        loss = F.cross_entropy(logits, toy.train_labels[rows])
+                        local = local - 0.1 * masks[cell] * torch.autograd.grad(loss, leaf)[0]
+                    total += sizes[client] / sizes[members].sum() * local
+                edge = total
+            edge_models.append(edge)
+        steps_done += 6
+        cell_weight = [
+            sizes[world.cell_of == cell].sum() if weighting == "samples" else 1.0
+            for cell in range(2)
+        ]
+        total = sum(w * m * e for w, m, e in zip(cell_weight, masks, edge_models, strict=True))
+        x = total / sum(w * m for w, m in zip(cell_weight, masks, strict=True))
+    result = wirelessfl.run(settings, data=toy, model=model(hidden))
+    assert torch.allclose(flat(result), x, atol=2e-6)
+    assert not torch.allclose(flat(result), task.spec.from_module(model(hidden)), atol=1e-2)
+
+
+def test_the_1_over_n_squared_scheme_lets_cross_blocks_rest(config, toy):
+    """With partition "all" a weight between neurons of two cells does not move in that round."""
+    module = model((9, 9))
+    settings = config("hist", partition="all", rounds=1)
+    parts = build(settings, data=toy, model=module)
+    index = parts.planner.plan(0).submodels.index
+    result = wirelessfl.run(settings, data=toy, model=model((9, 9)))
+    moved = flat(result) != parts.task.spec.from_module(model((9, 9)))
+    covered = torch.zeros(parts.task.spec.size, dtype=torch.bool)
+    covered[index[index >= 0]] = True
+    assert not moved[~covered].any()
+    hidden = parts.task.spec.views(covered)["layers.4.weight"]
+    assert int(hidden.sum()) == 3 * (3 * 3)  # N blocks of (9/N)^2 out of N^2
+    assert float(moved[covered].double().mean()) > 0.8
+
+
+def test_chunks_and_executors_agree_after_three_rounds(config, toy):
+    reference = wirelessfl.run(config(dropout=0.2), data=toy)
+    for other in ({"chunk": 1}, {"chunk": 4}, {"executor": "loop"}):
+        result = wirelessfl.run(config(dropout=0.2, **other), data=toy)
+        assert torch.allclose(flat(result), flat(reference), atol=1e-5), other
+        for row, expected in zip(result.rows, reference.rows, strict=True):
+            assert row["sim_seconds"] == expected["sim_seconds"]
+            assert row["accuracy"] == pytest.approx(expected["accuracy"], abs=1e-3)
+
+
+def test_masks_are_redrawn_each_round(config, toy):
+    planner = build(config("hist"), data=toy).planner
+    first, second = (planner.plan(t).submodels.index for t in (0, 1))
+    assert not torch.equal(first, second)
+    assert torch.equal(first, planner.plan(0).submodels.index)
+
+
+def test_any_module_trains_under_hfedavg_and_under_hist_once_layers_are_named(config, toy):
+    def own():
+        torch.manual_seed(1)
+        return torch.nn.Sequential(torch.nn.Linear(12, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+
+    spec = ParamSpec.of(own())
+    for settings in (config("hfedavg"), config("hist", layers="0,2")):
+        result = wirelessfl.run(settings, data=toy, model=own())
+        assert result.rows[-1]["accuracy"] > 0.5
+        own().load_state_dict(result.params)
+        assert sum(v.numel() for v in result.params.values()) == spec.size
+    with pytest.raises(wirelessfl.ConfigError, match="--layers"):
+        wirelessfl.run(config("hist"), data=toy, model=own())
+
+
+def test_models_by_import_path(config, toy, monkeypatch, tmp_path):
+    (tmp_path / "my_models.py").write_text(
+        "from wirelessfl.models import FCNN\n"
+        "def small(input_shape, classes):\n"
+        "    return FCNN(input_shape, classes, hidden=(5,))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = config("hist", model="my_models:small")
+    assert build(settings, data=toy).task.spec.size == 12 * 5 + 5 + 5 * 4 + 4
+    built = build_model("my_models:small", (12,), 4, dropout=0.0, stream=Stream(1))
+    assert isinstance(built, FCNN)

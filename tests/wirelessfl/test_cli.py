@@ -1,0 +1,78 @@
+"""The command line, as a user types it."""
+
+import json
+
+import pytest
+
+from wirelessfl.cli import main
+
+SMALL = (
+    "--dataset digits --clients 4 --cells 2 --rounds 2 --local-steps 2 --edge-rounds 2 "
+    "--batch-size 8 --threads 1"
+).split()
+
+
+def test_run_prints_a_table_and_json(tmp_path, capsys):
+    out = tmp_path / "first"
+    assert main(["run", "hist", *SMALL, "--target", "0.01", "--out", str(out)]) == 0
+    shown = capsys.readouterr()
+    assert "hist" in shown.out
+    assert "accuracy" in shown.out
+    assert shown.err == ""  # no progress bar without a terminal
+    assert main(["resume", str(out), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["round"] == 2
+    assert summary["rounds_to_target"] == 0
+    assert summary["directory"] == str(out)
+    second = tmp_path / "second"
+    words = ["run", "--config", str(out / "config.toml"), "--seed", "9", "--out", str(second)]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["directory"] == str(second)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "hits"], "ConfigError: algorithm 'hits' is unknown"),
+        (["run"], "ConfigError: no algorithm"),
+        (["run", "hist", "--cells", "0"], "ConfigError: network.cells is '0'"),
+        (
+            ["run", "hist", "--dataset", "mnist", "--data-dir", "/nowhere"],
+            "DataError: /nowhere/mnist",
+        ),
+        (["run", "hist", "--dataset", "digit"], "ConfigError: data set 'digit' is unknown"),
+        (["run", "hist", "--model", "lenet5"], "28x28"),
+        (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
+        (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
+        (["run", "--config", "/nowhere.toml"], "ConfigError: configuration /nowhere.toml"),
+        (["resume", "/nowhere"], "ConfigError: /nowhere holds no run"),
+        (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(words, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_explains_flags_with_units(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "hist", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    for part in ("--bandwidth-hz X", "in Hz", "--mask-sizes {uniform,optimized}", "{ofdma,tdma}"):
+        assert part in text
+    with pytest.raises(SystemExit):
+        main(["run", "fedavg", "--help"])
+    assert "--mask-sizes" not in capsys.readouterr().out
+
+
+def test_list_names_what_there_is(capsys):
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for name in ("fedavg", "hfedavg", "hist", "fashion-mnist", "lenet5", "tdma", "ofdma"):
+        assert name in text

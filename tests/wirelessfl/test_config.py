@@ -1,0 +1,135 @@
+"""Settings: the same object from TOML, flags and Python; one clear error for each mistake."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.config import Config, flag_homes, tables_from_flags
+from wirelessfl.errors import ConfigError
+from wirelessfl.training.rules import Payload
+from wirelessfl.uplinks import uplink_classes
+from wirelessfl.uplinks.tdma import Tdma
+
+PROMISED = (
+    "dataset data_dir model cells clients local_steps edge_rounds rounds lr batch_size split alpha "
+    "mask_sizes size_cap dropout weighting eval_every target seed device executor chunk out"
+).split()
+
+
+def test_promised_flags_exist():
+    homes = flag_homes(algorithm_classes()["hist"], uplink_classes()["tdma"])
+    assert not [flag for flag in PROMISED if flag not in homes]
+
+
+def test_toml_and_flags_and_tables_give_the_same_object(tmp_path):
+    flags = Config.from_flags("hist", cells=3, lr=0.05, uplink="ofdma", cpu_hz=(1e9, 2e9))
+    tables = Config.of(
+        {
+            "algorithm": {"name": "hist", "lr": 0.05},
+            "uplink": "ofdma",
+            "network": {"cells": 3, "cpu_hz": [1e9, 2e9]},
+        }
+    )
+    file = tmp_path / "run.toml"
+    file.write_text(flags.to_toml())
+    assert flags == tables == Config.from_toml(file)
+    words = {"cells": "3", "lr": "0.05", "uplink": "ofdma", "cpu_hz": ("1e9", "2e9")}
+    assert Config.from_flags("hist", **words) == flags
+
+
+def test_defaults_depend_on_the_topology():
+    assert Config.from_flags("hist").network.cells == 4
+    assert Config.from_flags("hist").training.edge_rounds == 5
+    star = Config.from_flags("fedavg")
+    assert (star.network.cells, star.training.edge_rounds) == (1, 1)
+    assert Config.from_flags("hist", clients=3).network.cells == 3
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "message"),
+    [
+        ("hist", {"cells": 0}, "network.cells is 0: .*greater than or equal to 1"),
+        ("hist", {"lr": -1}, "lr is -1: .*greater than 0"),
+        ("hist", {"lr": float("nan")}, "lr is nan"),
+        ("hist", {"alpha": float("inf")}, "alpha is inf"),
+        ("hist", {"rounds": "many"}, "training.rounds is 'many'"),
+        ("hist", {"split": "sorted"}, "data.split is 'sorted': .*noniid"),
+        ("hist", {"mask_sizes": "best"}, "mask_sizes is 'best': .*optimized"),
+        ("hist", {"size_cap": 0.5}, "size_cap is 0.5"),
+        ("hist", {"dropout": 1.0}, "model.dropout is 1.0"),
+        ("hist", {"target": 80}, "evaluation.target is 80"),
+        ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose ofdma, tdma"),
+        ("hits", {}, "algorithm 'hits' is unknown. Choose fedavg, hfedavg, hist"),
+        ("hist", {"cels": 4}, "no setting 'cels'. Do you mean 'cells'"),
+        ("hfedavg", {"mask_sizes": "uniform"}, "'hfedavg' over uplink 'tdma' has no setting"),
+        ("fedavg", {"cells": 4}, "is a star"),
+        ("fedavg", {"edge_rounds": 5}, "is a star"),
+        ("hist", {"cells": 9, "clients": 5}, "every cell needs a client"),
+        ("hist", {"cpu_hz": (3e9, 1e9)}, "LOW <= HIGH"),
+    ],
+)
+def test_each_mistake_has_its_own_line(algorithm, flags, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        Config.from_flags(algorithm, **flags)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_keys_and_files_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="network.antenas is no setting"):
+        Config.of({"algorithm": "hist", "network": {"antenas": 4}})
+    with pytest.raises(ConfigError, match="'hist' has no setting 'gamma'. It has lr, mask_sizes"):
+        Config.of({"algorithm": {"name": "hist", "gamma": 1}})
+    with pytest.raises(ConfigError, match="no algorithm"):
+        Config.of({})
+    with pytest.raises(ConfigError, match=r"none.toml: No such file"):
+        Config.from_toml(tmp_path / "none.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[algorithm\n")
+    with pytest.raises(ConfigError, match="is not TOML"):
+        Config.from_toml(broken)
+
+
+@dataclass(frozen=True)
+class EachUpdate(FedAvg):
+    """An algorithm that needs every client's own update, and has a setting named like another."""
+
+    name = "each-update"
+    payloads = (Payload("update", each=True),)
+    clients: Annotated[int, Field(ge=1, description="of a different kind")] = 2
+
+
+@dataclass(frozen=True)
+class OnlySums(Tdma):
+    """An uplink that adds on the air."""
+
+    name = "only-sums"
+    gives = "sum"
+
+
+def test_combinations_that_make_no_sense_name_both_settings():
+    here = __name__
+    names = {"EachUpdate": EachUpdate, "OnlySums": OnlySums}
+    assert all(name in globals() for name in names)
+    import sys
+
+    sys.modules.setdefault(here, sys.modules[EachUpdate.__module__])
+    with pytest.raises(ConfigError, match=r"EachUpdate.* needs each client's update.*OnlySums"):
+        Config.of({"algorithm": f"{here}:EachUpdate", "uplink": f"{here}:OnlySums"})
+    Config.of({"algorithm": f"{here}:EachUpdate", "uplink": "tdma"})
+    Config.of({"algorithm": "fedavg", "uplink": f"{here}:OnlySums"})
+
+
+def test_clashing_names_get_their_owner_as_prefix():
+    homes = flag_homes(EachUpdate, Tdma)
+    assert homes["clients"] == ("network", "clients")
+    assert homes["each_update_clients"] == ("algorithm", "clients")
+
+
+def test_flags_win_over_a_file():
+    tables = {"algorithm": "hist", "network": {"cells": 2, "clients": 10}}
+    assert Config.of(tables_from_flags(tables, {"cells": 5})).network.cells == 5
+    assert Config.of(tables_from_flags(tables, {"cells": 5})).network.clients == 10

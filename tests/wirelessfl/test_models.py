@@ -1,0 +1,89 @@
+"""Models have the published sizes; dropout draws the same masks whoever trains."""
+
+import pytest
+import torch
+from torch.func import functional_call, vmap
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN, StreamDropout, build_model
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "parameters"),
+    [
+        ("fcnn", (1, 28, 28), 238_510),
+        ("lenet5", (1, 28, 28), 44_426),
+        ("cifar-cnn", (3, 32, 32), 541_094),
+    ],
+)
+def test_sizes_are_the_published_ones(name, shape, parameters):
+    model = build_model(name, shape, 10, dropout=0.5, stream=Stream(1))
+    assert sum(p.numel() for p in model.parameters()) == parameters
+    assert model(torch.zeros(2, *shape)).shape == (2, 10)
+
+
+def test_initial_weights_come_from_the_stream():
+    def first(seed):
+        return next(build_model("fcnn", (4,), 2, dropout=0, stream=Stream(seed)).parameters())
+
+    before = torch.random.get_rng_state()
+    assert torch.equal(first(1), first(1))
+    assert not torch.equal(first(1), first(2))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_wrong_input_and_unknown_model_are_explained():
+    with pytest.raises(ConfigError, match="28x28"):
+        build_model("lenet5", (1, 8, 8), 10, dropout=0, stream=Stream(1))
+    with pytest.raises(ConfigError, match="fcnn, lenet5"):
+        build_model("resnet", (1, 8, 8), 10, dropout=0, stream=Stream(1))
+    with pytest.raises(ConfigError, match="nowhere"):
+        build_model("nowhere:model", (1, 8, 8), 10, dropout=0, stream=Stream(1))
+    with pytest.raises(ValueError, match="dropout is 1"):
+        FCNN((4,), 2, dropout=1.0)
+
+
+def keys(client, step):
+    return torch.tensor([Stream(0, ("c", client)).key() % 2**31, step], dtype=torch.int32)
+
+
+def test_dropout_keeps_the_asked_share_and_the_mean():
+    """4e5 draws, standard error 7e-4 of the share kept, at three probabilities."""
+    for p in (0.2, 0.5, 0.9):
+        layer = StreamDropout(p)
+        masks = []
+        for step in range(40):
+            layer.key = keys(1, step)
+            masks.append(layer(torch.ones(100, 100)) > 0)
+        share = torch.stack(masks).double().mean(0)
+        assert abs(float(share.mean()) - (1 - p)) < 3e-3
+        layer.key = keys(1, 0)
+        out = layer(torch.ones(100, 100))
+        assert torch.allclose(out[out > 0], torch.tensor(1 / (1 - p)))
+        assert torch.equal(layer.eval()(torch.ones(3, 3)), torch.ones(3, 3))
+
+
+def test_dropout_masks_are_independent_across_clients_steps_and_layers():
+    """Two independent masks of 10^4 bits agree on half of them, standard error 0.5 %."""
+    first = StreamDropout(0.5)
+    first.key = keys(1, 0)
+    reference = first(torch.ones(100, 100)) > 0
+    for salt, key in ((0, keys(1, 1)), (0, keys(2, 0)), (1, keys(1, 0))):
+        other = StreamDropout(0.5, salt)
+        other.key = key
+        agree = ((other(torch.ones(100, 100)) > 0) == reference).double().mean()
+        assert abs(float(agree) - 0.5) < 0.02
+
+
+def test_dropout_does_not_depend_on_padding_or_on_vmap():
+    layer = StreamDropout(0.5)
+    three = torch.stack([keys(c, 7) for c in range(3)])
+
+    def masked(key, x):
+        return functional_call(layer, {"key": key}, (x,))
+
+    wide = vmap(masked)(three, torch.ones(3, 6, 50))
+    for client in range(3):
+        alone = masked(three[client], torch.ones(4, 31))  # fewer samples, fewer neurons
+        assert torch.equal(alone, wide[client, :4, :31])

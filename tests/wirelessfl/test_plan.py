@@ -1,0 +1,156 @@
+"""What a round costs: (17) and (18) by hand, traffic by hand, mask sizes that help."""
+
+import numpy as np
+import pytest
+import torch
+
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.runs.build import build_network
+from wirelessfl.simulation.mask_sizes import mask_size_problem
+from wirelessfl.simulation.plan import Links, Planner
+from wirelessfl.submodels import ParamSpec, make_partition
+
+
+def planner(algorithm, module, links=None, **flags):
+    config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
+    stream, spec = Stream(config.run.seed), ParamSpec.of(module)
+    return Planner(
+        algorithm=config.build_algorithm(),
+        network=build_network(config.network, stream),
+        uplink=config.build_uplink(),
+        links=links or Links(),
+        spec=spec,
+        make_partition=lambda scheme: make_partition(module, spec, scheme),
+        local_steps=config.training.local_steps,
+        edge_rounds=config.training.edge_rounds,
+        stream=stream,
+    )
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+@pytest.mark.parametrize("sizes", ["uniform", "optimized"])
+def test_latency_is_that_of_the_paper_client_by_client(uplink, sizes):
+    """(17), (18) in scalar Python for LeNet-5: the shared 3,506 parameters count in every cell."""
+    plan_maker = planner("hist", LeNet5((1, 28, 28), 10), cells=4, uplink=uplink, mask_sizes=sizes)
+    network = plan_maker.network
+    for number in range(3):
+        plan = plan_maker.plan(number)
+        expected = []
+        for cell in range(4):
+            trained = int(plan.submodels.lengths[cell])
+            assert (trained - 3506) % 341 == 0
+            slowest = 0.0
+            for client in range(12):
+                if network.cell_of[client] != cell:
+                    continue
+                gain = float((np.abs(plan.draw.h[client].astype(complex)) ** 2).sum())
+                snr = 10 ** (network.snr_db[client] / 10)
+                if uplink == "tdma":
+                    upload = 3 * 32 * trained / (9e6 * np.log2(1 + snr * gain))
+                else:
+                    upload = 32 * trained / (9e6 / 3 * np.log2(1 + 3 * snr * gain))
+                compute = 7 * 1e6 / network.cpu_hz[client] * trained / 44_426
+                slowest = max(slowest, compute + upload)
+            expected.append(5 * slowest)
+        assert plan.cost.seconds == pytest.approx(expected, rel=1e-5)
+
+
+def test_traffic_counts_what_is_sent():
+    """E x 4 bytes x |submodel|, shared layers included; the full model under HFedAvg."""
+    lenet = LeNet5((1, 28, 28), 10)
+    hist = planner("hist", lenet, cells=2).plan(0).cost
+    assert hist.uplink_mib == pytest.approx(5 * 4 * (3506 + 60 * 341) / 2**20)
+    full = planner("hfedavg", lenet, cells=2).plan(0).cost
+    assert full.uplink_mib == pytest.approx(5 * 4 * 44_426 / 2**20)
+    assert full.downlink_mib == full.uplink_mib
+    assert full.backhaul_mib == pytest.approx(2 * 4 * 44_426 / 2**20)
+    star = planner("fedavg", lenet).plan(0).cost
+    assert star.uplink_mib == pytest.approx(4 * 44_426 / 2**20)
+    assert star.backhaul_mib == 0.0
+
+
+def test_energy_by_hand():
+    maker = planner("hfedavg", FCNN((12,), 4, hidden=(10,)), cells=2)
+    plan = maker.plan(0)
+    network, size = maker.network, maker.spec.size
+    joules = []
+    for client in range(12):
+        snr = 10 ** (network.snr_db[client] / 10)
+        rate = 9e6 * np.log2(1 + snr * plan.draw.gain[client])
+        joules.append(1e-28 * network.cpu_hz[client] ** 2 * 7e6 + 0.1 * 32 * size / rate)
+    assert plan.cost.joules == pytest.approx(5 * np.mean(joules))
+
+
+def test_links_with_a_rate_take_time():
+    """Downlink: E x bits / rate for every client. Backhaul: both ways once a global round."""
+    module = FCNN((12,), 4, hidden=(10,))
+    free = planner("hfedavg", module, cells=2).plan(0).cost.seconds
+    slow = planner("hfedavg", module, cells=2, links=Links(1e5, 2e5)).plan(0).cost.seconds
+    bits = 32 * ParamSpec.of(module).size
+    assert slow - free == pytest.approx(5 * bits / 1e5 + 2 * bits / 2e5)
+
+
+@pytest.mark.parametrize("hidden", [(40,), (40, 30, 20), (24, 10, 24, 7)])
+def test_optimized_masks_are_never_slower(hidden):
+    module = FCNN((12,), 4, hidden=hidden)
+    faster = []
+    for number in range(10):
+        uniform = planner("hist", module, cells=4).plan(number)
+        best = planner("hist", module, cells=4, mask_sizes="optimized").plan(number)
+        assert best.cost.seconds.max() <= uniform.cost.seconds.max() * (1 + 1e-9)
+        faster.append(best.cost.seconds.max() / uniform.cost.seconds.max())
+        assert int((best.submodels.index >= 0).sum(1).min()) > 0
+    assert np.mean(faster) < 0.9
+
+
+def test_the_problem_predicts_the_plan():
+    """c_j p_j + b_j of the solver's problem is the latency of the submodels that are dealt."""
+    module = LeNet5((1, 28, 28), 10)
+    maker = planner("hist", module, cells=4, mask_sizes="optimized")
+    plan = maker.plan(0)
+    partition = make_partition(module, maker.spec)
+    per_parameter = plan.cost.seconds / plan.submodels.lengths / 5
+    problem = mask_size_problem(partition, per_parameter, edge_rounds=5, size_cap=1.5)
+    assert (problem.total, problem.cap, problem.granularity) == (120, 45, 1)
+    solution = problem.solve()
+    neurons = (plan.submodels.lengths - 3506) // 341
+    assert neurons.sum() == 120
+    assert neurons.max() <= 45
+    assert solution.objective == pytest.approx(plan.cost.seconds.max())
+    latency = problem.seconds_per_unit * neurons + problem.offset_seconds
+    assert latency == pytest.approx(plan.cost.seconds)
+
+
+def test_granularity_keeps_all_split_layers_whole():
+    """Layers of 40 and 10 neurons: steps of 4 and 1."""
+    module = FCNN((12,), 4, hidden=(40, 9, 10))
+    partition = make_partition(module, ParamSpec.of(module))
+    assert [layer.width for layer in partition.layers] == [40, 10]
+    problem = mask_size_problem(partition, np.ones(3), edge_rounds=1, size_cap=1.5)
+    assert problem.granularity == 4
+    value = problem.solve().value
+    assert (np.asarray(value) % 4 == 0).all()
+    length = problem.seconds_per_unit * value + problem.offset_seconds  # 1 second a parameter
+    assert length.sum() == pytest.approx(
+        ParamSpec.of(module).size + 2 * partition.shared_parameters
+    )
+
+
+def test_impossible_sizes_name_the_constraint():
+    """Ten neurons over four cells with a cap of 2.5, floored to 2 each."""
+    module = FCNN((12,), 4, hidden=(10,))
+    with pytest.raises(ConfigError, match=r"mask sizes: .*cap.*2"):
+        planner("hist", module, cells=4, mask_sizes="optimized", size_cap=1.0).plan(0)
+    with pytest.raises(ConfigError, match='needs partition "alternate"'):
+        planner("hist", module, cells=2, mask_sizes="optimized", partition="all").plan(0)
+
+
+def test_channels_are_redrawn_each_round_and_named_by_it():
+    maker = planner("hist", FCNN((12,), 4), cells=2)
+    draws = [maker.plan(t).draw.h for t in (0, 1, 0)]
+    assert not np.array_equal(draws[0], draws[1])
+    assert np.array_equal(draws[0], draws[2])
+    assert torch.is_tensor(maker.plan(0).submodels.index)

@@ -1,0 +1,209 @@
+"""Runs on disk: the same rows and parameters whether or not they were stopped, and clear refusals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors import safe_open
+
+import wirelessfl
+from wirelessfl.runs.directory import RunDirectory
+
+COMMAND = [sys.executable, "-m", "wirelessfl"]
+
+
+def bare(rows):
+    return [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
+
+
+def same(first, second):
+    assert bare(first.rows) == bare(second.rows)
+    assert first.params.keys() == second.params.keys()
+    for name, value in first.params.items():
+        assert torch.equal(value, second.params[name]), name
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "hfedavg", "hist"])
+def test_equal_seeds_are_identical_and_others_are_not(config, toy, algorithm):
+    first = wirelessfl.run(config(algorithm, dropout=0.3), data=toy)
+    same(first, wirelessfl.run(config(algorithm, dropout=0.3), data=toy))
+    other = wirelessfl.run(config(algorithm, dropout=0.3, seed=2), data=toy)
+    assert bare(other.rows) != bare(first.rows)
+
+
+def test_rows_have_the_promised_fields(config, toy):
+    result = wirelessfl.run(config(rounds=4, eval_every=3), data=toy)
+    assert [row["round"] for row in result.rows] == [0, 3, 4]
+    for row in result.rows:
+        assert 0.0 <= row["accuracy"] <= 1.0
+        assert row["loss"] > 0
+    for name in ("sim_seconds", "uplink_mib", "downlink_mib", "joules", "wall_seconds"):
+        values = [row[name] for row in result.rows]
+        assert values == sorted(values)
+        assert values[-1] > 0
+    assert result.rows[0]["sim_seconds"] == result.rows[0]["uplink_mib"] == 0.0
+    on_disk = (result.directory / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in on_disk] == result.rows
+    assert wirelessfl.Config.from_toml(result.directory / "config.toml") == result.config
+
+
+def test_the_folder_holds_config_rows_and_checkpoint_and_no_drafts(config, toy):
+    result = wirelessfl.run(config(), data=toy)
+    names = sorted(path.name for path in result.directory.iterdir())
+    assert names == ["checkpoint.safetensors", "config.toml", "rows.jsonl"]
+
+
+def run_flags(out):
+    return [
+        *("run", "hist", "--dataset", "digits", "--clients", "8", "--cells", "2"),
+        *("--rounds", "40", "--local-steps", "4", "--edge-rounds", "2", "--batch-size", "16"),
+        *("--mask-sizes", "optimized", "--dropout", "0.2", "--threads", "1"),
+        *("--checkpoint-seconds", "0", "--out", str(out)),
+    ]
+
+
+def wait_for_rows(path, rows, process):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= rows:
+            return
+        assert process.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.002)
+    raise AssertionError("the run wrote no rows in two minutes")
+
+
+def test_killed_twice_and_resumed_equals_uninterrupted(tmp_path):
+    """kill -9 at two moments; rows and parameters are those of a run that was never stopped."""
+    whole = tmp_path / "whole"
+    subprocess.run([*COMMAND, *run_flags(whole)], check=True, capture_output=True)
+    killed = tmp_path / "killed"
+    commands = [run_flags(killed), ["resume", str(killed)]]
+    for command, rows in zip(commands, (7, 19), strict=True):
+        process = subprocess.Popen([*COMMAND, *command], stdout=subprocess.DEVNULL)
+        wait_for_rows(killed / "rows.jsonl", rows, process)
+        assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert len(RunDirectory(killed).rows()) < 41, "no work was left"
+    done = subprocess.run(
+        [*COMMAND, "resume", str(killed), "--json"], check=True, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["round"] == 40
+    same(wirelessfl.resume(whole), wirelessfl.resume(killed))
+
+
+def test_resume_cuts_off_what_lies_behind_the_checkpoint(config, toy):
+    """Rows after the checkpoint, and half a row, are forgotten and made again."""
+    reference = wirelessfl.run(config(rounds=5), data=toy)
+
+    class Halt(Exception):
+        pass
+
+    def halt(row):
+        if row["round"] == 4:
+            raise Halt
+
+    settings = config(rounds=5, checkpoint_seconds=0)
+    with pytest.raises(Halt):
+        wirelessfl.run(settings, data=toy, on_row=halt)
+    rows = settings.run.out / "rows.jsonl"
+    assert len(rows.read_text().splitlines()) == 5
+    with rows.open("a") as file:
+        file.write('{"round": 5, "accu')
+    (settings.run.out / "checkpoint.safetensors.part").write_bytes(b"half a checkpoint")
+    same(wirelessfl.resume(settings.run.out, data=toy), reference)
+
+
+def test_resume_before_the_first_checkpoint_starts_anew(config, toy):
+    reference = wirelessfl.run(config(rounds=2), data=toy)
+    settings = config(rounds=2)
+    directory = RunDirectory.create(settings.run.out, settings)
+    directory.append({"round": 0})
+    same(wirelessfl.resume(settings.run.out, data=toy), reference)
+
+
+def test_resuming_a_finished_run_changes_nothing(config, toy):
+    result = wirelessfl.run(config(), data=toy)
+    before = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in result.directory.iterdir()}
+    same(wirelessfl.resume(result.directory, data=toy), result)
+    after = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in result.directory.iterdir()}
+    assert after == before
+
+
+def test_an_interrupted_checkpoint_leaves_the_old_one(config, toy, monkeypatch):
+    settings = config(rounds=2)
+    directory = RunDirectory.create(settings.run.out, settings)
+    directory.save({"x": torch.ones(3)}, {"note": 1})
+
+    def fail(*args):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        directory.save({"x": torch.zeros(3)}, {"note": 2})
+    monkeypatch.undo()
+    tensors, state = directory.load()
+    assert torch.equal(tensors["x"], torch.ones(3))
+    assert state["note"] == 1
+    assert not list(settings.run.out.glob("*.part"))
+
+
+def test_checkpoints_are_not_pickles(config, toy):
+    result = wirelessfl.run(config(), data=toy)
+    with safe_open(result.directory / "checkpoint.safetensors", framework="pt") as file:
+        assert "cloud.params" in file.keys()  # noqa: SIM118
+        assert json.loads(file.metadata()["state"])["finished"] is True
+
+
+def test_folders_in_use_are_refused_before_any_work(config, toy, tmp_path):
+    settings = config()
+    settings.run.out.mkdir()
+    (settings.run.out / "thesis.tex").write_text("years of work")
+    with pytest.raises(wirelessfl.ConfigError, match="not an empty folder"):
+        wirelessfl.run(settings, data=toy)
+    assert [p.name for p in settings.run.out.iterdir()] == ["thesis.tex"]
+    with pytest.raises(wirelessfl.ConfigError, match="holds no run"):
+        wirelessfl.resume(tmp_path / "nothing")
+
+
+def test_impossible_settings_leave_no_folder_behind(config, toy):
+    impossible = config("hist", mask_sizes="optimized", size_cap=1.0, cells=6, model="fcnn")
+    wide = torch.nn.Sequential(torch.nn.Linear(12, 10), torch.nn.ReLU(), torch.nn.Linear(10, 4))
+    wide.fully_connected = ("0", "2")
+    with pytest.raises(wirelessfl.ConfigError, match="cap"):
+        wirelessfl.run(impossible, data=toy, model=wide)
+    assert not impossible.run.out.exists()
+
+
+def test_a_diverging_run_goes_on_and_says_so_in_its_rows(config, toy):
+    result = wirelessfl.run(config(lr=1e6, rounds=4), data=toy)
+    assert result.rows[-1]["loss"] is None
+    assert len(result.rows) == 5
+
+
+def test_threads_are_put_back(config, toy):
+    before = torch.get_num_threads()
+    wirelessfl.run(config(threads=1), data=toy)
+    assert torch.get_num_threads() == before
+
+
+def test_a_module_with_its_own_dropout_runs_in_the_loop_and_says_so(config, toy):
+    def own():
+        torch.manual_seed(1)
+        return torch.nn.Sequential(
+            torch.nn.Linear(12, 16), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(16, 4)
+        )
+
+    notes = []
+    first = wirelessfl.run(config("hfedavg"), data=toy, model=own(), on_note=notes.append)
+    assert len(notes) == 1
+    assert "global generator" in notes[0]
+    assert first.config.run.executor == "loop"
+    same(first, wirelessfl.run(config("hfedavg"), data=toy, model=own()))
+    with pytest.raises(wirelessfl.ConfigError, match='Choose "loop"'):
+        wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=own())

@@ -1,0 +1,201 @@
+"""Partitions are disjoint and whole; extraction, masking and merging agree."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.submodels import ParamSpec, Submodels, deal_neurons, extract, make_partition
+from wirelessfl.submodels.partition import even_sizes
+from wirelessfl.training.task import Task, check_partition
+
+
+def dealt(partition, sizes, seed=0):
+    stream = Stream(seed)
+    generators = [stream.child(i).generator() for i in range(len(partition.layers))]
+    return deal_neurons(partition, sizes, generators)
+
+
+def network(hidden, scheme="alternate", inputs=7, classes=3):
+    module = FCNN((inputs,), classes, hidden=hidden)
+    spec = ParamSpec.of(module)
+    return module, spec, make_partition(module, spec, scheme)
+
+
+@st.composite
+def splits(draw):
+    hidden = draw(st.lists(st.integers(2, 12), min_size=1, max_size=4))
+    scheme = draw(st.sampled_from(["alternate", "all"]))
+    _, spec, partition = network(hidden, scheme)
+    cuts = sorted(draw(st.lists(st.integers(0, partition.width), max_size=3)))
+    sizes = np.diff([0, *cuts, partition.width]).tolist()
+    return spec, partition, sizes, draw(st.integers(0, 9))
+
+
+@given(splits())
+def test_neurons_are_disjoint_and_whole(case):
+    """(3): masks are disjoint and their union is all neurons, in every split layer."""
+    _, partition, sizes, seed = case
+    cells = dealt(partition, sizes, seed)
+    for i, layer in enumerate(partition.layers):
+        together = np.concatenate([cell[i] for cell in cells])
+        assert sorted(together.tolist()) == list(range(layer.width))
+        if layer.width == partition.width:
+            assert [len(cell[i]) for cell in cells] == sizes
+
+
+@given(splits())
+def test_coverage_of_parameters(case):
+    """alternate: owned parameters once, shared ones everywhere. all: cross blocks rest."""
+    spec, partition, sizes, seed = case
+    submodels = extract(partition, dealt(partition, sizes, seed))
+    index = submodels.index
+    covered = np.bincount(index[index >= 0].numpy(), minlength=spec.size)
+    assert (submodels.lengths == [(row >= 0).sum() for row in index]).all()
+    owned = np.zeros(spec.size, dtype=bool)
+    views = spec.views(torch.arange(spec.size))
+    for layer in partition.layers:
+        owned[views[f"{layer.producer}.weight"].reshape(-1).numpy()] = True
+        owned[views[f"{layer.producer}.bias"].reshape(-1).numpy()] = True
+        owned[views[f"{layer.consumer}.weight"].reshape(-1).numpy()] = True
+    assert (covered[~owned] == len(sizes)).all()
+    if partition.scheme == "alternate":
+        assert (covered[owned] == 1).all()
+        assert owned.sum() + partition.shared_parameters == spec.size
+        widths = [layer.width for layer in partition.layers]
+        if len(set(widths)) == 1:
+            expected = partition.shared_parameters + partition.parameters_per_neuron * np.array(
+                sizes
+            )
+            assert np.allclose(submodels.lengths, expected)
+    else:
+        assert (covered[owned] <= 1).all()
+
+
+@given(splits())
+def test_gather_then_merge_gives_the_model_back(case):
+    spec, partition, sizes, seed = case
+    submodels = extract(partition, dealt(partition, sizes, seed))
+    full = torch.from_numpy(Stream(seed).generator().standard_normal(spec.size)).float()
+    parts = submodels.gather(full)
+    assert (parts[submodels.index < 0] == 0).all()
+    assert torch.allclose(submodels.merge(full, parts, [1.0] * len(sizes)), full, atol=1e-6)
+    assert torch.equal(Submodels.whole(spec, 1).merge(full, full[None], [1.0]), full)
+
+
+@given(splits(), st.lists(st.integers(1, 5), min_size=4, max_size=4))
+def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
+    """Against dictionaries of contributions, written out."""
+    spec, partition, sizes, seed = case
+    submodels = extract(partition, dealt(partition, sizes, seed))
+    random = Stream(seed).generator(1)
+    full = torch.from_numpy(random.standard_normal(spec.size)).float()
+    parts = torch.from_numpy(random.standard_normal(submodels.index.shape)).float()
+    merged = submodels.merge(full, parts, weights[: len(sizes)])
+    said: dict[int, list[tuple[int, float]]] = {}
+    for node, row in enumerate(submodels.index.tolist()):
+        for place, position in enumerate(row):
+            if position >= 0:
+                said.setdefault(position, []).append((weights[node], float(parts[node, place])))
+    for position in range(spec.size):
+        given_here = said.get(position)
+        expected = float(full[position])
+        if given_here:
+            expected = sum(w * v for w, v in given_here) / sum(w for w, _ in given_here)
+        assert float(merged[position]) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("scheme", ["alternate", "all"])
+@pytest.mark.parametrize("model", ["fcnn", "deep", "lenet5"])
+def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
+    """Ten SGD steps of (5) on the masked full model, and on the extracted one, cell by cell."""
+    torch.manual_seed(0)
+    shape = (1, 28, 28) if model == "lenet5" else (9,)
+    module = {
+        "fcnn": lambda: FCNN(shape, 4, hidden=(11,)),
+        "deep": lambda: FCNN(shape, 4, hidden=(12, 10, 8)),
+        "lenet5": lambda: LeNet5(shape, 4),
+    }[model]()
+    task = Task.of(module)
+    partition = make_partition(module, task.spec, scheme)
+    submodels = extract(partition, dealt(partition, even_sizes(partition.width, 3)))
+    start = task.spec.from_module(module)
+    x, y = torch.randn(10, 6, *shape), torch.randint(0, 4, (10, 6))
+    for cell in range(3):
+        index = submodels.index[cell]
+        mask = torch.zeros(task.spec.size)
+        mask[index[index >= 0]] = 1.0
+        masked, small = start * mask, submodels.gather(start)[cell]
+        assert small.numel() < task.spec.size
+        for step in range(10):
+            for spec, name in ((task.spec, "masked"), (submodels.spec, "small")):
+                leaf = (masked if name == "masked" else small).clone().requires_grad_()
+                logits = functional_call(module, spec.views(leaf), (x[step],))
+                gradient = torch.autograd.grad(F.cross_entropy(logits, y[step]), leaf)[0]
+                if name == "masked":
+                    masked = (leaf - 0.1 * mask * gradient).detach()
+                else:
+                    small = (leaf - 0.1 * gradient).detach()
+        assert torch.allclose(small[index >= 0], masked[index[index >= 0]], atol=1e-5)
+        assert (small[index < 0] == 0).all()
+        assert not torch.allclose(masked, start * mask, atol=1e-3)
+
+
+class Awkward(nn.Module):
+    def __init__(self, between):
+        super().__init__()
+        self.first, self.second = nn.Linear(5, 8), nn.Linear(8, 2)
+        self.between = between
+
+    def forward(self, x):
+        return self.second(self.between(self.first(x)))
+
+
+def check(module, chain=("first", "second")):
+    task = Task.of(module)
+    check_partition(task, make_partition(module, task.spec, "alternate", chain), torch.randn(6, 5))
+
+
+def test_what_cannot_be_split_is_refused():
+    check(Awkward(nn.Tanh()))
+    with pytest.raises(ConfigError, match="act"):
+        check(Awkward(nn.Sigmoid()))
+    with pytest.raises(ConfigError, match="neuron"):
+        check(Awkward(nn.Softmax(-1)))
+    with pytest.raises(ConfigError, match="fewer neurons"):
+        check(Awkward(nn.LayerNorm(8)))
+    with pytest.raises(ConfigError, match="'third' is not an nn.Linear"):
+        check(Awkward(nn.ReLU()), ("first", "third"))
+    with pytest.raises(ConfigError, match="does not say which layers"):
+        check(Awkward(nn.ReLU()), None)
+    with pytest.raises(ConfigError, match="do not follow"):
+        check(Awkward(nn.ReLU()), ("second", "first"))
+    with pytest.raises(ConfigError, match="running statistics"):
+        check(Awkward(nn.BatchNorm1d(8)))
+    check(Awkward(nn.BatchNorm1d(8, affine=False, track_running_stats=False)))
+
+
+def test_flat_vectors_hold_each_trainable_parameter_once():
+    module = Awkward(nn.ReLU())
+    module.again = module.first  # tied
+    module.second.bias.requires_grad_(False)
+    spec = ParamSpec.of(module)
+    assert list(spec.shapes) == ["first.weight", "first.bias", "second.weight"]
+    flat = spec.from_module(module)
+    assert flat.shape == (spec.size,) == (8 * 5 + 8 + 16,)
+    assert torch.equal(spec.views(flat)["second.weight"], module.second.weight)
+    assert torch.equal(spec.flatten(spec.views(flat)), flat)
+    stacked = spec.views(torch.stack([flat, 2 * flat]))["first.weight"]
+    assert stacked.shape == (2, 8, 5)
+    assert torch.equal(stacked[1], 2 * module.first.weight)
+    with pytest.raises(ConfigError, match="no trainable"):
+        ParamSpec.of(nn.ReLU())
+    with pytest.raises(ConfigError, match="float64"):
+        ParamSpec.of(nn.Linear(2, 2).double())

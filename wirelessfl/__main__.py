@@ -1,0 +1,7 @@
+"""``python -m wirelessfl``."""
+
+import sys
+
+from wirelessfl.cli import main
+
+sys.exit(main())

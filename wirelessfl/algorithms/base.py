@@ -1,0 +1,98 @@
+"""The interface of an algorithm: a client rule and a server rule over explicit state.
+
+An algorithm knows nothing of loops, time, radio or devices. Its dataclass fields are its settings:
+they become flags of the command line and keys of ``[algorithm]``, checked and explained by their
+``Annotated[type, Field(...)]``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Protocol
+
+from pydantic import Field
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.submodels import ParamSpec, Partition, Submodels
+from wirelessfl.submodels.partition import Scheme
+from wirelessfl.training.rules import Cohort, Payload, State
+
+Topology = Literal["star", "cells"]
+
+
+class RoundContext(Protocol):
+    """What an algorithm may know when it hands out submodels for a round."""
+
+    @property
+    def spec(self) -> ParamSpec:
+        """The full model's parameters."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes (the server, or the edge servers) that train this round."""
+
+    @property
+    def stream(self) -> Stream:
+        """The round's own randomness."""
+
+    def partition(self, scheme: Scheme) -> Partition:
+        """The neuron partition of the run's model."""
+
+    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
+        """Neurons for each node that end the round soonest, at most ``cap`` times the mean."""
+
+
+@dataclass(frozen=True)
+class Algorithm(ABC):
+    """Base of every algorithm. Tensors of clients are [clients, P], those of a server [P].
+
+    Args:
+        lr: step size gamma of the clients' SGD.
+    """
+
+    name: ClassVar[str] = ""
+    topology: ClassVar[Topology] = "star"
+    """``star``: clients report to one server. ``cells``: to the edge server of their cell, which
+    is itself a client of the cloud."""
+    payloads: ClassVar[tuple[Payload, ...]] = (Payload("update"),)
+
+    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
+
+    def submodels(self, context: RoundContext) -> Submodels:
+        """What each node trains this round: the whole model, unless an algorithm says otherwise."""
+        return Submodels.whole(context.spec, context.nodes)
+
+    def initial(self, params: Tensor) -> State:
+        """The server's state before the first round, from the initial parameters [P]."""
+        return {"params": params}
+
+    def begin(self, cohort: Cohort) -> State:
+        """State of the clients' optimisers, fresh for these local steps."""
+        return {}
+
+    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+        """The gradient to step along, given that of the loss: corrections go here."""
+        return grads
+
+    def step(
+        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
+    ) -> tuple[Tensor, State]:
+        """One local step. ``params`` belongs to the caller's step and may be updated in place."""
+        return params.sub_(self.gradient(grads, params, cohort), alpha=self.lr), state
+
+    @abstractmethod
+    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+        """What each client sends after its local steps: [clients, P] for each payload."""
+
+    @abstractmethod
+    def merge(self, server: State, received: dict[str, Tensor]) -> State:
+        """The server's (or edge server's) next state from the mean of its clients' payloads."""
+
+    def combine(
+        self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
+    ) -> State:
+        """The cloud's next state from those of its nodes, [nodes, P_max] by name: their mean."""
+        return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}

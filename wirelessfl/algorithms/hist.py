@@ -1,0 +1,57 @@
+"""HIST: hierarchical independent submodel training (Fang, Han and Brinton, Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.hfedavg import HFedAvg
+from wirelessfl.submodels import Submodels, deal_neurons, extract
+from wirelessfl.submodels.partition import Scheme, even_sizes
+
+
+@dataclass(frozen=True)
+class Hist(HFedAvg):
+    """HFedAvg whose cells train disjoint parts of the model, dealt afresh every global round.
+
+    In the cells it is FedAvg on the submodel, (4) to (6). The cloud puts the parts together, (7);
+    what no part owns is shared by all cells and averaged over them. One cell is FedAvg.
+
+    Args:
+        lr: step size gamma.
+        mask_sizes: equal parts, or those that minimise the round's latency, (19).
+        size_cap: cap (19c) on an optimised part, in units of total/cells.
+        partition: split every second hidden layer (a submodel is 1/N of the split layers), or
+            all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
+    """
+
+    name = "hist"
+
+    mask_sizes: Annotated[
+        Literal["uniform", "optimized"],
+        Field(description="sizes of the cells' parts: equal, or of least latency (19)"),
+    ] = "uniform"
+    size_cap: Annotated[
+        float,
+        Field(ge=1, description="cap (19c) on an optimized part, in units of total/cells"),
+    ] = 1.5
+    partition: Annotated[
+        Scheme,
+        Field(
+            description="hidden layers to split: every second one (submodels are 1/N of the split "
+            "layers) or all (1/N^2)"
+        ),
+    ] = "alternate"
+
+    def submodels(self, context: RoundContext) -> Submodels:
+        """Masks (3): disjoint, whole in their union, drawn afresh given their sizes."""
+        partition = context.partition(self.partition)
+        if self.mask_sizes == "optimized":
+            sizes = context.fastest_sizes(partition, self.size_cap)
+        else:
+            sizes = even_sizes(partition.width, context.nodes)
+        dice = [context.stream.child("mask", layer.producer) for layer in partition.layers]
+        return extract(partition, deal_neurons(partition, sizes, [d.generator() for d in dice]))

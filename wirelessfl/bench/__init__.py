@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against the alternative, measured in the same run."""

@@ -1,0 +1,5 @@
+"""The command ``wirelessfl``."""
+
+from wirelessfl.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,176 @@
+"""``wirelessfl run | resume | list | bench``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+
+USER_ERRORS = (ConfigError, DataError, TrainingError)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; a user's error is one line on stderr and exit status 2."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        parsed = _parser(words).parse_args(words)
+        status: int = parsed.command(parsed)
+    except USER_ERRORS as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; `wirelessfl resume DIR` goes on", file=sys.stderr)
+        return 130
+    return status
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="wirelessfl",
+        description="Design wireless networks and federated learning together.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="train: wirelessfl run ALGORITHM [--flag value ...], or --config FILE.toml",
+        description="Train a model over a simulated wireless network. Name an algorithm, or give a "
+        "configuration; flags win over the configuration.",
+        formatter_class=argparse.HelpFormatter,
+    )
+    run.set_defaults(command=_run)
+    run.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="see `wirelessfl list`")
+    run.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
+    run.add_argument("--json", action="store_true", help="print the closing table as JSON")
+    if words[:1] == ["run"]:
+        _add_run_flags(run, words[1:])
+    resume = commands.add_parser("resume", help="go on with a run that was stopped")
+    resume.set_defaults(command=_resume)
+    resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
+    resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
+    listing = commands.add_parser("list", help="algorithms, data sets, models, uplinks")
+    listing.set_defaults(command=_list)
+    bench = commands.add_parser("bench", help="time the engine and the solvers on this machine")
+    bench.set_defaults(command=_bench)
+    bench.add_argument(
+        "what", nargs="?", default="all", choices=["all", "engine", "solvers"], help="default: all"
+    )
+    bench.add_argument("--json", action="store_true", help="print the rows as JSON")
+    bench.add_argument("--repeats", type=int, default=5, metavar="N", help="runs of each (5)")
+    bench.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
+    return parser
+
+
+def _add_run_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Flags of the algorithm and uplink that the words name; of all where they name none."""
+    from wirelessfl.algorithms import algorithm_classes, find_algorithm
+    from wirelessfl.cli.flags import add_flags
+    from wirelessfl.config import read_toml
+    from wirelessfl.uplinks import find_uplink, uplink_classes
+
+    scout = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    scout.add_argument("--config", type=Path)
+    scout.add_argument("--uplink")
+    known, rest = scout.parse_known_args(words)
+    tables: dict[str, Any] = read_toml(known.config) if known.config else {}
+
+    def named(section: str) -> str | None:
+        table = tables.get(section)
+        name = table.get("name") if isinstance(table, dict) else table
+        return name if isinstance(name, str) else None
+
+    first = rest[0] if rest and not rest[0].startswith("-") else None
+    algorithm, uplink = first or named("algorithm"), known.uplink or named("uplink")
+    add_flags(
+        parser,
+        [find_algorithm(algorithm)] if algorithm else algorithm_classes().values(),
+        [find_uplink(uplink)] if uplink else uplink_classes().values(),
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.show import progress
+    from wirelessfl.config import Config, read_toml, tables_from_flags
+    from wirelessfl.runs.run import run
+
+    tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
+    if arguments.algorithm:
+        kept = tables.get("algorithm")
+        same = isinstance(kept, dict) and kept.get("name") == arguments.algorithm
+        tables["algorithm"] = kept if same else {"name": arguments.algorithm}
+    if "algorithm" not in tables:
+        raise ConfigError("no algorithm: wirelessfl run ALGORITHM, or --config FILE.toml.")
+    if isinstance(tables["algorithm"], str):
+        tables["algorithm"] = {"name": tables["algorithm"]}
+    flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
+    config = Config.of(tables_from_flags(tables, flags))
+    console = Console(stderr=True)
+    label = f"{config.algorithm['name']} on {config.data.dataset}"
+    with progress(label, config.training.rounds, console) as show:
+        result = run(config, on_row=show, on_note=console.print)
+    _close(result, arguments.json)
+    return 0
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    from wirelessfl.cli.show import progress
+    from wirelessfl.runs.directory import RunDirectory
+    from wirelessfl.runs.run import resume
+
+    _, config = RunDirectory.open(arguments.directory)
+    console = Console(stderr=True)
+    label = f"{config.algorithm['name']} on {config.data.dataset}"
+    with progress(label, config.training.rounds, console) as show:
+        result = resume(arguments.directory, on_row=show, on_note=console.print)
+    _close(result, arguments.json)
+    return 0
+
+
+def _close(result: Any, as_json: bool) -> None:
+    from wirelessfl.cli.show import closing_table
+
+    summary = result.summary()
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    console = Console()
+    console.print(closing_table([{"label": summary["algorithm"], **summary}]))
+    console.print(f"rows, parameters and settings: {summary['directory']}", soft_wrap=True)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from wirelessfl.algorithms import algorithm_classes
+    from wirelessfl.data import dataset_names
+    from wirelessfl.models import MODELS
+    from wirelessfl.uplinks import uplink_classes
+
+    def first_line(thing: Any) -> str:
+        return (thing.__doc__ or "").strip().splitlines()[0]
+
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    for kind, things in (
+        ("algorithms", {n: first_line(c) for n, c in algorithm_classes().items()}),
+        ("data sets", dict.fromkeys(dataset_names(), "")),
+        ("models", {n: first_line(c) for n, c in MODELS.items()}),
+        ("uplinks", {n: first_line(c) for n, c in uplink_classes().items()}),
+    ):
+        table.add_row(f"[bold]{kind}[/bold]", "")
+        for name, text in sorted(things.items()):
+            table.add_row(f"  {name}", text)
+    Console().print(table)
+    return 0
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from wirelessfl.bench.report import bench
+
+    return bench(arguments.what, arguments.repeats, arguments.data_dir, arguments.json)

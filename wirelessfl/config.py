@@ -1,0 +1,318 @@
+"""The settings of a run: typed, checked once, the same from TOML, from flags and from Python.
+
+Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; sections are TOML tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from wirelessfl.algorithms import Algorithm, find_algorithm
+from wirelessfl.errors import ConfigError
+from wirelessfl.uplinks import Uplink, find_uplink
+
+
+class Section(BaseModel):
+    """A table of settings: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DataSection(Section):
+    """What is learnt from."""
+
+    dataset: str = Field("digits", description="data set, see `wirelessfl list`")
+    data_dir: Path | None = Field(
+        None,
+        description="folder with one folder a data set (default: $WIRELESSFL_DATA, or a cache)",
+    )
+    split: Literal["noniid", "cell-iid", "dirichlet", "iid", "natural"] = Field(
+        "noniid", description="how samples are dealt to clients"
+    )
+    alpha: float = Field(0.5, gt=0, description="parameter of the Dirichlet split")
+    shards: int = Field(2, ge=1, description="label shards a client, in noniid and cell-iid")
+    min_samples: int = Field(1, ge=1, description="least samples of a client, in dirichlet")
+
+
+class ModelSection(Section):
+    """What is learnt."""
+
+    model: str = Field("fcnn", description="model, see `wirelessfl list`, or module:callable")
+    dropout: float = Field(0.0, ge=0, lt=1, description="probability after hidden layers")
+    layers: str | None = Field(
+        None, description="fully connected layers in order, e.g. fc1,fc2 (default: the model's own)"
+    )
+
+
+class NetworkSection(Section):
+    """Cells, clients and their radio; the defaults are those of Section VI-C of the HIST paper."""
+
+    cells: int | None = Field(None, ge=1, description="cells (default: 4, or 1 for a star)")
+    clients: int = Field(60, ge=1, description="clients in all cells together")
+    bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth of a cell, in Hz")
+    antennas: int = Field(10, ge=1, description="antennas of an edge server")
+    fading: Literal["rayleigh", "rician"] = Field("rayleigh", description="block fading")
+    rician_k_db: float = Field(6.0, description="Rician K factor, in dB")
+    antenna_correlation: float = Field(
+        0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
+    )
+    snr_db: float | None = Field(
+        None, description="transmit SNR of all clients, in dB (default: 30 and 40 by half)"
+    )
+    cpu_hz: tuple[float, float] | None = Field(
+        None, description="range LOW,HIGH of CPU speeds, in Hz (default: 1-2 and 2-4 GHz by half)"
+    )
+    cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles of a full-model step")
+    transmit_power_w: float = Field(0.1, gt=0, description="transmit power of a client, in W")
+    switched_capacitance: float = Field(
+        1e-28, ge=0, description="kappa of kappa f^2 joules a cycle"
+    )
+    downlink_mbps: float | None = Field(
+        None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
+    )
+    backhaul_mbps: float | None = Field(
+        None, gt=0, description="rate edge server to cloud, in Mbit/s (default: takes no time)"
+    )
+
+
+class TrainingSection(Section):
+    """How long and in what steps."""
+
+    local_steps: int = Field(20, ge=1, description="H, mini-batch steps an edge round")
+    edge_rounds: int | None = Field(
+        None, ge=1, description="E, edge rounds a global round (default: 5, or 1 for a star)"
+    )
+    rounds: int = Field(30, ge=1, description="T, global rounds")
+    batch_size: int = Field(50, ge=1, description="samples a mini-batch")
+    weighting: Literal["uniform", "samples"] = Field(
+        "uniform", description="weights of clients and cells in means"
+    )
+
+
+class EvaluationSection(Section):
+    """When the model is tested."""
+
+    eval_every: int = Field(1, ge=1, description="global rounds between rows")
+    target: float | None = Field(
+        None, gt=0, le=1, description="accuracy whose cost the closing table gives"
+    )
+
+
+class RunSection(Section):
+    """Where it is computed, and where the results go."""
+
+    seed: int = Field(1, ge=0, description="seed of all randomness")
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
+    executor: Literal["auto", "vmap", "loop"] = Field(
+        "auto", description="clients together (vmap), or one by one for debugging (loop)"
+    )
+    chunk: int = Field(0, ge=0, description="clients that train at once (default: by device)")
+    threads: int = Field(0, ge=0, description="CPU threads (default: torch's choice)")
+    checkpoint_seconds: float = Field(
+        5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"
+    )
+    out: Path | None = Field(None, description="folder of the run (default: a new one in runs/)")
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "data": DataSection,
+    "model": ModelSection,
+    "network": NetworkSection,
+    "training": TrainingSection,
+    "evaluation": EvaluationSection,
+    "run": RunSection,
+}
+
+
+class Config(Section):
+    """All settings of a run.
+
+    ``algorithm`` and ``uplink`` are tables with a ``name`` and the settings of what it names.
+    """
+
+    algorithm: dict[str, Any]
+    uplink: dict[str, Any] = Field(default_factory=lambda: {"name": "tdma"})
+    data: DataSection = DataSection()
+    model: ModelSection = ModelSection()
+    network: NetworkSection = NetworkSection()
+    training: TrainingSection = TrainingSection()
+    evaluation: EvaluationSection = EvaluationSection()
+    run: RunSection = RunSection()
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any]) -> Config:
+        """The configuration in nested ``tables``, with every default filled in and checked.
+
+        Raises:
+            ConfigError: an unknown key, a wrong value, or settings that do not go together.
+        """
+        for key in ("algorithm", "uplink"):
+            value = tables.get(key)
+            if isinstance(value, str):
+                tables = {**tables, key: {"name": value}}
+        if not isinstance(tables.get("algorithm"), Mapping) or "name" not in tables["algorithm"]:
+            raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
+        try:
+            config = cls.model_validate(tables)
+        except ValidationError as error:
+            raise ConfigError(_explain(error)) from None
+        return _resolve(config)
+
+    @classmethod
+    def from_flags(cls, algorithm: str, **flags: Any) -> Config:
+        """The configuration of ``wirelessfl run ALGORITHM --flag value ...``.
+
+        Args:
+            algorithm: its name.
+            flags: settings by their flat names, e.g. ``data_dir``, ``cells``, ``lr``.
+        """
+        return cls.of(tables_from_flags({"algorithm": {"name": algorithm}}, flags))
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Config:
+        """The configuration in a TOML file."""
+        return cls.of(read_toml(path))
+
+    def to_toml(self) -> str:
+        """The configuration as TOML; reading it back gives the same object."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def build_algorithm(self) -> Algorithm:
+        """The algorithm with its settings."""
+        built: Algorithm = _build(find_algorithm(self.algorithm["name"]), self.algorithm)
+        return built
+
+    def build_uplink(self) -> Uplink:
+        """The uplink with its settings."""
+        built: Uplink = _build(find_uplink(self.uplink["name"]), self.uplink)
+        return built
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"configuration {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration {path} is not TOML: {error}.") from error
+
+
+def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """``tables`` with the flat settings ``flags`` put into their sections.
+
+    Raises:
+        ConfigError: a flag that no section, algorithm or uplink has.
+    """
+    merged: dict[str, Any] = {
+        key: dict(value) if isinstance(value, Mapping) else {"name": value}
+        for key, value in tables.items()
+    }
+    if "uplink" in flags:
+        merged["uplink"] = {"name": flags["uplink"]}
+    homes = flag_homes(
+        find_algorithm(merged["algorithm"]["name"]),
+        find_uplink(merged.get("uplink", {}).get("name", "tdma")),
+    )
+    for flag, value in flags.items():
+        if flag == "uplink":
+            continue
+        if flag not in homes:
+            near = difflib.get_close_matches(flag, homes, n=1)
+            hint = f" Do you mean {near[0]!r}?" if near else ""
+            raise ConfigError(
+                f"algorithm {merged['algorithm']['name']!r} over uplink "
+                f"{merged.get('uplink', {}).get('name', 'tdma')!r} has no setting {flag!r}.{hint}"
+            )
+        section, key = homes[flag]
+        merged.setdefault(section, {"name": "tdma"} if section == "uplink" else {})[key] = value
+    return merged
+
+
+def flag_homes(algorithm: type[Algorithm], uplink: type[Uplink]) -> dict[str, tuple[str, str]]:
+    """Where each flat name belongs: flag -> (section, key).
+
+    A setting of an algorithm or uplink whose name another section has gets its owner's as prefix.
+    """
+    homes = {
+        name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
+    }
+    for section, owner in (("uplink", uplink), ("algorithm", algorithm)):
+        for entry in fields(owner):
+            flag = entry.name
+            if flag in homes:
+                flag = f"{owner.name.replace('-', '_')}_{flag}"
+            homes[flag] = (section, entry.name)
+    return homes
+
+
+def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
+    """An algorithm or uplink from its table, every value checked."""
+    settings = {key: value for key, value in table.items() if key != "name"}
+    known = [entry.name for entry in fields(owner)]
+    for key in settings:
+        if key not in known:
+            raise ConfigError(
+                f"{table['name']!r} has no setting {key!r}. It has {', '.join(known) or 'none'}."
+            )
+    try:
+        return TypeAdapter(owner).validate_python(settings)
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from None
+
+
+def _resolve(config: Config) -> Config:
+    """Fill in what depends on the algorithm, and refuse what makes no sense together."""
+    algorithm, uplink = config.build_algorithm(), config.build_uplink()
+    name, star = config.algorithm["name"], algorithm.topology == "star"
+    alone = [payload.name for payload in algorithm.payloads if payload.each]
+    if alone and uplink.gives == "sum":
+        raise ConfigError(
+            f'algorithm "{name}" needs each client\'s {" and ".join(alone)}, and uplink '
+            f'"{config.uplink["name"]}" gives only their sum. Choose uplink "tdma" or "ofdma".'
+        )
+    cells = config.network.cells or (1 if star else min(4, config.network.clients))
+    edge_rounds = config.training.edge_rounds or (1 if star else 5)
+    if star and (cells > 1 or edge_rounds > 1):
+        raise ConfigError(
+            f'algorithm "{name}" is a star: one server, one edge round (cells is {cells}, '
+            f'edge_rounds {edge_rounds}). Choose cells 1 and edge_rounds 1, or "hfedavg".'
+        )
+    if cells > config.network.clients:
+        raise ConfigError(
+            f"cells is {cells} and clients {config.network.clients}: every cell needs a client."
+        )
+    if config.network.cpu_hz and not 0 < config.network.cpu_hz[0] <= config.network.cpu_hz[1]:
+        raise ConfigError(f"cpu_hz is {config.network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
+    return config.model_copy(
+        update={
+            "algorithm": {"name": name, **vars(algorithm)},
+            "uplink": {"name": config.uplink["name"], **vars(uplink)},
+            "network": config.network.model_copy(update={"cells": cells}),
+            "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
+        }
+    )
+
+
+def _explain(error: ValidationError) -> str:
+    """Pydantic's findings in one line: which setting, which value, what is needed."""
+    lines = []
+    for entry in error.errors():
+        where = ".".join(str(part) for part in entry["loc"])
+        if entry["type"] == "extra_forbidden":
+            lines.append(f"{where} is no setting")
+        else:
+            lines.append(f"{where} is {entry['input']!r}: {entry['msg']}")
+    return "; ".join(lines) + "."

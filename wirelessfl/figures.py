@@ -1,0 +1,82 @@
+"""Curves of runs: accuracy against rounds, MiB or simulated seconds. Figures read rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = Mapping[str, Any]
+Against = Literal["round", "uplink_mib", "sim_seconds"]
+
+LABELS: dict[Against, str] = {
+    "round": "global round",
+    "uplink_mib": "uplink traffic per client (MiB)",
+    "sim_seconds": "simulated time (s)",
+}
+# Okabe and Ito's palette, told apart by most colour-blind readers, and in grey by the dashes.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+DASHES: list[Any] = ["-", (0, (5, 2)), (0, (3, 1, 1, 1)), (0, (1, 1))]
+COLUMN_INCHES = 3.5  # width of a column in IEEE's journals
+
+
+def new_figure(columns: int = 1, height: float = 2.6) -> tuple[Figure, list[Axes]]:
+    """A figure of ``columns`` panels side by side, each as wide as a journal's column."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(COLUMN_INCHES * columns, height), layout="constrained")
+    axes = [figure.add_subplot(1, columns, i + 1) for i in range(columns)]
+    for panel in axes:
+        panel.grid(color="0.9", linewidth=0.6)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=8)
+    return figure, axes
+
+
+def draw_curves(
+    axes: Axes,
+    runs: Mapping[str, Sequence[Sequence[Row]]],
+    against: Against,
+    *,
+    target: float | None = None,
+    legend: bool = True,
+) -> None:
+    """Accuracy in percent against ``against``, a curve a label.
+
+    Args:
+        axes: where to draw.
+        runs: by label, the rows of one run a seed; the mean is drawn, the range of the seeds
+            shaded.
+        against: field of the rows on the horizontal axis (its mean over the seeds).
+        target: accuracy in [0, 1] to mark with a line.
+        legend: whether to name the curves.
+    """
+    for i, (label, seeds) in enumerate(runs.items()):
+        length = min(len(rows) for rows in seeds)
+        x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
+        y = 100 * np.array([[row["accuracy"] for row in rows[:length]] for rows in seeds])
+        colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
+        axes.plot(x, y.mean(0), color=colour, linestyle=dash, linewidth=1.4, label=label)
+        if len(seeds) > 1:
+            axes.fill_between(x, y.min(0), y.max(0), color=colour, alpha=0.15, linewidth=0)
+    if target is not None:
+        axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
+    axes.set_xlabel(LABELS[against], fontsize=9)
+    axes.set_ylabel("test accuracy (%)", fontsize=9)
+    if legend:
+        axes.legend(fontsize=8, frameon=False, loc="lower right")
+
+
+def save_figure(figure: Figure, path: Path) -> list[Path]:
+    """Write ``path`` as .png and .pdf; returns the two."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_suffix(suffix) for suffix in (".png", ".pdf")]
+    for file in files:
+        figure.savefig(file, dpi=200)
+    return files

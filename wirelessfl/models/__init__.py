@@ -1,0 +1,47 @@
+"""Models by name, and the user's own by import path (``my_module:make_model``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from channels.streams import Stream
+from wirelessfl.models.cifar_cnn import CifarCNN
+from wirelessfl.models.dropout import StreamDropout
+from wirelessfl.models.fcnn import FCNN
+from wirelessfl.models.lenet5 import LeNet5
+from wirelessfl.registry import by_name
+
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "fcnn": FCNN,
+    "lenet5": LeNet5,
+    "cifar-cnn": CifarCNN,
+}
+
+
+def build_model(
+    name: str, input_shape: Sequence[int], classes: int, *, dropout: float, stream: Stream
+) -> nn.Module:
+    """The model called ``name``, its weights drawn from ``stream`` by its own initialisation.
+
+    Args:
+        name: a key of ``MODELS``, or ``module:callable`` that takes the same arguments.
+        input_shape: shape of one sample.
+        classes: number of outputs.
+        dropout: probability, passed on only where it is not zero.
+        stream: where the initial weights come from.
+
+    Raises:
+        ConfigError: no such model, or it does not fit the input.
+    """
+    factory = by_name("model", name, MODELS)
+    options = {"dropout": dropout} if dropout else {}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream.key() >> 1)
+        model: nn.Module = factory(input_shape, classes, **options)
+    return model
+
+
+__all__ = ["FCNN", "MODELS", "CifarCNN", "LeNet5", "StreamDropout", "build_model"]

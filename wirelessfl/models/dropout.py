@@ -1,0 +1,51 @@
+"""Dropout whose masks come from a named stream, so that they do not depend on who trains when."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+_LOW24 = (1 << 24) - 1
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A 32-bit integer hash (the constants of C. Wellons' lowbias32); int32 arithmetic wraps."""
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x * 0x7FEB352D
+    x = x ^ ((x >> 15) & 0x1FFFF)
+    x = x * (0x846CA68B - (1 << 32))
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
+class StreamDropout(nn.Module):
+    """Dropout of whole features with probability ``p``, mask by hashing (key, sample, feature).
+
+    The executor replaces the buffer ``key`` (int32 [2], drawn from the stream of client and step)
+    before every step; no generator is involved, so it works under ``vmap``, and all executors and
+    devices draw the same masks. A mask does not depend on how far a submodel or batch is padded.
+
+    Args:
+        p: probability that an element is zeroed, in [0, 1).
+        salt: distinguishes the layers of one model.
+    """
+
+    key: Tensor
+
+    def __init__(self, p: float, salt: int = 0) -> None:
+        super().__init__()
+        if not 0.0 <= p < 1.0:
+            raise ValueError(f"dropout is {p}: a probability in [0, 1) is needed.")
+        self.p = p
+        self.salt = salt
+        self.register_buffer("key", torch.zeros(2, dtype=torch.int32), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``x`` [batch, ...], elements zeroed and the rest scaled by 1/(1-p); in eval as it is."""
+        if not self.training or self.p == 0.0:
+            return x
+        features = torch.arange(x[0].numel(), dtype=torch.int32, device=x.device)
+        samples = torch.arange(x.shape[0], dtype=torch.int32, device=x.device)
+        rows = _mix(_mix(samples + self.key[0]) ^ self.key[1])
+        bits = _mix(rows[:, None] ^ (features + self.salt * 0x01000193)[None, :])
+        keep = ((bits >> 8) & _LOW24) >= int(self.p * (1 << 24))
+        return x * keep.view_as(x) / (1.0 - self.p)

@@ -1,0 +1,45 @@
+"""Fully connected network: 784-300-10 on 28x28 images, as in the HIST paper, Section VI-B1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from wirelessfl.models.dropout import StreamDropout
+
+
+class FCNN(nn.Module):
+    """Hidden ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons.
+
+    Args:
+        input_shape: shape of one sample; it is flattened.
+        classes: outputs.
+        hidden: neurons of each hidden layer.
+        dropout: probability after each hidden layer, in training.
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        classes: int,
+        *,
+        hidden: Sequence[int] = (300,),
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        widths = [math.prod(input_shape), *hidden, classes]
+        layers: list[nn.Module] = [nn.Flatten()]
+        self.fully_connected = tuple(f"layers.{1 + 3 * i}" for i in range(len(widths) - 1))
+        for i, (inputs, outputs) in enumerate(pairwise(widths)):
+            layers.append(nn.Linear(inputs, outputs))
+            if i < len(hidden):
+                layers += [nn.ReLU(), StreamDropout(dropout, salt=i)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits [batch, classes] of ``x`` [batch, *input_shape]."""
+        logits: Tensor = self.layers(x)
+        return logits

@@ -1,0 +1,1 @@
+"""Runs: their folder on disk, and starting or resuming one."""

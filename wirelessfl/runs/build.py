@@ -1,0 +1,224 @@
+"""From a configuration to the objects of a run; everything that can be wrong is found here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
+from channels.streams import Stream
+from wirelessfl.config import Config, NetworkSection
+from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.data.splits import split
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import build_model
+from wirelessfl.simulation.plan import Links, Planner
+from wirelessfl.simulation.world import TrainingSettings, World
+from wirelessfl.submodels import Partition, make_partition
+from wirelessfl.submodels.partition import Scheme
+from wirelessfl.training.executor import Executor
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.task import Task, check_partition
+from wirelessfl.training.vmapped import VmapExecutor
+
+CPU_CHUNK = 10  # clients whose activations and gradients stay near the caches
+GPU_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of.
+
+    Args:
+        config: with device, executor, chunk and threads resolved.
+        task: model and loss.
+        planner: plans rounds.
+        world: trains them.
+        test_inputs: test samples on the device.
+        test_labels: their labels.
+        notes: what the user should know, a line each.
+    """
+
+    config: Config
+    task: Task
+    planner: Planner
+    world: World
+    test_inputs: Tensor
+    test_labels: Tensor
+    notes: list[str]
+
+
+def build(
+    config: Config,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    network: Network | None = None,
+) -> Parts:
+    """The objects of the run that ``config`` describes, its first round planned as a check.
+
+    Args:
+        config: the settings.
+        model: used instead of the configured one, with the weights it has.
+        data: used instead of the configured data set.
+        network: used instead of the configured network; sets cells and clients.
+
+    Raises:
+        ConfigError: settings that do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    stream = Stream(config.run.seed)
+    if network is None:
+        network = build_network(config.network, stream)
+    else:
+        sizes = {"cells": network.cells, "clients": network.clients}
+        config = config.model_copy(update={"network": config.network.model_copy(update=sizes)})
+    algorithm, uplink = config.build_algorithm(), config.build_uplink()
+    if algorithm.topology == "star" and network.cells > 1:
+        raise ConfigError(
+            f"algorithm {algorithm.name!r} is a star, and the network has {network.cells} cells."
+        )
+    if data is None:
+        data = load_dataset(config.data.dataset, config.data.data_dir)
+    parts = split(
+        data.train_labels.numpy(),
+        network.clients,
+        kind=config.data.split,
+        cells=network.cells,
+        alpha=config.data.alpha,
+        shards=config.data.shards,
+        min_samples=config.data.min_samples,
+        groups=data.groups,
+        stream=stream.child("split"),
+    )
+    if model is None:
+        model = build_model(
+            config.model.model,
+            data.input_shape,
+            data.classes,
+            dropout=config.model.dropout,
+            stream=stream.child("initial weights"),
+        )
+    task = Task.of(model)
+    notes: list[str] = []
+    executor, config = _executor(config, task, data, notes)
+    partitions: dict[Scheme, Partition] = {}
+
+    def partition(scheme: Scheme) -> Partition:
+        if scheme not in partitions:
+            chain = config.model.layers
+            made = make_partition(model, task.spec, scheme, chain.split(",") if chain else None)
+            check_partition(task, made, data.train_inputs[:8])
+            partitions[scheme] = made
+        return partitions[scheme]
+
+    edge_rounds = config.training.edge_rounds or 1
+    mbps = 1e6
+    down, back = config.network.downlink_mbps, config.network.backhaul_mbps
+    planner = Planner(
+        algorithm=algorithm,
+        network=network,
+        uplink=uplink,
+        links=Links(down and down * mbps, back and back * mbps),
+        spec=task.spec,
+        make_partition=partition,
+        local_steps=config.training.local_steps,
+        edge_rounds=edge_rounds,
+        stream=stream,
+    )
+    start = task.spec.from_module(model)
+    planner.plan(0)  # refuses impossible masks, sizes and links before anything is written
+    device = torch.device(config.run.device)
+    model.to(device)
+    world = World(
+        algorithm,
+        uplink,
+        executor,
+        TrainingSettings(
+            local_steps=config.training.local_steps,
+            edge_rounds=edge_rounds,
+            batch_size=config.training.batch_size,
+            weight_by_samples=config.training.weighting == "samples",
+        ),
+        parts,
+        network.cell_of,
+        start.to(device),
+        stream,
+    )
+    return Parts(
+        config,
+        task,
+        planner,
+        world,
+        data.test_inputs.to(device),
+        data.test_labels.to(device),
+        notes,
+    )
+
+
+def build_network(settings: NetworkSection, stream: Stream) -> Network:
+    """The network of the configuration: Section VI-C's, with what the settings change."""
+    cells = settings.cells or 1
+    base = section_vi_c(cells, settings.clients, stream=stream.child("network"))
+    cpu_hz, snr_db = base.cpu_hz, base.snr_db
+    if settings.cpu_hz is not None:
+        low, high = settings.cpu_hz
+        cpu_hz = stream.child("network", "cpu").generator().uniform(low, high, settings.clients)
+    if settings.snr_db is not None:
+        snr_db = np.full(settings.clients, settings.snr_db)
+    rician = settings.fading == "rician"
+    return Network(
+        cell_of=even_cells(settings.clients, cells),
+        cpu_hz=cpu_hz,
+        snr_db=snr_db,
+        bandwidth_hz=settings.bandwidth_hz,
+        antennas=settings.antennas,
+        fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
+        antenna_correlation=settings.antenna_correlation,
+        cycles_per_step=settings.cycles_per_step,
+        transmit_power_w=settings.transmit_power_w,
+        switched_capacitance=settings.switched_capacitance,
+    )
+
+
+def _executor(
+    config: Config, task: Task, data: Dataset, notes: list[str]
+) -> tuple[Executor, Config]:
+    """The executor, and the configuration with what was automatic resolved."""
+    device = _device(config.run.device)
+    name = config.run.executor
+    if name != "loop" and task.draws_by_itself(data.train_inputs[:2]):
+        reason = (
+            f"model {type(task.module).__name__} draws from torch's global generator; "
+            "wirelessfl.models.StreamDropout would let clients train together"
+        )
+        if name == "vmap":
+            raise ConfigError(f'executor "vmap" cannot run it: {reason}. Choose "loop".')
+        notes.append(f"executor loop: {reason}.")
+        name = "loop"
+    name = "vmap" if name == "auto" else name
+    chunk = config.run.chunk or (CPU_CHUNK if device.type == "cpu" else GPU_CHUNK)
+    if name == "loop":
+        chunk = 1
+    threads = config.run.threads or torch.get_num_threads()
+    resolved = {"device": str(device), "executor": name, "chunk": chunk, "threads": threads}
+    config = config.model_copy(update={"run": config.run.model_copy(update=resolved)})
+    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
+    if name == "loop":
+        return LoopExecutor(task, inputs, labels, seed=config.run.seed), config
+    return VmapExecutor(task, inputs, labels, chunk), config
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise ConfigError(f"device {name!r} cannot be used: {first} Choose auto or cpu.") from error
+    return device

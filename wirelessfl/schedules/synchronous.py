@@ -1,0 +1,56 @@
+"""Synchronous rounds: all nodes get work, the slowest is awaited, the cloud merges."""
+
+from __future__ import annotations
+
+from wirelessfl.schedules.base import (
+    Arrived,
+    Decision,
+    Event,
+    Give,
+    Merge,
+    Report,
+    Save,
+    Started,
+    Stop,
+)
+
+
+class Synchronous:
+    """One event a global round, when the whole cohort is in.
+
+    In a hierarchy the nodes are edge servers, clients of the cloud: each runs its edge rounds on
+    its own clock, and the round ends with the slowest, (18). With one node it is a star.
+
+    Args:
+        rounds: T, global rounds.
+        report_every: rounds between rows; the first state and the last get one always.
+    """
+
+    def __init__(self, rounds: int, report_every: int = 1) -> None:
+        self.rounds = rounds
+        self.report_every = report_every
+        self._done = 0
+
+    def decide(self, event: Event) -> list[Decision]:
+        """Start a round, or end one and start the next."""
+        match event:
+            case Started():
+                first: list[Decision] = [Report(0), Save()] if self._done == 0 else []
+                return [*first, self._next()]
+            case Arrived(work):
+                self._done = work + 1
+                decisions: list[Decision] = [Merge(work)]
+                if self._done % self.report_every == 0 or self._done == self.rounds:
+                    decisions.append(Report(self._done))
+                return [*decisions, Save(), self._next()]
+
+    def _next(self) -> Decision:
+        return Give(self._done) if self._done < self.rounds else Stop()
+
+    def snapshot(self) -> dict[str, int]:
+        """Rounds done."""
+        return {"rounds_done": self._done}
+
+    def restore(self, state: dict[str, int]) -> None:
+        """Go on after ``rounds_done`` rounds."""
+        self._done = state["rounds_done"]

@@ -1,0 +1,184 @@
+"""One global round before it is trained: channel draw, submodels, and what it will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels import (
+    ChannelDraw,
+    Network,
+    compute_joules,
+    edge_round_seconds,
+    seconds_per_parameter,
+    transmit_joules,
+)
+from channels.streams import Stream
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
+from wirelessfl.simulation.mask_sizes import mask_size_problem
+from wirelessfl.submodels import ParamSpec, Partition, Submodels
+from wirelessfl.submodels.partition import Scheme
+from wirelessfl.uplinks import Uplink
+
+FloatArray = NDArray[np.float64]
+BITS = 32  # per parameter
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links beyond the uplink. They are error-free; without a rate they take no time.
+
+    Args:
+        downlink_bps: edge server to each client.
+        backhaul_bps: edge server to cloud, each way.
+    """
+
+    downlink_bps: float | None = None
+    backhaul_bps: float | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a global round takes.
+
+    Args:
+        seconds: [nodes], (18) before the maximum.
+        uplink_mib: mean over clients.
+        downlink_mib: mean over clients.
+        backhaul_mib: mean over edge servers, both ways.
+        joules: mean over clients, computing and transmitting.
+    """
+
+    seconds: FloatArray
+    uplink_mib: float
+    downlink_mib: float
+    backhaul_mib: float
+    joules: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A global round: who trains what, over which channel, at what cost."""
+
+    round: int
+    draw: ChannelDraw
+    submodels: Submodels
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans rounds; a plan depends on the round's number and the settings alone.
+
+    Args:
+        algorithm: hands out the submodels.
+        network: cells, clients, channels.
+        uplink: how updates cross the air.
+        links: the other links.
+        spec: the full model.
+        make_partition: neuron partition of the model by scheme.
+        local_steps: H.
+        edge_rounds: E.
+        stream: the run's stream.
+    """
+
+    algorithm: Algorithm
+    network: Network
+    uplink: Uplink
+    links: Links
+    spec: ParamSpec
+    make_partition: Callable[[Scheme], Partition]
+    local_steps: int
+    edge_rounds: int
+    stream: Stream
+
+    def plan(self, number: int) -> Plan:
+        """Global round ``number``, from its channel draw to its cost."""
+        draw = self.network.draw(self.stream.child("channel"), number)
+        context = _RoundContext(self, draw, self.stream.child("round", number))
+        submodels = self.algorithm.submodels(context)
+        return Plan(number, draw, submodels, self._cost(draw, submodels))
+
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """[clients] seconds on the air per bit, up and (where it has a rate) down."""
+        up = self.uplink.seconds_per_bit(draw)
+        return up if self.links.downlink_bps is None else up + 1.0 / self.links.downlink_bps
+
+    def _cost(self, draw: ChannelDraw, submodels: Submodels) -> Cost:
+        network, sent = self.network, len(self.algorithm.payloads)
+        lengths = submodels.lengths.astype(np.float64)
+        edge = edge_round_seconds(
+            draw,
+            lengths,
+            model_parameters=self.spec.size,
+            local_steps=self.local_steps,
+            seconds_per_bit=self.seconds_per_bit(draw),
+            bits_per_parameter=BITS * sent,
+        )
+        seconds = self.edge_rounds * edge
+        hierarchical = self.algorithm.topology == "cells"
+        if hierarchical and self.links.backhaul_bps is not None:
+            seconds = seconds + 2 * BITS * lengths / self.links.backhaul_bps
+        length = lengths[network.cell_of]
+        airtime = self.uplink.airtime_per_bit(draw) * BITS * sent * length
+        joules = transmit_joules(network, airtime) + compute_joules(
+            network, self.local_steps, length / self.spec.size
+        )
+        mib = BITS / 8 / 2**20
+        return Cost(
+            seconds=seconds,
+            uplink_mib=self.edge_rounds * mib * sent * float(length.mean()),
+            downlink_mib=self.edge_rounds * mib * float(length.mean()),
+            backhaul_mib=2 * mib * float(lengths.mean()) if hierarchical else 0.0,
+            joules=self.edge_rounds * float(joules.mean()),
+        )
+
+
+@dataclass(frozen=True)
+class _RoundContext:
+    """What the algorithm may ask for when it hands out submodels."""
+
+    planner: Planner
+    draw: ChannelDraw
+    stream: Stream
+
+    @property
+    def spec(self) -> ParamSpec:
+        return self.planner.spec
+
+    @property
+    def nodes(self) -> int:
+        return self.planner.network.cells
+
+    def partition(self, scheme: Scheme) -> Partition:
+        return self.planner.make_partition(scheme)
+
+    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
+        if partition.scheme != "alternate":
+            raise ConfigError(
+                'mask_sizes "optimized" needs partition "alternate": with "all" a submodel\'s size '
+                'is not linear in its neurons. Choose mask_sizes "uniform".'
+            )
+        planner = self.planner
+        problem = mask_size_problem(
+            partition,
+            seconds_per_parameter(
+                self.draw,
+                model_parameters=planner.spec.size,
+                local_steps=planner.local_steps,
+                seconds_per_bit=planner.seconds_per_bit(self.draw),
+                bits_per_parameter=BITS * len(planner.algorithm.payloads),
+            ),
+            edge_rounds=planner.edge_rounds,
+            size_cap=cap,
+        )
+        solution = problem.solve()
+        if solution.value is None:
+            raise ConfigError(
+                f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."
+            )
+        return [int(size) for size in np.asarray(solution.value)]

@@ -1,0 +1,159 @@
+"""Neuron partitions: which hidden neurons can be split, and what a neuron takes with it.
+
+HIST paper, appendix B: hidden neurons of every second fully connected layer are split over the
+cells. A neuron takes its row of the layer's weight, its bias entry, and its column of the next
+layer's weight; what no split layer owns is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels.flat import ParamSpec
+
+IntArray = NDArray[np.int64]
+Scheme = Literal["alternate", "all"]
+
+
+@dataclass(frozen=True)
+class HiddenLayer:
+    """Hidden neurons between two fully connected layers.
+
+    Args:
+        producer: layer whose outputs the neurons are.
+        consumer: next layer, whose inputs they are.
+        width: number of neurons.
+    """
+
+    producer: str
+    consumer: str
+    width: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The hidden layers of a model that are split over the cells.
+
+    Args:
+        spec: the full model's parameters.
+        layers: split layers, in the order of the model.
+        scheme: ``alternate`` splits every second hidden layer, so that a submodel is 1/N of the
+            split layers; ``all`` splits each, so that it is 1/N^2 (Yuan et al.), and the blocks
+            that join neurons of two cells rest for the round.
+    """
+
+    spec: ParamSpec
+    layers: tuple[HiddenLayer, ...]
+    scheme: Scheme = "alternate"
+
+    @property
+    def width(self) -> int:
+        """Neurons of the widest split layer, in whose units mask sizes are given."""
+        return max(layer.width for layer in self.layers)
+
+    @property
+    def parameters_per_neuron(self) -> float:
+        """Parameters that one more neuron of the widest layer adds (``alternate`` only)."""
+        weight = [self._neuron_parameters(layer) for layer in self.layers]
+        share = [layer.width / self.width for layer in self.layers]
+        return sum(w * s for w, s in zip(weight, share, strict=True))
+
+    @property
+    def shared_parameters(self) -> int:
+        """Parameters that no split neuron owns; every cell trains them (``alternate`` only)."""
+        owned = sum(self._neuron_parameters(layer) * layer.width for layer in self.layers)
+        return self.spec.size - owned
+
+    def _neuron_parameters(self, layer: HiddenLayer) -> int:
+        inputs = math.prod(self.spec.shapes[f"{layer.producer}.weight"][1:])
+        outputs = self.spec.shapes[f"{layer.consumer}.weight"][0]
+        return inputs + outputs + (f"{layer.producer}.bias" in self.spec.shapes)
+
+
+def make_partition(
+    module: nn.Module,
+    spec: ParamSpec,
+    scheme: Scheme = "alternate",
+    chain: Sequence[str] | None = None,
+) -> Partition:
+    """The neuron partition of ``module``.
+
+    Args:
+        module: any model whose split layers are ``nn.Linear`` with elementwise maps between them.
+        spec: its parameters.
+        scheme: see ``Partition``.
+        chain: names of the fully connected layers in order, input to output; default: the
+            module's attribute ``fully_connected``.
+
+    Raises:
+        ConfigError: the chain is missing, or names something that is not a chain of linear layers.
+    """
+    own: Sequence[str] = getattr(module, "fully_connected", ())
+    names = tuple(chain or own)
+    if len(names) < 2:
+        raise ConfigError(
+            f"model {type(module).__name__} does not say which layers to split. Name its fully "
+            "connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "
+            "fully_connected."
+        )
+    modules = dict(module.named_modules())
+    for name in names:
+        if not isinstance(modules.get(name), nn.Linear):
+            linear = [n for n, m in modules.items() if isinstance(m, nn.Linear)]
+            raise ConfigError(
+                f"layers: {name!r} is not an nn.Linear of {type(module).__name__}. "
+                f"It has {', '.join(linear) or 'none'}."
+            )
+    step = 2 if scheme == "alternate" else 1
+    pairs = list(pairwise(names))[::step]
+    layers = []
+    for producer, consumer in pairs:
+        width, inputs = spec.shapes[f"{producer}.weight"][0], spec.shapes[f"{consumer}.weight"][1]
+        if width != inputs:
+            raise ConfigError(
+                f"layers: {producer!r} has {width} outputs and {consumer!r} {inputs} inputs: "
+                "they do not follow each other."
+            )
+        layers.append(HiddenLayer(producer, consumer, width))
+    return Partition(spec, tuple(layers), scheme)
+
+
+def even_sizes(total: int, parts: int) -> list[int]:
+    """``total`` shared out evenly; sizes differ by one where it does not divide."""
+    return [total // parts + (part < total % parts) for part in range(parts)]
+
+
+def deal_neurons(
+    partition: Partition, sizes: Sequence[int], generators: Sequence[np.random.Generator]
+) -> list[list[IntArray]]:
+    """Disjoint random neurons for each cell: (3), drawn uniformly given the sizes.
+
+    Args:
+        partition: what is split.
+        sizes: [cells], neurons of the widest layer for each cell; they sum to its width. Other
+            layers are split in the same proportions.
+        generators: one a split layer.
+
+    Returns:
+        Per cell, per split layer, the sorted neuron numbers.
+    """
+    ends = np.cumsum(sizes)
+    if ends[-1] != partition.width or min(sizes) < 0:
+        raise ValueError(f"sizes sum to {ends[-1]}: they must share out {partition.width} neurons.")
+    cells: list[list[IntArray]] = [[] for _ in sizes]
+    for layer, generator in zip(partition.layers, generators, strict=True):
+        order = generator.permutation(layer.width)
+        # Rounding the running sum, not the sizes, keeps the union whole.
+        cuts = np.rint(ends * (layer.width / partition.width)).astype(int)[:-1]
+        for cell, neurons in zip(cells, np.split(order, cuts), strict=True):
+            cell.append(np.sort(neurons).astype(np.int64))
+    return cells

@@ -1,0 +1,1 @@
+"""Local training: batches, the client rule's view, executors, evaluation."""

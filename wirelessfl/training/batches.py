@@ -1,0 +1,85 @@
+"""Mini-batches: each client reshuffles every pass over its data and carries its position on.
+
+The batch of a client's step s is a function of s alone: pass s // ceil(n/b), shuffled by the named
+stream of client and pass. So nothing is stored between rounds but the number of steps done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.submodels.partition import IntArray
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of a cohort.
+
+    Args:
+        index: [clients, steps, batch] positions in the training set; 0 where padded.
+        weight: [clients, steps, batch] float32, 1/size inside a batch, 0 where padded: the loss of
+            a step is the weighted sum over its samples.
+        keys: [clients, steps, 2] int32, the dropout keys of client and step.
+    """
+
+    index: Tensor
+    weight: Tensor
+    keys: Tensor
+
+    def to(self, device: torch.device) -> Batches:
+        """The same on ``device``."""
+        return Batches(self.index.to(device), self.weight.to(device), self.keys.to(device))
+
+
+def draw_batches(
+    parts: Sequence[IntArray],
+    clients: IntArray,
+    first_steps: IntArray,
+    steps: int,
+    batch_size: int,
+    stream: Stream,
+) -> Batches:
+    """The next ``steps`` batches of each client.
+
+    Args:
+        parts: positions of every client's samples in the training set.
+        clients: [clients], who trains.
+        first_steps: [clients], steps that each has taken before.
+        steps: H.
+        batch_size: b; a client with fewer samples uses all of them, and the last batch of a pass
+            is as small as what is left.
+        stream: the run's stream.
+    """
+    # Narrower where no client fills a batch: the others are padded to this many samples.
+    width = min(batch_size, max(len(parts[c]) for c in clients))
+    index = np.zeros((len(clients), steps, width), dtype=np.int64)
+    weight = np.zeros((len(clients), steps, width), dtype=np.float32)
+    keys = np.empty((len(clients), steps, 2), dtype=np.int32)
+    for row, (client, first) in enumerate(zip(clients.tolist(), first_steps.tolist(), strict=True)):
+        own = parts[client]
+        per_pass = -(-len(own) // batch_size)
+        shuffles = stream.child("client", client, "batches")
+        order, shuffled = own, -1
+        for step in range(steps):
+            turn, place = divmod(first + step, per_pass)
+            if turn != shuffled:
+                order, shuffled = own[shuffles.generator(turn).permutation(len(own))], turn
+            batch = order[place * batch_size : (place + 1) * batch_size]
+            index[row, step, : len(batch)] = batch
+            weight[row, step, : len(batch)] = 1.0 / len(batch)
+        keys[row] = _dropout_keys(stream.child("client", client, "dropout"), first, steps)
+    return Batches(torch.from_numpy(index), torch.from_numpy(weight), torch.from_numpy(keys))
+
+
+def _dropout_keys(stream: Stream, first: int, steps: int) -> np.ndarray:
+    """Keys [steps, 2]: the stream's own, and the number of the step, which the dropout hashes."""
+    keys = np.empty((steps, 2), dtype=np.int64)
+    keys[:, 0] = stream.key() & 0xFFFFFFFF
+    keys[:, 1] = first + np.arange(steps)
+    return keys.astype(np.uint32).view(np.int32)

@@ -1,0 +1,29 @@
+"""Accuracy and loss of a flat parameter vector on a test set."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from wirelessfl.training.task import Task
+
+
+@torch.no_grad()
+def evaluate(
+    task: Task, params: Tensor, inputs: Tensor, labels: Tensor, batch: int = 2000
+) -> tuple[float, float]:
+    """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
+
+    Sums over batches are kept in float64, so that the batch size does not matter.
+    """
+    tensors = task.spec.views(params)
+    task.module.eval()
+    right, loss = 0, 0.0
+    for first in range(0, len(labels), batch):
+        x, y = inputs[first : first + batch], labels[first : first + batch]
+        logits = functional_call(task.module, tensors, (x,))
+        right += int((logits.argmax(-1) == y).sum())
+        loss += float(F.cross_entropy(logits, y, reduction="sum").double())
+    return right / len(labels), loss / len(labels)

@@ -1,0 +1,88 @@
+"""Where local updates are computed: the interface, and the two ways that exist."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.batches import Batches
+from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.task import Task
+
+
+@dataclass(frozen=True)
+class Job:
+    """H local steps of many clients.
+
+    Args:
+        algorithm: the client rule.
+        spec: shapes of what is trained: the model, or submodels padded to one shape.
+        servers: what each node sends its clients, [nodes, P] by name.
+        node: [clients], each client's node.
+        clients: [clients], their numbers.
+        batches: their mini-batches.
+        label: where the job belongs, for error messages ("round 3, edge round 1").
+    """
+
+    algorithm: Algorithm
+    spec: ParamSpec
+    servers: State
+    node: IntArray
+    clients: IntArray
+    batches: Batches
+    label: str = ""
+
+    def cohort(self, part: slice) -> Cohort:
+        """The clients in ``part``, with what they were sent."""
+        rows = torch.from_numpy(self.node[part])
+        return Cohort(
+            self.clients[part],
+            {name: sent[rows.to(sent.device)] for name, sent in self.servers.items()},
+            self.batches.index.shape[1],
+        )
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What some clients of a job send: [clients in ``part``, P] by payload."""
+
+    part: slice
+    payloads: dict[str, Tensor]
+
+
+class Executor(ABC):
+    """Trains the clients of a job, in client order.
+
+    Args:
+        task: model and loss.
+        inputs: training inputs [samples, ...] on the device.
+        labels: training labels [samples] on the device.
+        chunk: clients at a time; memory is bounded by it, results do not depend on it beyond
+            rounding.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, task: Task, inputs: Tensor, labels: Tensor, chunk: int) -> None:
+        self.task = task
+        self.inputs = inputs
+        self.labels = labels
+        self.chunk = chunk
+
+    def train(self, job: Job) -> Iterator[Chunk]:
+        """Payloads of all clients of ``job``, chunk by chunk in client order."""
+        for first in range(0, len(job.clients), self.chunk):
+            part = slice(first, min(first + self.chunk, len(job.clients)))
+            yield Chunk(part, self._train(job, part))
+
+    @abstractmethod
+    def _train(self, job: Job, part: slice) -> dict[str, Tensor]:
+        """Payloads of the clients in ``part``."""

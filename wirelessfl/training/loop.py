@@ -1,0 +1,64 @@
+"""One client after the other, one step at a time: slow, plain, and with errors that say where."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.errors import TrainingError
+from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.task import Task
+
+
+class LoopExecutor(Executor):
+    """Clients train one by one, for debugging and for modules that draw random numbers themselves.
+
+    torch's global generator is seeded per client and step, and restored afterwards.
+    """
+
+    name = "loop"
+
+    def __init__(
+        self, task: Task, inputs: Tensor, labels: Tensor, chunk: int = 1, *, seed: int = 0
+    ) -> None:
+        super().__init__(task, inputs, labels, chunk=1)
+        self.seed = seed
+
+    def _train(self, job: Job, part: slice) -> dict[str, Tensor]:
+        cohort = job.cohort(part)
+        client = int(cohort.clients[0])
+        params = cohort.start.clone()
+        state = job.algorithm.begin(cohort)
+        self.task.module.train()
+        for step in range(job.batches.index.shape[1]):
+            try:
+                grads = self._gradient(job, part.start, step, params[0])
+            except (RuntimeError, ValueError, ArithmeticError) as error:
+                weight = job.batches.weight[part.start, step]
+                rows = job.batches.index[part.start, step][weight > 0]
+                raise TrainingError(
+                    f"client {client}, {job.label}, local step {step}: {error} "
+                    f"(batch of training samples {rows.tolist()})"
+                ) from error
+            params, state = job.algorithm.step(params, grads[None], state, cohort)
+        return job.algorithm.send(params, state, cohort)
+
+    def _gradient(self, job: Job, row: int, step: int, params: Tensor) -> Tensor:
+        weight = job.batches.weight[row, step]
+        rows = job.batches.index[row, step][weight > 0]  # no padding here
+        key = job.batches.keys[row, step]
+        device = self.inputs.device
+        leaf = params.detach().clone().requires_grad_()
+        with torch.random.fork_rng():
+            torch.manual_seed(Stream(self.seed, tuple(key.tolist())).key() >> 1)
+            loss = self.task.loss(
+                job.spec.views(leaf),
+                self.inputs[rows.to(device)],
+                self.labels[rows.to(device)],
+                weight[weight > 0].to(device),
+                key.to(device),
+            )
+        if not torch.isfinite(loss):
+            raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or look at the inputs")
+        return torch.autograd.grad(loss, leaf)[0]

@@ -1,0 +1,47 @@
+"""What a client's update rule sees: the cohort it trains in, and the payloads it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from wirelessfl.submodels.partition import IntArray
+
+State = dict[str, Tensor]
+"""Tensors by name: [clients, P] on clients, [P] at a server."""
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Clients that train together; everything has them on its leading axis.
+
+    Args:
+        clients: [clients], their numbers.
+        server: what their server sent them, [clients, P] by name: ``params`` and, where the
+            algorithm keeps more at the server, that.
+        local_steps: H, steps that each takes.
+    """
+
+    clients: IntArray
+    server: Mapping[str, Tensor]
+    local_steps: int
+
+    @property
+    def start(self) -> Tensor:
+        """Parameters [clients, P] that each client was sent."""
+        return self.server["params"]
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One thing that every client sends.
+
+    Args:
+        name: key under which the client's rule returns it and the server finds it.
+        each: the server needs every client's own; otherwise their weighted mean is enough.
+    """
+
+    name: str
+    each: bool = False

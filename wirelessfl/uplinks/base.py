@@ -1,0 +1,90 @@
+"""The interface of an uplink: what the server receives, and the seconds and joules it took.
+
+An uplink knows nothing of models: it carries numbers ("elements") from clients to the nodes they
+report to. Its dataclass fields are its settings, like those of an algorithm.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from channels import ChannelDraw
+from channels.streams import Stream
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AirRound:
+    """One simultaneous upload: the clients of some nodes send, each to its node.
+
+    Args:
+        nodes: number of nodes.
+        node: [clients], node of each sender; senders of a node stand together.
+        clients: [clients], their numbers in the network.
+        weights: [clients], weights of the mean at each node; they sum to 1 there.
+        draw: the channel at this time.
+        stream: randomness of this upload.
+    """
+
+    nodes: int
+    node: IntArray
+    clients: IntArray
+    weights: FloatArray
+    draw: ChannelDraw
+    stream: Stream
+
+
+class Reception:
+    """Error-free weighted means, added up chunk by chunk so that no more than a chunk is held."""
+
+    def __init__(self, air: AirRound) -> None:
+        self.air = air
+        self._sums: dict[str, Tensor] = {}
+
+    def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
+        """Take in what the clients in ``part`` send: [clients, elements] by payload."""
+        node = self.air.node[part]
+        weights = torch.from_numpy(self.air.weights[part].astype(np.float32))
+        for name, sent in payloads.items():
+            sums = self._sums.setdefault(name, sent.new_zeros(self.air.nodes, sent.shape[1]))
+            for receiver in np.unique(node).tolist():
+                rows = slice(*np.searchsorted(node, [receiver, receiver + 1]).tolist())
+                sums[receiver] += weights[rows].to(sent.device) @ sent[rows]
+
+    def result(self) -> dict[str, Tensor]:
+        """What each node has received: [nodes, elements] by payload."""
+        return self._sums
+
+
+@dataclass(frozen=True)
+class Uplink(ABC):
+    """Base of every uplink."""
+
+    name: ClassVar[str] = ""
+    gives: ClassVar[Literal["each", "sum"]] = "each"
+    """Whether a node gets every client's payload, or only their weighted sum."""
+    simultaneous: ClassVar[bool] = False
+    """Whether all clients of a node have to send at the same time."""
+    coherence: ClassVar[Literal["round", "edge-round"]] = "round"
+    """How long a channel draw lasts."""
+
+    @abstractmethod
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """[clients] seconds from the start of the upload until a client's own is in, per bit."""
+
+    @abstractmethod
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """[clients] seconds a client itself transmits, per bit; this costs energy."""
+
+    def receive(self, air: AirRound) -> Reception:
+        """Open one upload; error-free unless an uplink says otherwise."""
+        return Reception(air)

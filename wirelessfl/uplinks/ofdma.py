@@ -1,0 +1,23 @@
+"""Frequency division: the clients of a cell upload at once, each in its own part of the band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit
+from wirelessfl.uplinks.base import FloatArray, Uplink
+
+
+@dataclass(frozen=True)
+class Ofdma(Uplink):
+    """An n_j-th of the band to each client, its power concentrated there (paper, footnote 2)."""
+
+    name = "ofdma"
+
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """1 / R_i with R_i = (B/n_j) log2(1 + n_j SNR ||h_i||^2)."""
+        return ofdma_seconds_per_bit(draw)
+
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """The same: a client transmits all the time."""
+        return airtime_seconds_per_bit(draw, "ofdma")

@@ -1,0 +1,23 @@
+"""Time division: the clients of a cell upload in turn, each with the whole band; (17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from channels import ChannelDraw, airtime_seconds_per_bit, tdma_seconds_per_bit
+from wirelessfl.uplinks.base import FloatArray, Uplink
+
+
+@dataclass(frozen=True)
+class Tdma(Uplink):
+    """n_j / R_i seconds a bit: all n_j clients of a cell hold slots of one frame."""
+
+    name = "tdma"
+
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """n_j / R_i."""
+        return tdma_seconds_per_bit(draw)
+
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
+        """1 / R_i: a client is silent in the others' slots."""
+        return airtime_seconds_per_bit(draw, "tdma")
