@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Small problems on a busy machine: threads that wait for each other cost more than they bring.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

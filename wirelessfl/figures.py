@@ -45,6 +45,7 @@ def draw_curves(
     against: Against,
     *,
     target: float | None = None,
+    zoom: bool = False,
     legend: bool = True,
 ) -> None:
     """Accuracy in percent against ``against``, a curve a label.
@@ -55,18 +56,24 @@ def draw_curves(
             shaded.
         against: field of the rows on the horizontal axis (its mean over the seeds).
         target: accuracy in [0, 1] to mark with a line.
+        zoom: show accuracies above 50 %, up to where the shortest curve has ended.
         legend: whether to name the curves.
     """
+    ends = []
     for i, (label, seeds) in enumerate(runs.items()):
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
         y = 100 * np.array([[row["accuracy"] for row in rows[:length]] for rows in seeds])
+        ends.append(x[-1])
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
         axes.plot(x, y.mean(0), color=colour, linestyle=dash, linewidth=1.4, label=label)
         if len(seeds) > 1:
             axes.fill_between(x, y.min(0), y.max(0), color=colour, alpha=0.15, linewidth=0)
     if target is not None:
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
+    if zoom:
+        axes.set_xlim(0, 1.2 * min(ends))
+        axes.set_ylim(50, 100)
     axes.set_xlabel(LABELS[against], fontsize=9)
     axes.set_ylabel("test accuracy (%)", fontsize=9)
     if legend:

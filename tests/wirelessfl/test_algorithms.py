@@ -24,7 +24,7 @@ def flat(result):
 
 
 def test_one_cell_is_fedavg(config, toy):
-    """HIST and HFedAvg with N = 1 and E edge rounds are FedAvg with E times the rounds, bit for bit."""
+    """HIST and HFedAvg with N = 1 and E edge rounds are FedAvg, bit for bit."""
     star = wirelessfl.run(config("fedavg", rounds=6), data=toy, model=model())
     for algorithm in ("hist", "hfedavg"):
         one = config(algorithm, cells=1, edge_rounds=3, rounds=2)

@@ -1,18 +1,13 @@
 """Settings: the same object from TOML, flags and Python; one clear error for each mistake."""
 
-from dataclasses import dataclass
-from typing import Annotated
+import importlib
 
 import pytest
-from pydantic import Field
 
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config, flag_homes, tables_from_flags
 from wirelessfl.errors import ConfigError
-from wirelessfl.training.rules import Payload
 from wirelessfl.uplinks import uplink_classes
-from wirelessfl.uplinks.tdma import Tdma
 
 PROMISED = (
     "dataset data_dir model cells clients local_steps edge_rounds rounds lr batch_size split alpha "
@@ -79,9 +74,9 @@ def test_each_mistake_has_its_own_line(algorithm, flags, message):
 
 
 def test_unknown_keys_and_files_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="network.antenas is no setting"):
+    with pytest.raises(ConfigError, match=r"network\.antenas is no setting"):
         Config.of({"algorithm": "hist", "network": {"antenas": 4}})
-    with pytest.raises(ConfigError, match="'hist' has no setting 'gamma'. It has lr, mask_sizes"):
+    with pytest.raises(ConfigError, match=r"'hist' has no setting 'gamma'\. It has lr, mask_sizes"):
         Config.of({"algorithm": {"name": "hist", "gamma": 1}})
     with pytest.raises(ConfigError, match="no algorithm"):
         Config.of({})
@@ -93,38 +88,47 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         Config.from_toml(broken)
 
 
+OWN = '''
+from dataclasses import dataclass
+from typing import Annotated
+from pydantic import Field
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.training.rules import Payload
+from wirelessfl.uplinks.tdma import Tdma
+
 @dataclass(frozen=True)
 class EachUpdate(FedAvg):
-    """An algorithm that needs every client's own update, and has a setting named like another."""
-
+    """Needs every client's own update, and has a setting named like another."""
     name = "each-update"
     payloads = (Payload("update", each=True),)
     clients: Annotated[int, Field(ge=1, description="of a different kind")] = 2
 
-
 @dataclass(frozen=True)
 class OnlySums(Tdma):
-    """An uplink that adds on the air."""
-
+    """Adds on the air."""
     name = "only-sums"
     gives = "sum"
+'''
 
 
-def test_combinations_that_make_no_sense_name_both_settings():
-    here = __name__
-    names = {"EachUpdate": EachUpdate, "OnlySums": OnlySums}
-    assert all(name in globals() for name in names)
-    import sys
-
-    sys.modules.setdefault(here, sys.modules[EachUpdate.__module__])
-    with pytest.raises(ConfigError, match=r"EachUpdate.* needs each client's update.*OnlySums"):
-        Config.of({"algorithm": f"{here}:EachUpdate", "uplink": f"{here}:OnlySums"})
-    Config.of({"algorithm": f"{here}:EachUpdate", "uplink": "tdma"})
-    Config.of({"algorithm": "fedavg", "uplink": f"{here}:OnlySums"})
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A user's module with an algorithm and an uplink."""
+    (tmp_path / "own_parts.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    return importlib.import_module("own_parts")
 
 
-def test_clashing_names_get_their_owner_as_prefix():
-    homes = flag_homes(EachUpdate, Tdma)
+def test_combinations_that_make_no_sense_name_both_settings(own):
+    each, sums = "own_parts:EachUpdate", "own_parts:OnlySums"
+    with pytest.raises(ConfigError, match=rf'"{each}" needs each client.s update.*"{sums}"'):
+        Config.of({"algorithm": each, "uplink": sums})
+    Config.of({"algorithm": each, "uplink": "tdma"})
+    Config.of({"algorithm": "fedavg", "uplink": sums})
+
+
+def test_clashing_names_get_their_owner_as_prefix(own):
+    homes = flag_homes(own.EachUpdate, uplink_classes()["tdma"])
     assert homes["clients"] == ("network", "clients")
     assert homes["each_update_clients"] == ("algorithm", "clients")
 

@@ -1,4 +1,4 @@
-"""Runs on disk: the same rows and parameters whether or not they were stopped, and clear refusals."""
+"""Runs on disk: the same rows and parameters whether or not stopped, and clear refusals."""
 
 import json
 import os

@@ -1,6 +1,7 @@
 """The virtual clock and the synchronous schedule."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def test_time_never_runs_backwards_and_ties_keep_their_order(delays, data):
     assert len(seen) == spawned
     times = [time for time, _ in seen]
     assert times == sorted(times)
-    for (t1, e1), (t2, e2) in zip(seen, seen[1:], strict=False):
+    for (t1, e1), (t2, e2) in pairwise(seen):
         assert t1 < t2 or e1 < e2
 
 

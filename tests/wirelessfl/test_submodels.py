@@ -171,7 +171,7 @@ def test_what_cannot_be_split_is_refused():
         check(Awkward(nn.Softmax(-1)))
     with pytest.raises(ConfigError, match="fewer neurons"):
         check(Awkward(nn.LayerNorm(8)))
-    with pytest.raises(ConfigError, match="'third' is not an nn.Linear"):
+    with pytest.raises(ConfigError, match=r"'third' is not an nn\.Linear"):
         check(Awkward(nn.ReLU()), ("first", "third"))
     with pytest.raises(ConfigError, match="does not say which layers"):
         check(Awkward(nn.ReLU()), None)

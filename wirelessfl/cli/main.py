@@ -141,7 +141,7 @@ def _close(result: Any, as_json: bool) -> None:
         print(json.dumps(summary, indent=2))
         return
     console = Console()
-    console.print(closing_table([{"label": summary["algorithm"], **summary}]))
+    console.print(closing_table([summary]))
     console.print(f"rows, parameters and settings: {summary['directory']}", soft_wrap=True)
 
 

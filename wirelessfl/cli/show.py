@@ -34,33 +34,38 @@ def progress(label: str, rounds: int, console: Console) -> Iterator[Callable[[Ro
         yield show
 
 
-COLUMNS: dict[str, tuple[str, str]] = {
-    "label": ("run", ""),
+TOTALS: dict[str, tuple[str, str]] = {
     "round": ("rounds", "d"),
     "accuracy": ("accuracy", ".3f"),
-    "best_accuracy": ("best", ".3f"),
     "uplink_mib": ("MiB a client", ".2f"),
     "sim_seconds": ("simulated s", ".2f"),
     "joules": ("J a client", ".3f"),
     "wall_seconds": ("wall s", ".1f"),
-    "rounds_to_target": ("rounds to target", "d"),
-    "mib_to_target": ("MiB to target", ".2f"),
-    "seconds_to_target": ("seconds to target", ".2f"),
+}
+TO_TARGET: dict[str, tuple[str, str]] = {
+    "accuracy": ("accuracy", ".3f"),
+    "rounds_to_target": ("rounds", "d"),
+    "mib_to_target": ("MiB a client", ".2f"),
+    "seconds_to_target": ("simulated s", ".2f"),
+    "wall_seconds": ("wall s", ".1f"),
 }
 
 
 def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
-    """One line a run; the target's columns where a target was set."""
-    targets = {s["target"] for s in summaries if "target" in s}
-    title = f"target: accuracy {targets.pop():g}" if len(targets) == 1 else None
+    """One line a run: its final accuracy, and what it took, to the target where one is set."""
+    targets = {summary.get("target") for summary in summaries}
+    target = targets.pop() if len(targets) == 1 else None
+    title = None if target is None else f"rounds, MiB and simulated seconds to accuracy {target:g}"
     table = Table(title=title)
-    columns = {key: c for key, c in COLUMNS.items() if any(key in s for s in summaries)}
-    for key, (heading, _) in columns.items():
-        table.add_column(heading, justify="left" if key == "label" else "right")
+    table.add_column("run")
+    columns = TOTALS if target is None else TO_TARGET
+    for heading, _ in columns.values():
+        table.add_column(heading, justify="right", no_wrap=True)
     for summary in summaries:
-        cells = []
-        for key, (_, form) in columns.items():
-            value = summary.get(key)
-            cells.append("not reached" if value is None else format(value, form))
-        table.add_row(*cells)
+        values = [summary[key] for key in columns]
+        cells = [
+            "not reached" if value is None else format(value, form)
+            for value, (_, form) in zip(values, columns.values(), strict=True)
+        ]
+        table.add_row(summary.get("label", summary["algorithm"]), *cells)
     return table

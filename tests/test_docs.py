@@ -1,0 +1,96 @@
+"""The README and the pages under docs/: every Python example runs, every link leads somewhere."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wirelessfl.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(python)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    return [(m[1], m[3], m[4]) for m in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
+    for target in targets:
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    python = [code for language, _, code in blocks(PAGES[0]) if language]
+    assert len(python) == 2
+    assert all(len(code.splitlines()) <= 15 for code in python)
+    for number, code in enumerate(python):
+        (tmp_path / f"example{number}.py").write_text(code)
+        runpy.run_path(f"example{number}.py")
+    shown = capsys.readouterr().out
+    assert "optimal" in shown
+    assert "optimized accuracy" in shown
+
+
+def test_the_extension_examples_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    commands = 0
+    small = ["--clients", "4", "--rounds", "1", "--local-steps", "1", "--threads", "1", "--json"]
+    for language, file, code in blocks(ROOT / "docs" / "extending.md"):
+        if file:
+            Path(file).write_text(code)
+        elif language:
+            Path("example.py").write_text(code)
+            runpy.run_path("example.py")
+        else:
+            words = shlex.split(code)
+            assert words.pop(0) == "wirelessfl"
+            assert main([*words, *small, "--out", f"run{commands}"]) == 0
+            commands += 1
+    assert commands == 2
+    ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
+    subprocess.run([*ruff, "."], check=True)
+
+
+def test_fedprox_of_the_docs_is_fedavg_without_its_term(tmp_path, monkeypatch):
+    import torch
+
+    import wirelessfl
+
+    monkeypatch.syspath_prepend(tmp_path)
+    (code,) = [c for _, f, c in blocks(ROOT / "docs" / "extending.md") if f == "my_fedprox.py"]
+    (tmp_path / "docs_fedprox.py").write_text(code)
+    params = []
+    for name, flags in (
+        ("fedavg", {}),
+        ("docs_fedprox:FedProx", {"mu": 0.0}),
+        ("docs_fedprox:FedProx", {"mu": 30.0}),
+    ):
+        config = wirelessfl.Config.from_flags(
+            name,
+            **flags,
+            clients=4,
+            rounds=2,
+            local_steps=10,
+            threads=1,
+            out=tmp_path / str(len(params)),
+        )
+        params.append(wirelessfl.run(config).params["layers.1.weight"])
+    assert torch.equal(params[0], params[1])
+    assert not torch.allclose(params[0], params[2], atol=1e-4)
+
+
+def test_the_commands_of_the_readme_are_those_of_the_makefile():
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
+        assert f"\n{target}:" in make, target
