@@ -27,8 +27,24 @@ _HOMES = {
 __all__ = ["Config", "ConfigError", "DataError", "RunResult", "TrainingError", "resume", "run"]
 
 
+def check_packages() -> None:
+    """Refuse other packages called ``channels`` or ``solvers`` that stand before ours.
+
+    Raises:
+        ImportError: there is one; the message says where.
+    """
+    for name, mark in (("channels", "ChannelDraw"), ("solvers", "optimize_mask_sizes")):
+        package = import_module(name)
+        if not hasattr(package, mark):
+            raise ImportError(
+                f"package {name!r} at {getattr(package, '__file__', None)} is not wirelessfl's. "
+                "Uninstall it, or install wirelessfl into an environment of its own."
+            )
+
+
 def __getattr__(name: str) -> Any:
     """Load what is asked for when it is asked for: torch takes a second to import."""
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
+    check_packages()
     return getattr(import_module(_HOMES[name]), name)

@@ -11,15 +11,17 @@ from typing import Any
 
 from rich.console import Console
 
+from wirelessfl import check_packages
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 
-USER_ERRORS = (ConfigError, DataError, TrainingError)
+USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; a user's error is one line on stderr and exit status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        check_packages()
         parsed = _parser(words).parse_args(words)
         status: int = parsed.command(parsed)
     except USER_ERRORS as error:

@@ -1,0 +1,227 @@
+"""Mask sizes by mixed-integer linear programming: independent references for the exact method.
+
+Each backend solves  min t  with  w_j q_j + b_j <= t,  sum_j q_j = quota,  low <= q <= high integer.
+The programs' tolerances are absolute, so latencies are scaled to make t about 1000. (In units of
+the median of w = c g, ratios of 1e6 between cells put t below the tolerances: measured, answers
+up to 15 times too slow.)
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solvers.mask_sizes_exact import Cells, Floats
+from solvers.solution import SolverUnavailableError, Status
+
+
+class Program(NamedTuple):
+    """One scaled problem; arrays [cells]."""
+
+    width: Floats
+    offset: Floats
+    low: Floats
+    high: Floats
+    quota: int
+
+
+class Result(NamedTuple):
+    """What a backend found: steps [1, cells], None if nothing, and a bound on the objective."""
+
+    steps: Floats | None
+    bound: float
+    status: Status
+
+
+_Answer = tuple[Any, Any, bool]
+"""Steps [cells] or None, bound or None (both scaled), whether it ran to the end."""
+
+
+def available_backends() -> dict[str, str | None]:
+    """Backends of ``optimize_mask_sizes``: None where usable, else the reason why not."""
+    return {"exact": None} | {name: _obstacle(name) for name in BACKENDS}
+
+
+def _gurobi(program: Program, time_limit: float | None) -> _Answer:
+    gurobipy = _import("gurobipy")
+    with _gurobi_environment() as environment, gurobipy.Model(env=environment) as model:
+        model.Params.MIPGap = model.Params.MIPGapAbs = 0
+        model.Params.FeasibilityTol = model.Params.IntFeasTol = 1e-9
+        if time_limit is not None:
+            model.Params.TimeLimit = time_limit
+        steps = model.addMVar(len(program.low), lb=program.low, ub=program.high, vtype="I")
+        slowest = model.addMVar(1)
+        model.addConstr(program.width * steps + program.offset <= slowest)
+        model.addConstr(steps.sum() == program.quota)
+        model.setObjective(slowest.sum())
+        try:
+            model.optimize()
+        except gurobipy.GurobiError as error:
+            if error.errno != gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+                raise
+            raise SolverUnavailableError(
+                f"gurobi's licence refuses {len(program.low)} cells: the one that comes from the "
+                "package index is limited to 2000 variables, that is 1999 cells. Use backend "
+                "'exact', which has no limit."
+            ) from error
+        if model.Status not in (gurobipy.GRB.OPTIMAL, gurobipy.GRB.TIME_LIMIT):
+            raise RuntimeError(f"gurobi stopped with status {model.Status} on a feasible problem.")
+        found = steps.X if model.SolCount else None
+        return found, model.ObjBound, model.Status == gurobipy.GRB.OPTIMAL
+
+
+def _highs(program: Program, time_limit: float | None) -> _Answer:
+    optimize, sparse = _import("scipy.optimize"), _import("scipy.sparse")
+    cells = len(program.low)
+    ones = np.ones((cells, 1))
+    rows = sparse.block_array([[sparse.diags_array(program.width), -ones], [ones.T, None]])
+    quota = float(program.quota)
+    answer = optimize.milp(
+        np.append(np.zeros(cells), 1),
+        integrality=np.append(np.ones(cells), 0),
+        bounds=optimize.Bounds(np.append(program.low, 0), np.append(program.high, np.inf)),
+        constraints=optimize.LinearConstraint(
+            rows,
+            np.append(np.full(cells, -np.inf), quota),
+            np.append(-program.offset, quota),
+        ),
+        options={"mip_rel_gap": 0} | ({} if time_limit is None else {"time_limit": time_limit}),
+    )
+    if answer.status not in (0, 1):
+        raise RuntimeError(f"highs failed on a feasible problem: {answer.message}")
+    found = None if answer.x is None else answer.x[:cells]
+    return found, answer.mip_dual_bound, answer.status == 0
+
+
+def _cvxpy(program: Program, time_limit: float | None) -> _Answer:
+    cvxpy = _import("cvxpy")
+    cells = len(program.low)
+    steps = cvxpy.Variable(cells, integer=True, bounds=[program.low, program.high])
+    latency = cvxpy.multiply(program.width, steps) + program.offset
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.max(latency)), [cvxpy.sum(steps) == program.quota])
+    limit = {} if time_limit is None else {"time_limit": time_limit}
+    if _cvxpy_solver() == "HIGHS":
+        exact = {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "mip_feasibility_tolerance": 1e-9}
+        options: dict[str, Any] = exact | limit
+    else:
+        options = {"scipy_options": {"mip_rel_gap": 0.0} | limit}
+    with _quiet():
+        try:
+            problem.solve(solver=_cvxpy_solver(), **options)
+        except cvxpy.SolverError:  # nothing found within the time limit
+            if time_limit is None:
+                raise
+            return None, None, False
+    known = problem.solver_stats.extra_stats
+    bound = known.get("mip_dual_bound") if isinstance(known, dict) else known.mip_dual_bound
+    return steps.value, bound, problem.status == cvxpy.OPTIMAL
+
+
+def _run(
+    name: str, solve: Callable[[Program, float | None], _Answer]
+) -> Callable[[Cells, int, float | None], Result]:
+    """The backend with its units restored and its answer checked."""
+
+    def run(cells: Cells, quota: int, time_limit: float | None) -> Result:
+        obstacle = _obstacle(name)
+        if obstacle:
+            raise SolverUnavailableError(f"backend {name!r}: {obstacle}")
+        offset, low, high = cells.offset[0], cells.low[0], cells.high[0]
+        width = cells.seconds[0] * cells.step
+        unit = _level(Program(width, offset, low, high, quota)) / 1000 or 1.0
+        program = Program(width / unit, offset / unit, low, high, quota)
+        found, bound, finished = solve(program, time_limit)
+        least = 0.0 if bound is None else max(float(bound), 0.0) * unit
+        steps = None if found is None else np.rint(found)
+        if steps is None or steps.sum() != quota or (steps < low).any() or (steps > high).any():
+            if finished:
+                raise RuntimeError(f"{name} returned sizes that violate the bounds or the sum.")
+            return Result(None, least, Status.UNKNOWN)
+        return Result(steps[None], least, Status.OPTIMAL if finished else Status.FEASIBLE)
+
+    return run
+
+
+BACKENDS = {
+    "gurobi": _run("gurobi", _gurobi),
+    "highs": _run("highs", _highs),
+    "cvxpy": _run("cvxpy", _cvxpy),
+}
+
+
+def _level(program: Program) -> float:
+    """Latency of the problem in real numbers, roughly: the magnitude of the optimum."""
+    width, offset, low, high, quota = program
+    least = float((offset + width * low).max())
+    below, above = 0.0, max(float((offset + width * high).max()), least)
+    for _ in range(60):
+        middle = (below + above) / 2
+        if np.clip((middle - offset) / width, low, high).sum() < quota:
+            below = middle
+        else:
+            above = middle
+    return max(least, above)
+
+
+@cache
+def _obstacle(name: str) -> str | None:
+    """Why a backend cannot be used here, None if it can; found out once."""
+    try:
+        if name == "gurobi":
+            _gurobi_environment().dispose()
+        elif name == "cvxpy":
+            _cvxpy_solver()
+        else:
+            _import("scipy.optimize")
+    except SolverUnavailableError as error:
+        return str(error)
+    return None
+
+
+def _import(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise SolverUnavailableError(
+            f"{package} cannot be imported ({error}): pip install {package}, or use backend 'exact'"
+        ) from error
+
+
+def _gurobi_environment() -> Any:
+    """A silent environment; starting it is what asks for a licence."""
+    gurobipy = _import("gurobipy")
+    environment = gurobipy.Env(empty=True)
+    environment.setParam("OutputFlag", 0)
+    try:
+        environment.start()
+    except gurobipy.GurobiError as error:
+        environment.dispose()
+        raise SolverUnavailableError(
+            f"gurobipy has no valid licence ({error}): renew it, or use backend 'exact'"
+        ) from error
+    return environment
+
+
+@cache
+def _cvxpy_solver() -> str:
+    """The mixed-integer solver that cvxpy is to use; not Gurobi, which is a backend itself."""
+    installed = _import("cvxpy").installed_solvers()
+    for name in ("HIGHS", "SCIPY"):
+        if name in installed:
+            return name
+    raise SolverUnavailableError("cvxpy finds neither HIGHS nor SCIPY: pip install highspy")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without cvxpy's warning that a solution cut off by the time limit may be inaccurate."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+        yield

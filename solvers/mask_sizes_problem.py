@@ -1,0 +1,183 @@
+"""The mask-size problem as its caller states it: read, checked, and explained if infeasible."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.mask_sizes_exact import Cells, Floats
+
+# Within these, no sum or product of a problem overflows, underflows or loses a whole number.
+_LEAST_SECONDS, _MOST_SECONDS, _MOST_UNITS = 1e-100, 1e100, 2**50
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Problems that share total and granularity.
+
+    Args:
+        shape: the batch's shape, () for a single problem; below, ``batch`` is its size.
+        cells: latencies, and bounds in whole steps.
+        lower, cap: bounds in units as given, [batch, cells].
+        total: units to hand out.
+    """
+
+    shape: tuple[int, ...]
+    cells: Cells
+    lower: Floats
+    cap: Floats
+    total: int
+
+    @property
+    def quota(self) -> int:
+        """Whole steps in total."""
+        return self.total // self.cells.step
+
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which problems [batch] have a solution."""
+        low, high = self.cells.low, self.cells.high
+        fits: NDArray[np.bool_] = (low.sum(-1) <= self.quota) & (self.quota <= high.sum(-1))
+        fits &= (low <= high).all(-1) & (self.total % self.cells.step == 0)
+        return fits
+
+    def explain(self, row: int) -> str:
+        """Which constraint infeasible problem ``row`` violates, and by how many units."""
+        step, total = self.cells.step, self.total
+        over = total % step
+        if over:
+            return (
+                f"total {total} is not a multiple of granularity {step}: "
+                f"{_units(over)} too many, or {_units(step - over)} too few"
+            )
+        lower, cap = self.lower[row], self.cap[row]
+        low, high = step * self.cells.low[row], step * self.cells.high[row]
+        rounding = f"; only rounding to multiples of {step} makes it so"
+        if (low > high).any():
+            cell = int((low > high).argmax())
+            rounded = lower[cell] <= cap[cell]
+            least, most = (low, high) if rounded else (lower, cap)
+            text = (
+                f"cell {cell} must train at least {_units(least[cell])} and at most "
+                f"{_units(most[cell])}: {_units(least[cell] - most[cell])} short"
+            )
+        elif low.sum() > total:
+            rounded = lower.sum() <= total
+            text = f"lower bounds add up to {_units(low.sum())}, {_units(low.sum() - total)} more "
+            text += f"than total {total}"
+        else:
+            rounded = cap.sum() >= total
+            text = f"caps add up to {_units(high.sum())}, {_units(total - high.sum())} short "
+            text += f"of total {total}"
+        return text + rounding if rounded else text
+
+
+def read_problem(
+    seconds_per_unit: Any,
+    total: Any,
+    offset_seconds: Any,
+    cap: Any,
+    lower: Any,
+    granularity: Any,
+) -> Problem:
+    """The problem, checked; arguments and errors are those of ``optimize_mask_sizes``."""
+    total = _whole("total", total, 0)
+    step = _whole("granularity", granularity, 1)
+    seconds = _numbers("seconds_per_unit", seconds_per_unit)
+    if seconds.ndim == 0 or seconds.shape[-1] == 0:
+        raise ValueError(
+            f"seconds_per_unit has shape {seconds.shape}: give [..., cells] with at least one cell."
+        )
+    usable = (seconds >= _LEAST_SECONDS) & (seconds <= _MOST_SECONDS)
+    if not usable.all():
+        _refuse_latency(seconds, usable)
+    shape = seconds.shape
+    offset = _per_cell("offset_seconds", offset_seconds, shape, _MOST_SECONDS)
+    lower = _per_cell("lower", lower, shape, _MOST_UNITS)
+    cap = _per_cell("cap", np.inf if cap is None else cap, shape, np.inf)
+    # A cell never gets more than total, and whole units come before whole steps.
+    cap = np.minimum(cap, total)
+    low, high = np.ceil(np.ceil(lower) / step), np.floor(np.floor(cap) / step)
+    rows = (-1, shape[-1])
+    seconds, offset, low, high = (x.reshape(rows) for x in (seconds, offset, low, high))
+    cells = Cells(seconds, offset, low, high, step)
+    return Problem(shape[:-1], cells, lower.reshape(rows), cap.reshape(rows), total)
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether these are torch's; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, torch.Tensor)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool) or not least <= whole <= _MOST_UNITS:
+        raise ValueError(
+            f"{name} is {value!r}: give a whole number from {least} to 2^50, as an integer."
+        )
+    return whole
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    """Values as float64 on the CPU."""
+    if is_tensor(values):
+        values = values.detach().cpu()
+        values = values.double().numpy() if values.is_floating_point() else values.numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is no array of numbers: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
+    return array.astype(np.float64, copy=False)
+
+
+def _per_cell(name: str, values: Any, shape: tuple[int, ...], most: float) -> Floats:
+    """Values from 0 to ``most``, one for each cell."""
+    array = _numbers(name, values)
+    good = (array >= 0) & (array <= most)
+    if not good.all():
+        place, value = _first(good, array)
+        limits = "that is 0 or more" if most == np.inf else f"from 0 to {most:g}"
+        raise ValueError(f"{name}{place} is {value}: give a number {limits}.")
+    if array.ndim == 0:
+        return np.full(shape, array)
+    try:
+        return np.broadcast_to(array, shape).copy()
+    except ValueError:
+        raise ValueError(
+            f"{name} has shape {array.shape}: give one number, or values that broadcast to the "
+            f"shape {shape} of seconds_per_unit."
+        ) from None
+
+
+def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
+    place, value = _first(usable, seconds)
+    if value > 0 and value < np.inf:
+        remedy = f"outside {_LEAST_SECONDS:g} to {_MOST_SECONDS:g}. Change the unit of time."
+    elif value == 0:
+        remedy = "a cell needs a positive latency per unit. Is its data rate infinite?"
+    elif value == np.inf:
+        remedy = "a cell needs a finite latency per unit. Is its data rate zero? Then leave it out."
+    else:
+        remedy = "a cell needs a finite, positive latency per unit."
+    raise ValueError(f"seconds_per_unit{place} is {value}: {remedy}")
+
+
+def _first(good: NDArray[np.bool_], values: Floats) -> tuple[str, float]:
+    """Index (as text) and value of the first entry that is not good."""
+    index = np.unravel_index(int((~good).argmax()), good.shape)
+    text = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
+    return text, float(values[index])
+
+
+def _units(number: float) -> str:
+    return f"{number:.12g} unit" + ("" if number == 1 else "s")

@@ -1,0 +1,191 @@
+"""Mask sizes: the exact method against mixed-integer programs, and what backends say of trouble."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from solvers import (
+    SolverUnavailableError,
+    Status,
+    available_backends,
+    mask_sizes_milp,
+    optimize_mask_sizes,
+)
+
+
+def needs_licence():
+    reason = available_backends()["gurobi"]
+    if reason:
+        pytest.skip(reason)
+
+
+def random_problem(seed):
+    """Cells, ratios, scale, offsets, bounds and granularity at random; most are feasible."""
+    rng = np.random.default_rng(seed)
+    cells = int(rng.integers(2, 20)) if seed % 25 else int(rng.integers(100, 201))
+    power = rng.choice([0.3, 1.0, 3.0])
+    seconds = 10 ** rng.uniform(-power, power, cells) * rng.choice([1.0, 1e-9])
+    if seed % 5 == 0:
+        seconds = rng.choice(seconds[:3], cells)  # ties
+    step = int(rng.choice([1, 1, 4]))
+    total = step * int(rng.integers(1, 40 * cells))
+    given = {"granularity": step}
+    if seed % 2:
+        given["offset_seconds"] = rng.uniform(0, 2, cells) * seconds.mean() * total / cells
+    if seed % 3:
+        given["cap"] = rng.uniform(1, 3, cells) * total / cells
+    if seed % 4 == 1:
+        given["lower"] = rng.uniform(0, 0.5, cells) * total / cells
+    return seconds, total, given
+
+
+def compare(backend, seeds):
+    """The same optimum to a relative 1e-9; returns how many problems were feasible."""
+    feasible = 0
+    for seed in seeds:
+        seconds, total, given = random_problem(seed)
+        exact = optimize_mask_sizes(seconds, total, **given)
+        other = optimize_mask_sizes(seconds, total, backend=backend, **given)
+        assert other.status is exact.status
+        assert other.backend == backend
+        if exact.status is Status.OPTIMAL:
+            feasible += 1
+            assert other.value.dtype == np.int64
+            assert other.value.sum() == total
+            assert other.objective == pytest.approx(exact.objective, rel=1e-9, abs=0), seed
+            assert other.bound <= other.objective
+            assert other.gap < 1e-6
+    return feasible
+
+
+def test_gurobi_agrees_on_500_problems():
+    needs_licence()
+    assert compare("gurobi", range(500)) > 400
+
+
+@pytest.mark.parametrize("backend", ["highs", "cvxpy"])
+def test_highs_agrees(backend):
+    assert compare(backend, range(1, 24)) > 15
+
+
+@pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
+def test_small_optima_need_the_scale_of_the_optimum(backend):
+    """Cheap cells carry all: in units of the median latency the optimum is below tolerances."""
+    if backend == "gurobi":
+        needs_licence()
+    for seed in range(4):
+        seconds = 10 ** np.random.default_rng(seed).uniform(-6, 6, 60)
+        exact = optimize_mask_sizes(seconds, 60)
+        other = optimize_mask_sizes(seconds, 60, backend=backend)
+        assert other.objective == pytest.approx(exact.objective, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
+def test_backends_are_silent(backend, capfd):
+    if backend == "gurobi":
+        needs_licence()
+    optimize_mask_sizes([1.0, 2.0], 10, backend=backend)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("backend", ["highs", "cvxpy"])
+def test_time_limit_gives_what_is_known(backend):
+    """1000 cells do not close in half a second; nothing is found in next to none."""
+    seconds = np.random.default_rng(1).uniform(0.1, 10, 1000)
+    best = optimize_mask_sizes(seconds, 75_000).objective
+    solution = optimize_mask_sizes(seconds, 75_000, backend=backend, time_limit_seconds=0.5)
+    assert solution.status in (Status.FEASIBLE, Status.UNKNOWN)
+    assert solution.bound < best * (1 + 1e-9)
+    if solution.status is Status.FEASIBLE:
+        assert solution.value.sum() == 75_000
+        assert solution.objective >= best
+        expected = (solution.objective - solution.bound) / solution.objective
+        assert solution.gap == pytest.approx(expected)
+        assert expected > 0
+    nothing = optimize_mask_sizes(seconds, 75_000, backend=backend, time_limit_seconds=1e-4)
+    assert nothing.status is Status.UNKNOWN
+    assert nothing.value is None
+    assert nothing.objective == nothing.gap == np.inf
+    assert "time limit" in str(nothing)
+
+
+def test_size_limit_is_explained():
+    needs_licence()
+    try:
+        optimize_mask_sizes(np.ones(2000), 9000, backend="gurobi", time_limit_seconds=1)
+    except SolverUnavailableError as error:
+        text = str(error)
+    else:
+        pytest.skip("this Gurobi licence has no size limit")
+    assert "2000 cells" in text
+    assert "1999 cells" in text
+    assert "'exact'" in text
+
+
+@pytest.fixture
+def fresh_backends():
+    """Backends that are looked for anew, before and after the test."""
+    caches = (mask_sizes_milp._obstacle, mask_sizes_milp._cvxpy_solver)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_backends")
+@pytest.mark.parametrize("missing", ["gurobipy", "cvxpy"])
+def test_missing_backend_leaves_the_others(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    name = {"gurobipy": "gurobi"}.get(missing, missing)
+    reason = available_backends()[name]
+    assert f"pip install {missing}" in reason
+    with pytest.raises(SolverUnavailableError, match=f"backend '{name}': {missing} cannot be"):
+        optimize_mask_sizes([1.0, 2.0], 3, backend=name)
+    assert optimize_mask_sizes([1.0, 2.0], 3, backend="highs").status is Status.OPTIMAL
+
+
+@pytest.mark.usefixtures("fresh_backends")
+def test_cvxpy_without_highspy(monkeypatch):
+    """cvxpy then goes through SciPy; with neither it is unavailable."""
+    import cvxpy
+
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI", "SCIPY"])
+    assert compare("cvxpy", range(1, 5)) > 2
+    mask_sizes_milp._cvxpy_solver.cache_clear()
+    mask_sizes_milp._obstacle.cache_clear()
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI"])
+    assert "pip install highspy" in available_backends()["cvxpy"]
+
+
+class FakeGurobiError(Exception):
+    errno = 10009
+
+
+class ExpiredEnvironment:
+    disposed = 0
+
+    def __init__(self, empty):
+        assert empty  # else a banner is printed before it can be silenced
+
+    def setParam(self, name, value):
+        assert (name, value) == ("OutputFlag", 0)
+
+    def start(self):
+        raise FakeGurobiError("License expired 2020-01-01")
+
+    def dispose(self):
+        ExpiredEnvironment.disposed += 1
+
+
+@pytest.mark.usefixtures("fresh_backends")
+def test_expired_licence_leaves_the_others(monkeypatch):
+    fake = SimpleNamespace(Env=ExpiredEnvironment, GurobiError=FakeGurobiError)
+    monkeypatch.setitem(sys.modules, "gurobipy", fake)
+    assert "License expired 2020-01-01" in available_backends()["gurobi"]
+    with pytest.raises(SolverUnavailableError, match="License expired"):
+        optimize_mask_sizes([1.0, 2.0], 3, backend="gurobi")
+    assert ExpiredEnvironment.disposed == 1  # asked once, remembered since
+    assert optimize_mask_sizes([1.0, 2.0], 3, backend="cvxpy").value.tolist() == [2, 1]

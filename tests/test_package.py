@@ -1,0 +1,72 @@
+"""The distribution: three packages that import little, in a wheel that works by itself."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def python(*words, cwd, path, **kwargs):
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    command = [sys.executable, "-P", *words]
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, **kwargs
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The unpacked wheel, far from the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(folder / "site")
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"channels", "solvers", "wirelessfl", "wirelessfl-0.1.0.dist-info"}
+    assert {f"{top}/py.typed" for top in ("channels", "solvers", "wirelessfl")} <= set(names)
+    return folder / "site"
+
+
+def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
+    shown = python("-m", "wirelessfl", "--help", cwd=tmp_path, path=installed, check=True)
+    assert "run" in shown.stdout
+    where = "import wirelessfl, solvers, channels; print(wirelessfl.__file__, channels.__file__)"
+    shown = python("-c", where, cwd=tmp_path, path=installed, check=True)
+    assert shown.stdout.count(str(installed)) == 2
+    flags = "--rounds 1 --local-steps 1 --clients 4 --cells 2 --threads 1 --out run".split()
+    python("-m", "wirelessfl", "run", "hist", *flags, cwd=tmp_path, path=installed, check=True)
+    assert (tmp_path / "run" / "rows.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("package", "absent"),
+    [
+        ("channels", "torch solvers wirelessfl scipy"),
+        ("solvers", "torch wirelessfl cvxpy gurobipy scipy.optimize"),
+        ("wirelessfl", "torch cvxpy gurobipy sklearn matplotlib ray"),
+        ("wirelessfl.runs.run", "cvxpy gurobipy sklearn matplotlib ray"),
+    ],
+)
+def test_imports_stay_quick(package, absent, tmp_path):
+    code = f"import sys, {package}; print([n for n in {absent.split()} if n in sys.modules])"
+    assert python("-c", code, cwd=tmp_path, path=ROOT, check=True).stdout.strip() == "[]"
+
+
+def test_a_foreign_package_of_the_same_name_is_named(tmp_path):
+    (tmp_path / "channels.py").write_text("version = 'another project'")
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    for words in (["-m", "wirelessfl", "list"], ["-c", "import wirelessfl; wirelessfl.run"]):
+        failed = python(*words, cwd=tmp_path, path=path)
+        assert failed.returncode != 0
+        last = failed.stderr.strip().splitlines()[-1]
+        assert "'channels'" in last
+        assert str(tmp_path) in last
+        assert "environment of its own" in last

@@ -1,0 +1,91 @@
+"""Mask sizes: wall time of the exact method beside mixed-integer programs, in one run."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.streams import Stream
+from solvers import Status, available_backends, optimize_mask_sizes
+
+_LIMIT_SECONDS = 5.0
+
+
+class _Case(NamedTuple):
+    name: str
+    shape: tuple[int, ...]
+    backends: tuple[str, ...]
+
+
+_CASES = (
+    _Case("N = 4", (4,), ("exact", "gurobi", "highs", "cvxpy")),
+    _Case("N = 60", (60,), ("exact", "gurobi", "highs", "cvxpy")),
+    _Case("N = 1000", (1000,), ("exact", "gurobi", "highs")),
+    _Case("N = 1e6", (10**6,), ("exact",)),
+    _Case("1e5 problems of N = 4", (10**5, 4), ("exact",)),
+)
+
+
+def mask_size_bench(repeats: int = 5) -> list[dict[str, object]]:
+    """Median seconds of each backend on each problem.
+
+    Problems have latencies log-uniform over [0.1, 10] microseconds a unit, 75 units a cell and
+    caps of 1.5 times an even share. Backends take turns, so that a busy moment of the machine
+    meets them all; a first, unmeasured turn loads them. A backend that its limit of 5 s stops is
+    not run again.
+
+    Returns:
+        Rows with problem, backend, seconds (None if it did not run), ratio_to_exact, note. A
+        backend that is unavailable has one row, with the reason as its note.
+    """
+    unavailable = {name: why for name, why in available_backends().items() if why}
+    rows: list[dict[str, object]] = []
+    for case in _CASES:
+        rows += _measure(case, [name for name in case.backends if name not in unavailable], repeats)
+    return rows + [_row("all", name, None, None, why) for name, why in unavailable.items()]
+
+
+def _measure(case: _Case, backends: list[str], repeats: int) -> list[dict[str, object]]:
+    powers = Stream(0, ("bench", "mask sizes", case.name)).generator().uniform(-7, -5, case.shape)
+    seconds = 10**powers
+    taken: dict[str, list[float]] = {name: [] for name in backends}
+    notes = dict.fromkeys(backends, "")
+    for turn in range(repeats + 1):
+        for name in backends:
+            if notes[name]:
+                continue
+            elapsed, notes[name] = _time(seconds, name)
+            if turn or notes[name]:
+                taken[name].append(elapsed)
+    exact = median(taken["exact"])
+    return [
+        _row(case.name, name, median(taken[name]), median(taken[name]) / exact, notes[name])
+        for name in backends
+    ]
+
+
+def _time(seconds: NDArray[np.float64], backend: str) -> tuple[float, str]:
+    """Wall seconds of one solve, and what kept it from the optimum, if anything did."""
+    cells = seconds.shape[-1]
+    limit = None if backend == "exact" else _LIMIT_SECONDS
+    solution = optimize_mask_sizes(
+        seconds, 75 * cells, cap=112.5, backend=backend, time_limit_seconds=limit
+    )
+    if solution.status is Status.FEASIBLE or solution.status is Status.UNKNOWN:
+        return solution.seconds, f"not closed in {limit:g} s, gap {solution.gap:.2g}"
+    return solution.seconds, ""
+
+
+def _row(
+    problem: str, backend: str, seconds: float | None, ratio: float | None, note: str | None
+) -> dict[str, object]:
+    return {
+        "problem": problem,
+        "backend": backend,
+        "seconds": seconds,
+        "ratio_to_exact": ratio,
+        "note": note or "",
+    }

@@ -1,0 +1,26 @@
+"""Convergence bounds as functions, and estimates of the constants that they need."""
+
+from wirelessfl.theory.constants import estimate_constants, sgd_path
+from wirelessfl.theory.hist import (
+    Constants,
+    StepSizeLimit,
+    Theorem1,
+    corollary_1_step_size,
+    mask_size_cap,
+    smallest_rounds,
+    step_size_limit,
+    theorem_1,
+)
+
+__all__ = [
+    "Constants",
+    "StepSizeLimit",
+    "Theorem1",
+    "corollary_1_step_size",
+    "estimate_constants",
+    "mask_size_cap",
+    "sgd_path",
+    "smallest_rounds",
+    "step_size_limit",
+    "theorem_1",
+]

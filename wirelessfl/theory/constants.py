@@ -1,0 +1,306 @@
+"""Estimates of the constants in HIST's assumptions, from a model and its clients' data.
+
+The assumptions bound their quantities at all models, an estimate only at the points it looks at: it
+is a lower bound, and grows with the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn import functional as F
+
+from channels.streams import Stream
+from wirelessfl.submodels.flat import ParamSpec
+from wirelessfl.theory.hist import Constants
+
+IntArray = NDArray[np.int64]
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+_SAMPLES_AT_ONCE = 1000
+# Gradients of single samples that are held together.
+_SAMPLE_GRADIENT_BYTES = 1 << 24
+
+
+def estimate_constants(
+    module: nn.Module,
+    inputs: Tensor,
+    labels: Tensor,
+    clients: Sequence[IntArray],
+    cell_of: IntArray,
+    *,
+    batch_size: int,
+    stream: Stream,
+    points: Sequence[Tensor] | None = None,
+    samples: int = 3,
+    clients_sampled: int | None = None,
+    loss: Loss = F.cross_entropy,
+    iterations: int = 100,
+    tolerance: float = 1e-3,
+) -> Constants:
+    """L, sigma^2, delta_1^2 and delta_2^2 of Assumptions 2 and 4-6, each the largest seen.
+
+    All are lower bounds of the constants: maxima over the points, not over all models. The model is
+    taken in evaluation mode, so that dropout adds no variance.
+
+    - delta_1^2, (10), and delta_2^2, (11): from the full gradients of all clients.
+    - sigma^2, (9): exact for batches of B of a client's n samples drawn without replacement,
+      (1/B) (n-B)/(n-1) times the mean of ||grad l(x, s) - grad F_i||^2 over its samples s; 0 for
+      n <= B. The rest of n mod B samples that ends a pass over the data is noisier.
+    - L: largest magnitude of an eigenvalue of a client's Hessian, by power iteration on
+      Hessian-vector products, which approaches it from below.
+
+    Memory: the gradients of one cell's clients, of all cells, and a bounded chunk of samples.
+
+    Args:
+        module: maps inputs to what ``loss`` takes; its trainable parameters, [P] in all, are x.
+        inputs: [n, ...], on the module's device.
+        labels: [n, ...], whatever ``loss`` takes.
+        clients: for each client the indices of its samples, at least one.
+        cell_of: [clients], each client's cell.
+        batch_size: B >= 1.
+        stream: where path, chosen clients and starts of the power iterations come from.
+        points: models [P] to look at; None for the module's own and ``samples - 1`` more along
+            :func:`sgd_path` with its default step size.
+        samples: points to look at if none are given, >= 1.
+        clients_sampled: how many clients, drawn at random, L and sigma^2 are the maximum over; None
+            for all. They take most of the time; the deltas always take all clients.
+        loss: mean loss of a batch, from the module's output and the labels.
+        iterations: largest number of power iterations, >= 1.
+        tolerance: relative change of the eigenvalue below which they stop, >= 0.
+
+    Returns:
+        The four maxima, and the number of points.
+
+    Raises:
+        ValueError: an argument is out of its range, or shapes do not fit.
+    """
+    counts = {"batch_size": batch_size, "samples": samples, "iterations": iterations}
+    _check_counts(**counts, clients_sampled=1 if clients_sampled is None else clients_sampled)
+    if len(cell_of) != len(clients):
+        raise ValueError(
+            f"cell_of has {len(cell_of)} entries: give one for each of {len(clients)} clients."
+        )
+    landscape = _Landscape(module, inputs, labels, clients, loss)
+    if points is None:
+        path = stream.child("path")
+        points = sgd_path(
+            module,
+            inputs,
+            labels,
+            clients,
+            batch_size=batch_size,
+            stream=path,
+            points=samples,
+            loss=loss,
+        )
+    landscape.check(points)
+    order = stream.child("clients").generator().permutation(len(clients))
+    chosen = set(order[:clients_sampled].tolist())
+    sharpest, noisiest, cells_apart, clients_apart = 0.0, 0.0, 0.0, 0.0
+    with _evaluation(module):
+        for k, point in enumerate(points):
+            means = []
+            for cell in np.unique(cell_of):
+                members: list[int] = np.flatnonzero(cell_of == cell).tolist()
+                gradients = torch.stack([landscape.gradient(point, clients[i]) for i in members])
+                means.append(gradients.mean(0))
+                clients_apart = max(clients_apart, _spread(gradients))
+                for own, i in zip(gradients, members, strict=True):
+                    if i not in chosen:
+                        continue
+                    variance = landscape.batch_variance(point, clients[i], own, batch_size)
+                    noisiest = max(noisiest, variance)
+                    start = stream.child("power", k).generator(i)
+                    curvature = landscape.curvature(point, clients[i], start, iterations, tolerance)
+                    sharpest = max(sharpest, curvature)
+            cells_apart = max(cells_apart, _spread(torch.stack(means)))
+    return Constants(sharpest, noisiest, cells_apart, clients_apart, points=len(points))
+
+
+def sgd_path(
+    module: nn.Module,
+    inputs: Tensor,
+    labels: Tensor,
+    clients: Sequence[IntArray],
+    *,
+    batch_size: int,
+    stream: Stream,
+    points: int = 3,
+    step_size: float = 0.01,
+    steps: int = 10,
+    loss: Loss = F.cross_entropy,
+) -> list[Tensor]:
+    """Models that training passes: the module's own, and every ``steps``-th iterate of plain SGD.
+
+    Args:
+        module: where the path starts; it stays as it is.
+        inputs, labels, clients, loss: as for :func:`estimate_constants`.
+        batch_size: samples a step, >= 1, drawn without replacement from all clients' samples.
+        stream: where the batches come from.
+        points: length of the path, >= 1.
+        step_size: of SGD, > 0.
+        steps: SGD steps from one point to the next, >= 1.
+
+    Returns:
+        ``points`` flat parameter vectors [P].
+
+    Raises:
+        ValueError: an argument is out of its range, or SGD diverged.
+    """
+    _check_counts(batch_size=batch_size, points=points, steps=steps)
+    if not step_size > 0:
+        raise ValueError(f"step_size is {step_size}: give a positive number.")
+    landscape = _Landscape(module, inputs, labels, clients, loss)
+    pool = np.concatenate(list(clients))
+    size = min(batch_size, len(pool))
+    x = landscape.spec.from_module(module)
+    path = [x]
+    with _evaluation(module):
+        for step in range(1, (points - 1) * steps + 1):
+            batch = stream.generator(step).choice(pool, size=size, replace=False)
+            x = x - step_size * landscape.gradient(x, batch)
+            if step % steps == 0:
+                path.append(x)
+    return path
+
+
+class _Landscape:
+    """A model's loss over flat parameters: gradients and curvature on given samples, in chunks."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: Tensor,
+        labels: Tensor,
+        clients: Sequence[IntArray],
+        loss: Loss,
+    ) -> None:
+        if len(inputs) != len(labels) or not clients:
+            raise ValueError(
+                f"there are {len(inputs)} inputs, {len(labels)} labels and {len(clients)} clients: "
+                "give as many labels as inputs, and at least one client."
+            )
+        for i, rows in enumerate(clients):
+            if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(labels):
+                raise ValueError(
+                    f"clients[{i}] is {rows}: give at least one index into {len(labels)} samples."
+                )
+        self.module, self.inputs, self.labels = module, inputs, labels
+        self.batch_loss = loss
+        self.spec = ParamSpec.of(module)
+
+    def check(self, points: Sequence[Tensor]) -> None:
+        """Refuse points that are not the model's parameters."""
+        if not points:
+            raise ValueError("points is empty: give at least one model, or None for an SGD path.")
+        for k, point in enumerate(points):
+            if point.shape != (self.spec.size,) or point.dtype != torch.float32:
+                raise ValueError(
+                    f"points[{k}] is {point.dtype} {list(point.shape)}: give float32 "
+                    f"[{self.spec.size}]."
+                )
+
+    def gradient(self, point: Tensor, rows: IntArray) -> Tensor:
+        """Gradient [P] of the mean loss over ``rows``."""
+        total = torch.zeros_like(point)
+        for x, y, share in self._chunks(rows, _SAMPLES_AT_ONCE):
+            leaf = point.detach().requires_grad_()
+            (part,) = torch.autograd.grad(self._loss(leaf, x, y), leaf)
+            total += share * part
+        if not total.isfinite().all():
+            raise ValueError(
+                "the gradient of the loss is not finite: check the model and its inputs, or take "
+                "points where training does not diverge."
+            )
+        return total
+
+    def batch_variance(self, point: Tensor, rows: IntArray, mean: Tensor, size: int) -> float:
+        """E||g - ``mean``||^2 of the gradient g of ``size`` of ``rows``, whose own is ``mean``."""
+        if size >= len(rows):
+            return 0.0
+        chunk = max(1, _SAMPLE_GRADIENT_BYTES // (4 * self.spec.size))
+
+        def sample_loss(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+            return self.batch_loss(functional_call(self.module, params, (x[None],)), y[None])
+
+        # By tensor, not as flat vectors, which would cost several times as much.
+        gradients = vmap(grad(sample_loss), in_dims=(None, 0, 0))
+        params, own, total = self.spec.views(point), self.spec.views(mean), 0.0
+        for x, y, share in self._chunks(rows, min(chunk, _SAMPLES_AT_ONCE)):
+            for name, tensor in gradients(params, x, y).items():
+                total += share * _mean_square((tensor - own[name]).flatten(1))
+        return total * (len(rows) - size) / (size * (len(rows) - 1))
+
+    def curvature(
+        self,
+        point: Tensor,
+        rows: IntArray,
+        generator: np.random.Generator,
+        iterations: int,
+        tolerance: float,
+    ) -> float:
+        """Largest magnitude of a Hessian eigenvalue of the mean loss over ``rows``, from below."""
+        direction = torch.from_numpy(generator.standard_normal(len(point), np.float32)).to(point)
+        found = 0.0
+        for _ in range(iterations):
+            direction = self._hessian_times(point, direction / direction.norm(), rows)
+            length = float(direction.norm())
+            # For symmetric matrices the lengths never fall, and end at the largest magnitude.
+            if length <= (1 + tolerance) * found or length == 0.0:
+                return max(length, found)
+            found = length
+        return found
+
+    def _hessian_times(self, point: Tensor, direction: Tensor, rows: IntArray) -> Tensor:
+        total = torch.zeros_like(point)
+        for x, y, share in self._chunks(rows, _SAMPLES_AT_ONCE):
+            leaf = point.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self._loss(leaf, x, y), leaf, create_graph=True)
+            if slope.requires_grad:  # otherwise the loss is linear
+                (part,) = torch.autograd.grad(slope, leaf, direction, materialize_grads=True)
+                total += share * part
+        return total
+
+    def _loss(self, flat: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        return self.batch_loss(functional_call(self.module, self.spec.views(flat), (x,)), y)
+
+    def _chunks(self, rows: IntArray, size: int) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Inputs, labels, and their share of the rows."""
+        for first in range(0, len(rows), size):
+            part = torch.from_numpy(rows[first : first + size]).to(self.inputs.device)
+            yield self.inputs[part], self.labels[part], len(part) / len(rows)
+
+
+def _mean_square(vectors: Tensor) -> float:
+    """Mean of ||v||^2 over the rows [k, P], summed in float64."""
+    return float(torch.linalg.vector_norm(vectors, dim=1).double().square().mean())
+
+
+def _spread(gradients: Tensor) -> float:
+    """Mean squared distance of the rows [k, P] from their mean."""
+    return _mean_square(gradients - gradients.mean(0))
+
+
+@contextmanager
+def _evaluation(module: nn.Module) -> Iterator[None]:
+    """``module`` in evaluation mode; each layer gets its own mode back."""
+    training = [layer for layer in module.modules() if layer.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for layer in training:
+            layer.training = True
+
+
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name} is {count}: give at least 1.")

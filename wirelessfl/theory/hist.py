@@ -1,0 +1,327 @@
+"""The convergence bound of HIST, term by term (Fang, Han, Brinton: Theorem 1 and Corollary 1).
+
+N cells of n_j clients train T global rounds of E edge rounds of H local steps of size gamma; masks
+are disjoint and cover the d parameters, (3); layers that all cells train are outside the theory.
+Below, N~ = sum_j 1/n_j.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# A step size computed from the limit itself may exceed it by rounding.
+_ROUNDING = 1 + 4 * sys.float_info.epsilon
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of Assumptions 2 and 4-6, which hold for all clients at all models.
+
+    Args:
+        smoothness: L, of every client's loss.
+        gradient_variance: sigma^2, of a client's mini-batch gradient, (9).
+        delta_1_sq: delta_1^2, the mean over cells of ||grad f_j - grad f||^2, (10).
+        delta_2_sq: delta_2^2, the mean over a cell's clients of ||grad F_i - grad f_j||^2, (11).
+        points: models over which these are maxima, if they are estimates; 0 for known constants.
+
+    Raises:
+        ValueError: one of them is negative or not finite.
+    """
+
+    smoothness: float
+    gradient_variance: float
+    delta_1_sq: float
+    delta_2_sq: float
+    points: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            _check_number(name, value)
+
+
+@dataclass(frozen=True)
+class StepSizeLimit:
+    """The four limits of condition (13), named after what each keeps small in the proof.
+
+    Args:
+        descent: 1 / (45 sqrt(N) E H L), for half of the gradient norm to survive the drift.
+        noise: N~ / (N H L), for the noise of local steps.
+        client_drift: 1 / (N H^2 L), for the drift of clients within a cell.
+        cell_drift: 1 / (N (N+1) E^2 H^2 L), for the drift of cells within a global round.
+    """
+
+    descent: float
+    noise: float
+    client_drift: float
+    cell_drift: float
+
+    @property
+    def binding(self) -> str:
+        """Name of the smallest limit."""
+        return min(fields(self), key=lambda field: float(getattr(self, field.name))).name
+
+    @property
+    def value(self) -> float:
+        """The largest step size that meets (13)."""
+        return min(self.descent, self.noise, self.client_drift, self.cell_drift)
+
+    def admits(self, step_size: float) -> bool:
+        """Whether ``step_size`` meets (13), up to four units of rounding."""
+        return step_size <= self.value * _ROUNDING
+
+
+@dataclass(frozen=True)
+class Theorem1:
+    """The six terms of (14), which bound the mean of E||grad f(x^{t,e})||^2 over t and e.
+
+    Args:
+        initial_gap: 4 (f0 - f*) / (gamma T E H).
+        gradient_noise: 100 gamma N~ L sigma^2.
+        cell_dissimilarity: 1356 gamma L delta_1^2.
+        client_dissimilarity: 60 gamma L delta_2^2.
+        partition: 6 (N/d) mean_t d_max^t delta_1^2; does not vanish with gamma.
+        model_norm: 48 (N-1) L^2 mean_t E||x^t||^2; does not vanish with gamma.
+        step_size: gamma.
+        limit: what (13) asks of gamma.
+    """
+
+    initial_gap: float
+    gradient_noise: float
+    cell_dissimilarity: float
+    client_dissimilarity: float
+    partition: float
+    model_norm: float
+    step_size: float
+    limit: StepSizeLimit
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The terms by name; those that a subclass adds are among them."""
+        names = [f.name for f in fields(self) if f.name not in ("step_size", "limit")]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def total(self) -> float:
+        """The bound: the sum of the terms."""
+        return math.fsum(self.terms.values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether the step size meets (13); otherwise the total bounds nothing."""
+        return self.limit.admits(self.step_size)
+
+    @property
+    def condition(self) -> str:
+        """One line: whether (13) is met, and which of its limits binds."""
+        verb = "meets" if self.holds else "violates"
+        return (
+            f"step_size {self.step_size:.6g} {verb} (13): at most {self.limit.value:.6g} "
+            f"({self.limit.binding})"
+        )
+
+
+def theorem_1(
+    constants: Constants,
+    *,
+    rounds: int,
+    edge_rounds: int,
+    local_steps: int,
+    cell_sizes: Sequence[int],
+    step_size: float,
+    parameters: int,
+    largest_mask: ArrayLike,
+    model_norm_sq: ArrayLike,
+    initial_gap: float,
+) -> Theorem1:
+    """The bound of Theorem 1, (14). A step size that violates (13) is not refused: see ``holds``.
+
+    Args:
+        constants: L, sigma^2, delta_1^2, delta_2^2; L > 0.
+        rounds: T >= 1, global rounds.
+        edge_rounds: E >= 1, edge rounds in a global round.
+        local_steps: H >= 1, mini-batch steps in an edge round.
+        cell_sizes: n_j >= 1, clients of each of the N >= 2 cells.
+        step_size: gamma > 0.
+        parameters: d >= 1, of the full model.
+        largest_mask: d_max^t in [d/N, d], parameters of the largest submodel; [T], or one number.
+        model_norm_sq: E||x^t||^2 >= 0 of the global model at the start of round t; [T], or one
+            number, e.g. their mean.
+        initial_gap: f(x^0) - f* >= 0.
+
+    Raises:
+        ValueError: there are fewer than two cells, or an argument is out of its range or shape.
+    """
+    limit = step_size_limit(
+        edge_rounds=edge_rounds,
+        local_steps=local_steps,
+        cell_sizes=cell_sizes,
+        smoothness=constants.smoothness,
+    )
+    _check_count("rounds", rounds)
+    _check_count("parameters", parameters)
+    _check_number("step_size", step_size, positive=True)
+    _check_number("initial_gap", initial_gap)
+    cells, inverse_sizes = _cells(cell_sizes)
+    largest = _mean_over_rounds(
+        "largest_mask", largest_mask, rounds, parameters / cells, parameters
+    )
+    norm_sq = _mean_over_rounds("model_norm_sq", model_norm_sq, rounds, 0.0, math.inf)
+    scale = step_size * constants.smoothness
+    return Theorem1(
+        initial_gap=4 * initial_gap / (step_size * rounds * edge_rounds * local_steps),
+        gradient_noise=100 * scale * inverse_sizes * constants.gradient_variance,
+        cell_dissimilarity=1356 * scale * constants.delta_1_sq,
+        client_dissimilarity=60 * scale * constants.delta_2_sq,
+        partition=6 * cells / parameters * largest * constants.delta_1_sq,
+        model_norm=48 * (cells - 1) * constants.smoothness**2 * norm_sq,
+        step_size=step_size,
+        limit=limit,
+    )
+
+
+def step_size_limit(
+    *, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int], smoothness: float
+) -> StepSizeLimit:
+    """What (13) asks of the step size; arguments as for :func:`theorem_1`, L = ``smoothness`` > 0.
+
+    Raises:
+        ValueError: there are fewer than two cells, or an argument is out of its range.
+    """
+    _check_count("edge_rounds", edge_rounds)
+    _check_count("local_steps", local_steps)
+    _check_number("smoothness", smoothness, positive=True)
+    n, inverse_sizes = _cells(cell_sizes)
+    e, h = edge_rounds, local_steps
+    return StepSizeLimit(
+        descent=1 / (45 * math.sqrt(n) * e * h * smoothness),
+        noise=inverse_sizes / (n * h * smoothness),
+        client_drift=1 / (n * h**2 * smoothness),
+        cell_drift=1 / (n * (n + 1) * e**2 * h**2 * smoothness),
+    )
+
+
+def corollary_1_step_size(
+    *, rounds: int, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int]
+) -> float:
+    """The step size (T E H N~)^(-1/2) of Corollary 1; arguments as for :func:`theorem_1`.
+
+    Raises:
+        ValueError: there are fewer than two cells, or an argument is out of its range.
+    """
+    _check_count("rounds", rounds)
+    _check_count("edge_rounds", edge_rounds)
+    _check_count("local_steps", local_steps)
+    _, inverse_sizes = _cells(cell_sizes)
+    return 1 / math.sqrt(rounds * edge_rounds * local_steps * inverse_sizes)
+
+
+def smallest_rounds(
+    *, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int], smoothness: float
+) -> int:
+    """The least T for which the step size of Corollary 1 meets (13); arguments as above.
+
+    Raises:
+        ValueError: there are fewer than two cells, or an argument is out of its range.
+    """
+    limit = step_size_limit(
+        edge_rounds=edge_rounds,
+        local_steps=local_steps,
+        cell_sizes=cell_sizes,
+        smoothness=smoothness,
+    )
+
+    def admitted(rounds: int) -> bool:
+        return limit.admits(
+            corollary_1_step_size(
+                rounds=rounds,
+                edge_rounds=edge_rounds,
+                local_steps=local_steps,
+                cell_sizes=cell_sizes,
+            )
+        )
+
+    enough = 1
+    while not admitted(enough):
+        enough *= 2
+    too_few = enough // 2
+    while enough - too_few > 1:
+        middle = (enough + too_few) // 2
+        if admitted(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
+
+
+def mask_size_cap(*, parameters: int, cells: int, eps_th: float, delta_1_sq: float) -> float:
+    """The largest submodel that (19c) allows, d eps_th / (6 N delta_1^2) parameters.
+
+    Below d/N, that is for eps_th < 6 delta_1^2, no partition keeps to it.
+
+    Args:
+        parameters: d >= 1.
+        cells: N >= 2.
+        eps_th: threshold on the partition term of Theorem 1, > 0.
+        delta_1_sq: delta_1^2 >= 0; where it is 0 the cap is infinite.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    _check_count("parameters", parameters)
+    _check_count("cells", cells, least=2)
+    _check_number("eps_th", eps_th, positive=True)
+    _check_number("delta_1_sq", delta_1_sq)
+    return parameters * eps_th / (6 * cells * delta_1_sq) if delta_1_sq > 0 else math.inf
+
+
+def _cells(cell_sizes: Sequence[int]) -> tuple[int, float]:
+    """N, and N~."""
+    if len(cell_sizes) < 2:
+        raise ValueError(
+            f"cell_sizes is {list(cell_sizes)}: Theorem 1 needs at least 2 cells. One cell is "
+            "FedAvg, which has bounds of its own."
+        )
+    for j, size in enumerate(cell_sizes):
+        _check_count(f"cell_sizes[{j}]", size)
+    return len(cell_sizes), math.fsum(1 / size for size in cell_sizes)
+
+
+def _mean_over_rounds(
+    name: str, values: ArrayLike, rounds: int, least: float, most: float
+) -> float:
+    """The mean of ``values``, one number or one a round."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (rounds,)):
+        raise ValueError(
+            f"{name} has shape {list(array.shape)}: give one number, or one for each of the "
+            f"{rounds} rounds."
+        )
+    wrong = ~(np.isfinite(array) & (array >= least) & (array <= most))
+    if wrong.any():
+        raise ValueError(
+            f"{name} holds {array[wrong].flat[0]}: every value must be finite and lie in "
+            f"[{least:.6g}, {most:.6g}]."
+        )
+    return float(array.mean())
+
+
+def _check_count(name: str, value: int, least: int = 1) -> None:
+    try:
+        fits = operator.index(value) >= least
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} is {value!r}: give an integer of at least {least}.")
+
+
+def _check_number(name: str, value: float, *, positive: bool = False) -> None:
+    if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
+        least = "positive" if positive else "zero or positive"
+        raise ValueError(f"{name} is {value}: give a finite number that is {least}.")
