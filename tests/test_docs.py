@@ -38,7 +38,7 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
         runpy.run_path(f"example{number}.py")
     shown = capsys.readouterr().out
     assert "optimal" in shown
-    assert "optimized accuracy" in shown
+    assert "optimized masks: accuracy" in shown
 
 
 def test_the_extension_examples_run(tmp_path, monkeypatch, capsys):
