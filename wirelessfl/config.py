@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.uplinks import Uplink, find_uplink
+from wirelessfl.uplinks.base import Coherence
 
 
 class Section(BaseModel):
@@ -69,6 +70,9 @@ class NetworkSection(Section):
     )
     cpu_hz: tuple[float, float] | None = Field(
         None, description="range LOW,HIGH of CPU speeds, in Hz (default: 1-2 and 2-4 GHz by half)"
+    )
+    coherence: Coherence | None = Field(
+        None, description="how long a channel draw lasts (default: round, the uplink's own)"
     )
     cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles of a full-model step")
     transmit_power_w: float = Field(0.1, gt=0, description="transmit power of a client, in W")
@@ -300,7 +304,9 @@ def _resolve(config: Config) -> Config:
         update={
             "algorithm": {"name": name, **vars(algorithm)},
             "uplink": {"name": config.uplink["name"], **vars(uplink)},
-            "network": config.network.model_copy(update={"cells": cells}),
+            "network": config.network.model_copy(
+                update={"cells": cells, "coherence": config.network.coherence or uplink.coherence}
+            ),
             "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
         }
     )

@@ -1,9 +1,12 @@
 """What a round costs: (17) and (18) by hand, traffic by hand, mask sizes that help."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from channels import edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -12,6 +15,7 @@ from wirelessfl.runs.build import build_network
 from wirelessfl.simulation.mask_sizes import mask_size_problem
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.submodels import ParamSpec, make_partition
+from wirelessfl.training.rules import Payload
 
 
 def planner(algorithm, module, links=None, **flags):
@@ -26,6 +30,7 @@ def planner(algorithm, module, links=None, **flags):
         make_partition=lambda scheme: make_partition(module, spec, scheme),
         local_steps=config.training.local_steps,
         edge_rounds=config.training.edge_rounds,
+        coherence=config.network.coherence,
         stream=stream,
     )
 
@@ -46,7 +51,7 @@ def test_latency_is_that_of_the_paper_client_by_client(uplink, sizes):
             for client in range(12):
                 if network.cell_of[client] != cell:
                     continue
-                gain = float((np.abs(plan.draw.h[client].astype(complex)) ** 2).sum())
+                gain = float((np.abs(plan.draws.h[0, client].astype(complex)) ** 2).sum())
                 snr = 10 ** (network.snr_db[client] / 10)
                 if uplink == "tdma":
                     upload = 3 * 32 * trained / (9e6 * np.log2(1 + snr * gain))
@@ -79,7 +84,7 @@ def test_energy_by_hand():
     joules = []
     for client in range(12):
         snr = 10 ** (network.snr_db[client] / 10)
-        rate = 9e6 * np.log2(1 + snr * plan.draw.gain[client])
+        rate = 9e6 * np.log2(1 + snr * plan.draws.gain[0, client])
         joules.append(1e-28 * network.cpu_hz[client] ** 2 * 7e6 + 0.1 * 32 * size / rate)
     assert plan.cost.joules == pytest.approx(5 * np.mean(joules))
 
@@ -112,8 +117,8 @@ def test_the_problem_predicts_the_plan():
     maker = planner("hist", module, cells=4, mask_sizes="optimized")
     plan = maker.plan(0)
     partition = make_partition(module, maker.spec)
-    per_parameter = plan.cost.seconds / plan.submodels.lengths / 5
-    problem = mask_size_problem(partition, per_parameter, edge_rounds=5, size_cap=1.5)
+    per_parameter = plan.cost.seconds / plan.submodels.lengths
+    problem = mask_size_problem(partition, per_parameter, size_cap=1.5)
     assert (problem.total, problem.cap, problem.granularity) == (120, 45, 1)
     solution = problem.solve()
     neurons = (plan.submodels.lengths - 3506) // 341
@@ -129,7 +134,7 @@ def test_granularity_keeps_all_split_layers_whole():
     module = FCNN((12,), 4, hidden=(40, 9, 10))
     partition = make_partition(module, ParamSpec.of(module))
     assert [layer.width for layer in partition.layers] == [40, 10]
-    problem = mask_size_problem(partition, np.ones(3), edge_rounds=1, size_cap=1.5)
+    problem = mask_size_problem(partition, np.ones(3), size_cap=1.5)
     assert problem.granularity == 4
     value = problem.solve().value
     assert (np.asarray(value) % 4 == 0).all()
@@ -150,7 +155,50 @@ def test_impossible_sizes_name_the_constraint():
 
 def test_channels_are_redrawn_each_round_and_named_by_it():
     maker = planner("hist", FCNN((12,), 4), cells=2)
-    draws = [maker.plan(t).draw.h for t in (0, 1, 0)]
+    draws = [maker.plan(t).draw(0).h for t in (0, 1, 0)]
     assert not np.array_equal(draws[0], draws[1])
     assert np.array_equal(draws[0], draws[2])
     assert torch.is_tensor(maker.plan(0).submodels.index)
+
+
+def test_a_draw_lasts_a_round_or_an_edge_round():
+    """With one block an edge round, a cell's seconds are the sum of E different edge rounds."""
+    module = FCNN((12,), 4, hidden=(10,))
+    flags = {"cells": 2, "edge_rounds": 3}
+    slow = planner("hfedavg", module, **flags).plan(4)
+    fast = planner("hfedavg", module, coherence="edge-round", **flags).plan(4)
+    assert len(slow.draws.h) == 1
+    assert np.array_equal(slow.draw(0).h, slow.draw(2).h)
+    assert len(fast.draws.h) == 3
+    assert not np.array_equal(fast.draw(0).h, fast.draw(2).h)
+    expected = np.zeros(2)
+    for edge_round in range(3):
+        draw = fast.draw(edge_round)
+        expected += edge_round_seconds(
+            draw,
+            float(ParamSpec.of(module).size),
+            model_parameters=ParamSpec.of(module).size,
+            local_steps=7,
+            seconds_per_bit=tdma_seconds_per_bit(draw),
+        )
+    assert fast.cost.seconds == pytest.approx(expected)
+    assert fast.cost.seconds != pytest.approx(slow.cost.seconds, rel=1e-3)
+
+
+def test_the_context_serves_several_payloads():
+    """Two payloads take twice the bits up; the model comes down once."""
+    module = FCNN((12,), 4, hidden=(10,))
+    one = planner("hfedavg", module, cells=2, links=Links(1e5))
+
+    class Twice(type(one.algorithm)):
+        payloads = (Payload("update"), Payload("drift"))
+
+    two = replace(one, algorithm=Twice())
+    free = replace(one, links=Links())
+    free_two = replace(two, links=Links())
+    bits = 32 * one.spec.size
+    for limited, unlimited in ((one, free), (two, free_two)):
+        extra = limited.plan(0).cost.seconds - unlimited.plan(0).cost.seconds
+        assert extra == pytest.approx([5 * bits / 1e5] * 2)
+    assert two.plan(0).cost.uplink_mib == pytest.approx(2 * one.plan(0).cost.uplink_mib)
+    assert two.plan(0).cost.downlink_mib == one.plan(0).cost.downlink_mib

@@ -127,6 +127,7 @@ def build(
         make_partition=partition,
         local_steps=config.training.local_steps,
         edge_rounds=edge_rounds,
+        coherence=config.network.coherence or uplink.coherence,
         stream=stream,
     )
     start = task.spec.from_module(model)

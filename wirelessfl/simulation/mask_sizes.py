@@ -46,24 +46,19 @@ class MaskSizeProblem:
 
 
 def mask_size_problem(
-    partition: Partition,
-    seconds_per_parameter: FloatArray,
-    *,
-    edge_rounds: int,
-    size_cap: float,
+    partition: Partition, seconds_per_parameter: FloatArray, *, size_cap: float
 ) -> MaskSizeProblem:
     """The mask-size problem of a model over a network.
 
-    Latency is linear in what a cell trains and sends: E a_j (g p_j + s), with a_j the seconds a
-    parameter costs in an edge round, g parameters a neuron and s shared parameters.
+    Latency is linear in what a cell trains and sends: a_j (g p_j + s), with a_j the seconds a
+    parameter costs in a global round, g parameters a neuron and s shared parameters.
 
     Args:
         partition: which neurons are split (scheme ``alternate``).
-        seconds_per_parameter: [cells], a_j.
-        edge_rounds: E.
+        seconds_per_parameter: [cells], a_j; E times ``channels.seconds_per_parameter``.
         size_cap: cap in units of total/cells, i.e. eps_th / (6 delta_1^2) in (19c).
     """
-    round_seconds = edge_rounds * np.asarray(seconds_per_parameter, dtype=np.float64)
+    round_seconds = np.asarray(seconds_per_parameter, dtype=np.float64)
     step = partition.width // math.gcd(*(layer.width for layer in partition.layers))
     if step * len(round_seconds) > partition.width:
         step = 1  # too coarse to give every cell some: let the other layers round instead

@@ -12,7 +12,6 @@ from channels import (
     ChannelDraw,
     Network,
     compute_joules,
-    edge_round_seconds,
     seconds_per_parameter,
     transmit_joules,
 )
@@ -23,6 +22,7 @@ from wirelessfl.simulation.mask_sizes import mask_size_problem
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.base import Coherence
 
 FloatArray = NDArray[np.float64]
 BITS = 32  # per parameter
@@ -62,12 +62,24 @@ class Cost:
 
 @dataclass(frozen=True)
 class Plan:
-    """A global round: who trains what, over which channel, at what cost."""
+    """A global round: who trains what, over which channels, at what cost.
+
+    Args:
+        round: its number, from 0.
+        draws: h [blocks, clients, antennas]: one block, or one an edge round.
+        submodels: what each node trains.
+        cost: what it takes.
+    """
 
     round: int
-    draw: ChannelDraw
+    draws: ChannelDraw
     submodels: Submodels
     cost: Cost
+
+    def draw(self, edge_round: int) -> ChannelDraw:
+        """The channel during an edge round."""
+        blocks = self.draws.h
+        return ChannelDraw(self.draws.network, blocks[min(edge_round, len(blocks) - 1)])
 
 
 @dataclass(frozen=True)
@@ -83,6 +95,7 @@ class Planner:
         make_partition: neuron partition of the model by scheme.
         local_steps: H.
         edge_rounds: E.
+        coherence: how long a channel draw lasts.
         stream: the run's stream.
     """
 
@@ -94,37 +107,44 @@ class Planner:
     make_partition: Callable[[Scheme], Partition]
     local_steps: int
     edge_rounds: int
+    coherence: Coherence
     stream: Stream
 
     def plan(self, number: int) -> Plan:
-        """Global round ``number``, from its channel draw to its cost."""
-        draw = self.network.draw(self.stream.child("channel"), number)
-        context = _RoundContext(self, draw, self.stream.child("round", number))
+        """Global round ``number``, from its channel draws to its cost."""
+        indices = [number]
+        if self.coherence == "edge-round":
+            indices = [number * self.edge_rounds + e for e in range(self.edge_rounds)]
+        draws = self.network.draws(self.stream.child("channel"), indices)
+        context = _RoundContext(self, draws, self.stream.child("round", number))
         submodels = self.algorithm.submodels(context)
-        return Plan(number, draw, submodels, self._cost(draw, submodels))
+        return Plan(number, draws, submodels, self._cost(draws, submodels))
 
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """[clients] seconds on the air per bit, up and (where it has a rate) down."""
-        up = self.uplink.seconds_per_bit(draw)
-        return up if self.links.downlink_bps is None else up + 1.0 / self.links.downlink_bps
-
-    def _cost(self, draw: ChannelDraw, submodels: Submodels) -> Cost:
-        network, sent = self.network, len(self.algorithm.payloads)
-        lengths = submodels.lengths.astype(np.float64)
-        edge = edge_round_seconds(
-            draw,
-            lengths,
+    def seconds_per_parameter(self, draws: ChannelDraw) -> FloatArray:
+        """[cells] seconds that a parameter costs in a global round; latency is linear in it."""
+        seconds_per_bit = self.uplink.seconds_per_bit(draws)
+        if self.links.downlink_bps is not None:
+            # The model comes down once, however many payloads go up.
+            down = 1.0 / (self.links.downlink_bps * len(self.algorithm.payloads))
+            seconds_per_bit = seconds_per_bit + down
+        edge = seconds_per_parameter(
+            draws,
             model_parameters=self.spec.size,
             local_steps=self.local_steps,
-            seconds_per_bit=self.seconds_per_bit(draw),
-            bits_per_parameter=BITS * sent,
+            seconds_per_bit=seconds_per_bit,
+            bits_per_parameter=BITS * len(self.algorithm.payloads),
         )
-        seconds = self.edge_rounds * edge
+        return np.asarray(self.edge_rounds * edge.mean(0))  # over the blocks, which last equally
+
+    def _cost(self, draws: ChannelDraw, submodels: Submodels) -> Cost:
+        network, sent = self.network, len(self.algorithm.payloads)
+        lengths = submodels.lengths.astype(np.float64)
+        seconds = self.seconds_per_parameter(draws) * lengths  # (17), (18)
         hierarchical = self.algorithm.topology == "cells"
         if hierarchical and self.links.backhaul_bps is not None:
             seconds = seconds + 2 * BITS * lengths / self.links.backhaul_bps
         length = lengths[network.cell_of]
-        airtime = self.uplink.airtime_per_bit(draw) * BITS * sent * length
+        airtime = self.uplink.airtime_per_bit(draws) * BITS * sent * length
         joules = transmit_joules(network, airtime) + compute_joules(
             network, self.local_steps, length / self.spec.size
         )
@@ -143,7 +163,7 @@ class _RoundContext:
     """What the algorithm may ask for when it hands out submodels."""
 
     planner: Planner
-    draw: ChannelDraw
+    draws: ChannelDraw
     stream: Stream
 
     @property
@@ -164,19 +184,8 @@ class _RoundContext:
                 'is not linear in its neurons. Choose mask_sizes "uniform".'
             )
         planner = self.planner
-        problem = mask_size_problem(
-            partition,
-            seconds_per_parameter(
-                self.draw,
-                model_parameters=planner.spec.size,
-                local_steps=planner.local_steps,
-                seconds_per_bit=planner.seconds_per_bit(self.draw),
-                bits_per_parameter=BITS * len(planner.algorithm.payloads),
-            ),
-            edge_rounds=planner.edge_rounds,
-            size_cap=cap,
-        )
-        solution = problem.solve()
+        seconds = planner.seconds_per_parameter(self.draws)
+        solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
         if solution.value is None:
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."

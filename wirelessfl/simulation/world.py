@@ -115,7 +115,7 @@ class World:
                     node=self.cell_of,
                     clients=clients,
                     weights=client_weights,
-                    draw=plan.draw,
+                    draw=plan.draw(edge_round),
                     stream=self.stream.child("round", plan.round, "edge", edge_round, "air"),
                 )
             )

@@ -20,6 +20,7 @@ from channels.streams import Stream
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Coherence = Literal["round", "edge-round"]
 
 
 @dataclass(frozen=True)
@@ -72,18 +73,16 @@ class Uplink(ABC):
     name: ClassVar[str] = ""
     gives: ClassVar[Literal["each", "sum"]] = "each"
     """Whether a node gets every client's payload, or only their weighted sum."""
-    simultaneous: ClassVar[bool] = False
-    """Whether all clients of a node have to send at the same time."""
-    coherence: ClassVar[Literal["round", "edge-round"]] = "round"
-    """How long a channel draw lasts."""
+    coherence: ClassVar[Coherence] = "round"
+    """How long a channel draw lasts, unless the network's settings say otherwise."""
 
     @abstractmethod
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """[clients] seconds from the start of the upload until a client's own is in, per bit."""
+        """[..., clients] seconds from the upload's start until a client's own is in, per bit."""
 
     @abstractmethod
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """[clients] seconds a client itself transmits, per bit; this costs energy."""
+        """[..., clients] seconds a client itself transmits, per bit; this costs energy."""
 
     def receive(self, air: AirRound) -> Reception:
         """Open one upload; error-free unless an uplink says otherwise."""
