@@ -1,5 +1,7 @@
 """Algorithms against loops written out here, and against each other where they coincide."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,13 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.models import FCNN, build_model
 from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import draw_batches
+from wirelessfl.training.executor import Job
+from wirelessfl.training.rules import Payload
 
 
 def model(hidden=(10,)):
@@ -164,3 +169,42 @@ def test_models_by_import_path(config, toy, monkeypatch, tmp_path):
     assert build(settings, data=toy).task.spec.size == 12 * 5 + 5 + 5 * 4 + 4
     built = build_model("my_models:small", (12,), 4, dropout=0.0, stream=Stream(1))
     assert isinstance(built, FCNN)
+
+
+@dataclass(frozen=True)
+class Median(FedAvg):
+    """A robust rule: the coordinate-wise median, which needs every client's own update."""
+
+    name = "median"
+    payloads = (Payload("update", each=True),)
+
+    def merge(self, server, received):
+        assert received.clients.tolist() == list(range(6))
+        middle = torch.quantile(received.each["update"], 0.5, dim=0, keepdim=True)
+        return {"params": server["params"] + middle}
+
+
+def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
+    """The median of the clients' own changes, against six runs of one client each."""
+    monkeypatch.setattr("wirelessfl.config.find_algorithm", lambda name: Median)
+    settings = config("fedavg", rounds=1)
+    parts = build(settings, data=toy, model=model())
+    result = wirelessfl.run(settings, data=toy, model=model())
+    start, changes = parts.task.spec.from_module(model()), []
+    for client in range(6):
+        alone = build(settings, data=toy, model=model()).world
+        batches = draw_batches(
+            alone.parts, np.array([client]), np.zeros(1, dtype=int), 3, 8, Stream(1)
+        )
+        one = Job(
+            FedAvg(lr=0.1),
+            parts.task.spec,
+            {"params": start[None]},
+            np.zeros(1, dtype=int),
+            np.array([client]),
+            batches,
+        )
+        (chunk,) = alone.executor.train(one)
+        changes.append(chunk.payloads["update"][0])
+    expected = start + torch.quantile(torch.stack(changes), 0.5, dim=0)
+    assert torch.allclose(flat(result), expected, atol=1e-6)

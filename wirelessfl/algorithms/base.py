@@ -18,7 +18,7 @@ from torch import Tensor
 from channels.streams import Stream
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
-from wirelessfl.training.rules import Cohort, Payload, State
+from wirelessfl.training.rules import Cohort, Payload, Received, State
 
 Topology = Literal["star", "cells"]
 
@@ -88,8 +88,11 @@ class Algorithm(ABC):
         """What each client sends after its local steps: [clients, P] for each payload."""
 
     @abstractmethod
-    def merge(self, server: State, received: dict[str, Tensor]) -> State:
-        """The server's (or edge server's) next state from the mean of its clients' payloads."""
+    def merge(self, server: State, received: Received) -> State:
+        """The next state of the server, or of the edge servers, from what they received.
+
+        Tensors have the nodes on their leading axis here: [nodes, P], one node for a star.
+        """
 
     def combine(
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]

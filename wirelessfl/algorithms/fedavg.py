@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.rules import Cohort, Received, State
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,6 @@ class FedAvg(Algorithm):
         """The model's change, x_H - x_0."""
         return {"update": params - cohort.start}
 
-    def merge(self, server: State, received: dict[str, Tensor]) -> State:
+    def merge(self, server: State, received: Received) -> State:
         """x <- x + mean of the changes."""
-        return {"params": server["params"] + received["update"]}
+        return {"params": server["params"] + received.mean["update"]}

@@ -115,6 +115,7 @@ class World:
                     node=self.cell_of,
                     clients=clients,
                     weights=client_weights,
+                    each=frozenset(p.name for p in algorithm.payloads if p.each),
                     draw=plan.draw(edge_round),
                     stream=self.stream.child("round", plan.round, "edge", edge_round, "air"),
                 )

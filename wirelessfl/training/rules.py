@@ -45,3 +45,20 @@ class Payload:
 
     name: str
     each: bool = False
+
+
+@dataclass(frozen=True)
+class Received:
+    """What the nodes have received in one upload.
+
+    Args:
+        mean: by payload, weighted means over each node's clients, [nodes, P].
+        each: by payload that is needed one by one, [clients, P]; else nothing.
+        clients: [clients], who sent.
+        node: [clients], to which node.
+    """
+
+    mean: Mapping[str, Tensor]
+    each: Mapping[str, Tensor]
+    clients: IntArray
+    node: IntArray

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from channels import ChannelDraw
 from channels.streams import Stream
+from wirelessfl.training.rules import Received
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -32,6 +33,7 @@ class AirRound:
         node: [clients], node of each sender; senders of a node stand together.
         clients: [clients], their numbers in the network.
         weights: [clients], weights of the mean at each node; they sum to 1 there.
+        each: payloads whose every single one is wanted.
         draw: the channel at this time.
         stream: randomness of this upload.
     """
@@ -40,16 +42,21 @@ class AirRound:
     node: IntArray
     clients: IntArray
     weights: FloatArray
+    each: frozenset[str]
     draw: ChannelDraw
     stream: Stream
 
 
 class Reception:
-    """Error-free weighted means, added up chunk by chunk so that no more than a chunk is held."""
+    """Error-free weighted means, added up chunk by chunk so that no more than a chunk is held.
+
+    Payloads that are wanted one by one are held whole.
+    """
 
     def __init__(self, air: AirRound) -> None:
         self.air = air
         self._sums: dict[str, Tensor] = {}
+        self._each: dict[str, list[Tensor]] = {name: [] for name in air.each}
 
     def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
         """Take in what the clients in ``part`` send: [clients, elements] by payload."""
@@ -60,10 +67,13 @@ class Reception:
             for receiver in np.unique(node).tolist():
                 rows = slice(*np.searchsorted(node, [receiver, receiver + 1]).tolist())
                 sums[receiver] += weights[rows].to(sent.device) @ sent[rows]
+            if name in self._each:
+                self._each[name].append(sent)
 
-    def result(self) -> dict[str, Tensor]:
-        """What each node has received: [nodes, elements] by payload."""
-        return self._sums
+    def result(self) -> Received:
+        """What the nodes have received."""
+        each = {name: torch.cat(parts) for name, parts in self._each.items()}
+        return Received(self._sums, each, self.air.clients, self.air.node)
 
 
 @dataclass(frozen=True)

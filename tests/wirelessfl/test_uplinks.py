@@ -1,0 +1,61 @@
+"""Uplinks: what nodes receive, against sums written out; what is found by being there."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels import section_vi_c, tdma_seconds_per_bit
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.uplinks import AirRound, find_uplink, uplink_classes
+
+
+def air_round(sizes, weights, each=()):
+    network = section_vi_c(len(sizes), sum(sizes), stream=Stream(1))
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    return AirRound(
+        nodes=len(sizes),
+        node=node,
+        clients=np.arange(len(node)),
+        weights=np.asarray(weights, dtype=float),
+        each=frozenset(each),
+        draw=network.draw(Stream(1)),
+        stream=Stream(1),
+    )
+
+
+@given(st.lists(st.integers(2, 2), min_size=1, max_size=3), st.integers(1, 7), st.integers(0, 99))
+def test_nodes_receive_weighted_means_in_any_chunks(sizes, chunk, seed):
+    random = Stream(seed).generator()
+    clients = sum(sizes)
+    weights, sent = random.random(clients), torch.from_numpy(random.random((clients, 5))).float()
+    air = air_round(sizes, weights, each=["second"])
+    reception = find_uplink("tdma")().receive(air)
+    for first in range(0, clients, chunk):
+        part = slice(first, min(first + chunk, clients))
+        reception.add(part, {"first": sent[part], "second": 2 * sent[part]})
+    received = reception.result()
+    for node in range(len(sizes)):
+        expected = sum(weights[c] * sent[c].double() for c in range(clients) if air.node[c] == node)
+        assert torch.allclose(received.mean["first"][node].double(), expected, atol=1e-6)
+        assert torch.allclose(received.mean["second"][node].double(), 2 * expected, atol=1e-6)
+    assert received.each.keys() == {"second"}
+    assert torch.equal(received.each["second"], 2 * sent)
+
+
+def test_uplinks_are_found_in_their_folder():
+    assert set(uplink_classes()) >= {"tdma", "ofdma"}
+    with pytest.raises(ConfigError, match="'laser' is unknown"):
+        find_uplink("laser")
+
+
+def test_airtime_is_a_clients_own():
+    """TDMA with four clients: an upload takes four times a client's own airtime."""
+    draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
+    tdma, ofdma = find_uplink("tdma")(), find_uplink("ofdma")()
+    assert np.array_equal(tdma.seconds_per_bit(draw), tdma_seconds_per_bit(draw))
+    assert tdma.seconds_per_bit(draw) == pytest.approx(4 * tdma.airtime_per_bit(draw))
+    assert np.array_equal(ofdma.seconds_per_bit(draw), ofdma.airtime_per_bit(draw))
+    assert (ofdma.seconds_per_bit(draw) < tdma.seconds_per_bit(draw)).all()
