@@ -118,8 +118,10 @@ class RunSection(Section):
     executor: Literal["auto", "vmap", "loop"] = Field(
         "auto", description="clients together (vmap), or one by one for debugging (loop)"
     )
-    chunk: int = Field(0, ge=0, description="clients that train at once (default: by device)")
-    threads: int = Field(0, ge=0, description="CPU threads (default: torch's choice)")
+    chunk: int | None = Field(
+        None, ge=1, description="clients that train at once (default: by device)"
+    )
+    threads: int | None = Field(None, ge=1, description="CPU threads (default: torch's choice)")
     checkpoint_seconds: float = Field(
         5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"
     )

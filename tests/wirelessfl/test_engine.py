@@ -1,6 +1,8 @@
 """The engine against a plain PyTorch loop written out here; batches against their definition."""
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Job
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.task import Task
+from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300
@@ -191,9 +194,9 @@ def test_memory_is_bounded_by_the_chunk(monkeypatch):
 
     monkeypatch.setattr(executor, "_gradients", spy)
     chunks = list(executor.train(job))
-    assert max(seen) == 6
-    assert [c.payloads["update"].shape[0] for c in chunks] == [6, 6, 6, 2]
-    assert [c.part for c in chunks][-1] == slice(18, 20)
+    assert max(seen) == 5
+    assert [c.payloads["update"].shape[0] for c in chunks] == [5, 5, 5, 5]
+    assert [c.part for c in chunks][-1] == slice(15, 20)
 
 
 def test_the_loop_says_where_it_failed():
@@ -231,3 +234,78 @@ def test_evaluation_does_not_depend_on_its_batches():
     assert loss == pytest.approx(float(F.cross_entropy(logits, y)), rel=1e-6)
     small = evaluate(task, flat, x, y, batch=7)
     assert small == pytest.approx((accuracy, loss), rel=1e-6)
+
+
+MEASURE = """
+import resource, sys
+import torch
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
+
+def prepared(hidden):
+    x, y = torch.rand(80, 500), torch.arange(80) % 4
+    data = Dataset("toy", x, y, x, y, 4)
+    config = Config.from_flags(
+        sys.argv[1], cells=4, clients=8, local_steps=2, edge_rounds=1, chunk=8
+    )
+    return build(config, data=data, model=FCNN((500,), 4, hidden=(hidden,)))
+
+warm = prepared(8)  # what is paid once: libraries, threads
+warm.world.train(warm.planner.plan(0))
+parts = prepared(4000)
+before = peak()
+parts.world.train(parts.planner.plan(0))
+print(peak() - before)
+"""
+
+
+def test_a_submodel_costs_the_memory_of_a_submodel():
+    """Peak resident memory that a round adds: a quarter of the model takes far below half."""
+    added = {}
+    for algorithm in ("hfedavg", "hist"):
+        command = [sys.executable, "-c", MEASURE, algorithm]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        added[algorithm] = int(done.stdout)
+    eight_clients = 8 * 4 * (505 * 4000 + 4)
+    assert added["hfedavg"] > eight_clients
+    assert added["hist"] < 0.45 * added["hfedavg"]
+
+
+def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
+    assert candidates(1, 1000) == [1]
+    assert candidates(7, 1000) == [5, 7]
+    assert candidates(60, 1000) == [5, 10, 20, 60]
+    assert candidates(100_000, 1000) == [5, 10, 20, 60, 200]
+    assert candidates(100_000, 10**6) == [5, 10, 20, 60]  # 268 MB of parameters at most
+    assert candidates(100_000, 10**9) == [1]
+
+
+@pytest.mark.parametrize(
+    ("seconds_a_client", "expected"),
+    [
+        ({5: 4.0, 10: 2.0, 20: 1.0, 60: 2.0}, 20),
+        ({5: 1.0, 10: 0.95, 20: 0.95, 60: 0.95}, 5),  # not worth it
+        ({5: 1.0, 10: 2.0, 20: 0.1, 60: 0.1}, 5),  # a slower one ends the search
+    ],
+)
+def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
+    """With a clock that each chunk size moves by its known cost."""
+    clock = [0.0]
+    monkeypatch.setattr("wirelessfl.training.tuning.time.perf_counter", lambda: clock[0])
+
+    class Known:
+        def __init__(self, chunk):
+            self.chunk = chunk
+
+        def train(self, clients):
+            clock[0] += seconds_a_client[self.chunk] * clients
+            return iter(())
+
+    assert fastest_chunk(Known, lambda clients: clients, sorted(seconds_a_client)) == expected

@@ -6,15 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels import section_vi_c, tdma_seconds_per_bit
+from channels import Network, section_vi_c, tdma_seconds_per_bit
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.uplinks import AirRound, find_uplink, uplink_classes
 
 
 def air_round(sizes, weights, each=()):
-    network = section_vi_c(len(sizes), sum(sizes), stream=Stream(1))
     node = np.repeat(np.arange(len(sizes)), sizes)
+    network = Network(node, cpu_hz=1e9, snr_db=30)
     return AirRound(
         nodes=len(sizes),
         node=node,
@@ -26,7 +26,20 @@ def air_round(sizes, weights, each=()):
     )
 
 
-@given(st.lists(st.integers(2, 2), min_size=1, max_size=3), st.integers(1, 7), st.integers(0, 99))
+def test_sums_do_not_depend_on_the_chunks():
+    """Bit for bit: they are added client by client."""
+    sent = torch.from_numpy(Stream(0).generator().random((9, 50))).float()
+    results = []
+    for chunk in (1, 2, 4, 9):
+        reception = find_uplink("tdma")().receive(air_round([4, 5], np.full(9, 1 / 7)))
+        for first in range(0, 9, chunk):
+            part = slice(first, min(first + chunk, 9))
+            reception.add(part, {"update": sent[part]})
+        results.append(reception.result().mean["update"])
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 7), st.integers(0, 99))
 def test_nodes_receive_weighted_means_in_any_chunks(sizes, chunk, seed):
     random = Stream(seed).generator()
     clients = sum(sizes)

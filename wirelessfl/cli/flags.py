@@ -16,6 +16,8 @@ from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import SECTIONS, flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
 
+METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X", bool: "BOOL"}
+
 
 def add_flags(
     parser: argparse.ArgumentParser,
@@ -58,23 +60,20 @@ def _add_owner(
         if flag in seen:
             continue
         seen.add(flag)
-        annotation, *extras = get_args(hints[entry.name]) or (hints[entry.name],)
-        if get_origin(hints[entry.name]) is not typing.Annotated:
-            annotation, extras = hints[entry.name], []
-        info = next((e for e in extras if isinstance(e, FieldInfo)), None)
+        info = FieldInfo.from_annotation(hints[entry.name])
         default = None if entry.default is MISSING else entry.default
-        _add(group, flag, annotation, info.description if info else None, default)
+        _add(group, flag, info.annotation, info.description, default)
 
 
 def _add(group: Any, name: str, annotation: Any, text: str | None, default: Any) -> None:
     """One flag; values stay text, the configuration reads and checks them."""
-    choices = _choices(annotation)
+    kind = _without_none(annotation)
     shown = "" if default is None else f" (default: {default})"
-    options: dict[str, Any] = {"metavar": _metavar(annotation)}
-    if choices:
-        options = {"choices": choices}
-    if "tuple" in str(annotation):
-        options["type"] = lambda text: tuple(text.split(","))
+    options: dict[str, Any] = {"metavar": METAVARS.get(kind, "NAME")}
+    if get_origin(kind) is Literal:
+        options = {"choices": [str(value) for value in get_args(kind)]}
+    elif get_origin(kind) is tuple:
+        options = {"metavar": "LOW,HIGH", "type": lambda words: tuple(words.split(","))}
     group.add_argument(
         "--" + name.replace("_", "-"),
         dest=name,
@@ -83,21 +82,11 @@ def _add(group: Any, name: str, annotation: Any, text: str | None, default: Any)
     )
 
 
-def _choices(annotation: Any) -> list[str] | None:
-    if get_origin(annotation) is Literal:
-        return [str(value) for value in get_args(annotation)]
-    return None
-
-
-def _metavar(annotation: Any) -> str:
-    inner = annotation
+def _without_none(annotation: Any) -> Any:
+    """T of ``T | None``."""
     if get_origin(annotation) in (types.UnionType, typing.Union):
-        inner = next(a for a in get_args(annotation) if a is not type(None))
-    if inner is Path:
-        return "PATH"
-    if "tuple" in str(inner):
-        return "LOW,HIGH"
-    return {int: "N", float: "X", bool: "BOOL"}.get(inner, "NAME")
+        return next(part for part in get_args(annotation) if part is not type(None))
+    return annotation
 
 
 def given_flags(arguments: argparse.Namespace, own: Iterable[str]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,7 @@ from torch import Tensor, nn
 
 from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
 from channels.streams import Stream
+from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config, NetworkSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.splits import split
@@ -18,13 +21,14 @@ from wirelessfl.models import build_model
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.simulation.world import TrainingSettings, World
 from wirelessfl.submodels import Partition, make_partition
-from wirelessfl.submodels.partition import Scheme
-from wirelessfl.training.executor import Executor
+from wirelessfl.submodels.partition import IntArray, Scheme
+from wirelessfl.training.batches import draw_batches
+from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.task import Task, check_partition
+from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 
-CPU_CHUNK = 10  # clients whose activations and gradients stay near the caches
 GPU_CHUNK = 256
 
 
@@ -104,14 +108,15 @@ def build(
         )
     task = Task.of(model)
     notes: list[str] = []
-    executor, config = _executor(config, task, data, notes)
+    start = task.spec.from_module(model)
+    executor, config = _executor(config, task, algorithm, data, parts, notes)
     partitions: dict[Scheme, Partition] = {}
 
     def partition(scheme: Scheme) -> Partition:
         if scheme not in partitions:
             chain = config.model.layers
             made = make_partition(model, task.spec, scheme, chain.split(",") if chain else None)
-            check_partition(task, made, data.train_inputs[:8])
+            check_partition(task, made, data.train_inputs[:8].to(config.run.device))
             partitions[scheme] = made
         return partitions[scheme]
 
@@ -130,10 +135,8 @@ def build(
         coherence=config.network.coherence or uplink.coherence,
         stream=stream,
     )
-    start = task.spec.from_module(model)
     planner.plan(0)  # refuses impossible masks, sizes and links before anything is written
     device = torch.device(config.run.device)
-    model.to(device)
     world = World(
         algorithm,
         uplink,
@@ -186,7 +189,12 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
 
 
 def _executor(
-    config: Config, task: Task, data: Dataset, notes: list[str]
+    config: Config,
+    task: Task,
+    algorithm: Algorithm,
+    data: Dataset,
+    parts: list[IntArray],
+    notes: list[str],
 ) -> tuple[Executor, Config]:
     """The executor, and the configuration with what was automatic resolved."""
     device = _device(config.run.device)
@@ -201,16 +209,43 @@ def _executor(
         notes.append(f"executor loop: {reason}.")
         name = "loop"
     name = "vmap" if name == "auto" else name
-    chunk = config.run.chunk or (CPU_CHUNK if device.type == "cpu" else GPU_CHUNK)
-    if name == "loop":
-        chunk = 1
+    start = task.spec.from_module(task.module).to(device)
+    task.module.to(device)
+    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     threads = config.run.threads or torch.get_num_threads()
+
+    def make(chunk: int) -> Executor:
+        if name == "loop":
+            return LoopExecutor(task, inputs, labels, seed=config.run.seed)
+        return VmapExecutor(task, inputs, labels, chunk)
+
+    def two_steps(clients: int) -> Job:
+        """The first clients' first steps from the full model."""
+        who, none = np.arange(clients), np.zeros(clients, dtype=np.int64)
+        size, stream = config.training.batch_size, Stream(config.run.seed)
+        batches = draw_batches(parts, who, none, 2, size, stream)
+        return Job(algorithm, task.spec, algorithm.initial(start[None]), none, who, batches)
+
+    chunk = 1 if name == "loop" else config.run.chunk
+    if chunk is None and device.type == "cpu":
+        with cpu_threads(threads):
+            sizes = candidates(len(parts), task.spec.size)
+            chunk = fastest_chunk(make, two_steps, sizes)
+    chunk = chunk or GPU_CHUNK
     resolved = {"device": str(device), "executor": name, "chunk": chunk, "threads": threads}
     config = config.model_copy(update={"run": config.run.model_copy(update=resolved)})
-    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
-    if name == "loop":
-        return LoopExecutor(task, inputs, labels, seed=config.run.seed), config
-    return VmapExecutor(task, inputs, labels, chunk), config
+    return make(chunk), config
+
+
+@contextmanager
+def cpu_threads(number: int) -> Iterator[None]:
+    """torch's CPU threads for the time of a run: sums depend on them to the last bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _device(name: str) -> torch.device:

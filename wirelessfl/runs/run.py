@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.runs.build import Parts, build
+from wirelessfl.runs.build import Parts, build, cpu_threads
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.simulation.loop import simulate
@@ -142,17 +141,6 @@ def _new_folder(config: Config) -> Path:
     return path
 
 
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    """torch's CPU threads for the time of a run: sums depend on them to the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _go(
     parts: Parts,
     directory: RunDirectory,
@@ -213,7 +201,7 @@ def _go(
         for note in parts.notes:
             if on_note is not None:
                 on_note(note)
-        with _threads(config.run.threads):
+        with cpu_threads(config.run.threads or torch.get_num_threads()):
             simulate(schedule, parts.planner, world, clock, report, save)
         write_checkpoint(finished=True)
     params = parts.task.spec.views(world.cloud["params"].cpu())

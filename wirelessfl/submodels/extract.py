@@ -46,7 +46,7 @@ class Submodels:
         if self.index is None:
             return full.expand(self.nodes, -1).clone()
         padded = torch.cat([full, full.new_zeros(1)])  # index -1 meets the zero at the end
-        return padded[self.index]
+        return padded[self.index.to(full.device)]
 
     def merge(self, full: Tensor, parts: Tensor, weights: Sequence[float]) -> Tensor:
         """Weighted mean over the nodes that cover a coordinate; uncovered ones keep ``full``.
@@ -63,8 +63,9 @@ class Submodels:
         """
         total = full.new_zeros(self.full_size + 1)
         weight = full.new_zeros(self.full_size + 1)
+        index = None if self.index is None else self.index.to(full.device)
         for node, share in enumerate(weights):  # in node order, so that sums repeat bit for bit
-            where = slice(0, self.full_size) if self.index is None else self.index[node]
+            where = slice(0, self.full_size) if index is None else index[node]
             total[where] += share * parts[node]
             weight[where] += share
         total, weight = total[:-1], weight[:-1]

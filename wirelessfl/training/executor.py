@@ -79,8 +79,11 @@ class Executor(ABC):
 
     def train(self, job: Job) -> Iterator[Chunk]:
         """Payloads of all clients of ``job``, chunk by chunk in client order."""
-        for first in range(0, len(job.clients), self.chunk):
-            part = slice(first, min(first + self.chunk, len(job.clients)))
+        clients = len(job.clients)
+        chunks = -(-clients // self.chunk)
+        # Even chunks: a last one of a single client would take another path through the kernels.
+        ends = [clients * (i + 1) // chunks for i in range(chunks)]
+        for part in map(slice, [0, *ends], ends):
             yield Chunk(part, self._train(job, part))
 
     @abstractmethod

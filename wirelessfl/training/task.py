@@ -105,11 +105,11 @@ def _submodel_gradient(
 ) -> tuple[Tensor, Tensor]:
     """Gradient of the first submodel: in full coordinates [P], and that of its padding."""
     assert submodels.index is not None
-    index = submodels.index[0]
+    index = submodels.index[0].to(x.device)
     leaf = submodels.gather(flat)[0].requires_grad_()
-    labels = torch.zeros(len(x), dtype=torch.long)
-    weight = torch.full((len(x),), 1.0 / len(x))
-    key = torch.zeros(2, dtype=torch.int32)
+    labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
+    weight = torch.full((len(x),), 1.0 / len(x), device=x.device)
+    key = torch.zeros(2, dtype=torch.int32, device=x.device)
     loss = task.loss(submodels.spec.views(leaf), x, labels, weight, key)
     gradient = torch.autograd.grad(loss, leaf)[0]
     full = torch.zeros_like(flat)

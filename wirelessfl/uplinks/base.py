@@ -60,13 +60,12 @@ class Reception:
 
     def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
         """Take in what the clients in ``part`` send: [clients, elements] by payload."""
-        node = self.air.node[part]
-        weights = torch.from_numpy(self.air.weights[part].astype(np.float32))
+        node, weights = self.air.node[part].tolist(), self.air.weights[part].tolist()
         for name, sent in payloads.items():
             sums = self._sums.setdefault(name, sent.new_zeros(self.air.nodes, sent.shape[1]))
-            for receiver in np.unique(node).tolist():
-                rows = slice(*np.searchsorted(node, [receiver, receiver + 1]).tolist())
-                sums[receiver] += weights[rows].to(sent.device) @ sent[rows]
+            # Client by client, so that the sums do not depend on the chunks.
+            for receiver, weight, own in zip(node, weights, sent, strict=True):
+                sums[receiver].add_(own, alpha=weight)
             if name in self._each:
                 self._each[name].append(sent)
 
