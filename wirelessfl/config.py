@@ -321,6 +321,8 @@ def _explain(error: ValidationError) -> str:
         where = ".".join(str(part) for part in entry["loc"])
         if entry["type"] == "extra_forbidden":
             lines.append(f"{where} is no setting")
+        elif entry["type"] == "missing":
+            lines.append(f"{where} is missing from {entry['input']!r}")
         else:
             lines.append(f"{where} is {entry['input']!r}: {entry['msg']}")
     return "; ".join(lines) + "."

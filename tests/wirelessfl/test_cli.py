@@ -11,6 +11,8 @@ SMALL = (
     "--batch-size 8 --threads 1"
 ).split()
 
+DEAD = ["--snr-db", "-300", "--bandwidth-hz", "1e-300"]  # a channel that carries nothing
+
 
 def test_run_prints_a_table_and_json(tmp_path, capsys):
     out = tmp_path / "first"
@@ -44,6 +46,15 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--model", "lenet5"], "28x28"),
         (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
         (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
+        (["run", "hist", "--snr-db", "5000"], "ConfigError: network: snr_db[0] is 5000.0"),
+        (["run", "hist", *DEAD], "ConfigError: round 0 takes cell 0 inf seconds"),
+        (
+            ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
+            "ConfigError: mask sizes: seconds_per_unit[0] is inf",
+        ),
+        (["run", "hist", "--cpu-hz", "1e9"], "network.cpu_hz.1 is missing from ('1e9',)"),
+        (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
+        (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
         (["run", "--config", "/nowhere.toml"], "ConfigError: configuration /nowhere.toml"),
         (["resume", "/nowhere"], "ConfigError: /nowhere holds no run"),
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),

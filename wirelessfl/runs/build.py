@@ -174,18 +174,21 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
     if settings.snr_db is not None:
         snr_db = np.full(settings.clients, settings.snr_db)
     rician = settings.fading == "rician"
-    return Network(
-        cell_of=even_cells(settings.clients, cells),
-        cpu_hz=cpu_hz,
-        snr_db=snr_db,
-        bandwidth_hz=settings.bandwidth_hz,
-        antennas=settings.antennas,
-        fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
-        antenna_correlation=settings.antenna_correlation,
-        cycles_per_step=settings.cycles_per_step,
-        transmit_power_w=settings.transmit_power_w,
-        switched_capacitance=settings.switched_capacitance,
-    )
+    try:
+        return Network(
+            cell_of=even_cells(settings.clients, cells),
+            cpu_hz=cpu_hz,
+            snr_db=snr_db,
+            bandwidth_hz=settings.bandwidth_hz,
+            antennas=settings.antennas,
+            fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
+            antenna_correlation=settings.antenna_correlation,
+            cycles_per_step=settings.cycles_per_step,
+            transmit_power_w=settings.transmit_power_w,
+            switched_capacitance=settings.switched_capacitance,
+        )
+    except ValueError as error:
+        raise ConfigError(f"network: {error}") from error
 
 
 def _executor(

@@ -118,7 +118,14 @@ class Planner:
         draws = self.network.draws(self.stream.child("channel"), indices)
         context = _RoundContext(self, draws, self.stream.child("round", number))
         submodels = self.algorithm.submodels(context)
-        return Plan(number, draws, submodels, self._cost(draws, submodels))
+        cost = self._cost(draws, submodels)
+        if not np.isfinite(cost.seconds).all():
+            slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
+            raise ConfigError(
+                f"round {number} takes cell {slow} {cost.seconds[slow]} seconds: a client there "
+                "has no data rate. Raise snr_db or bandwidth_hz."
+            )
+        return Plan(number, draws, submodels, cost)
 
     def seconds_per_parameter(self, draws: ChannelDraw) -> FloatArray:
         """[cells] seconds that a parameter costs in a global round; latency is linear in it."""
@@ -185,7 +192,10 @@ class _RoundContext:
             )
         planner = self.planner
         seconds = planner.seconds_per_parameter(self.draws)
-        solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
+        try:
+            solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
+        except ValueError as error:
+            raise ConfigError(f"mask sizes: {error}") from error
         if solution.value is None:
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."

@@ -99,7 +99,12 @@ def make_partition(
     """
     own: Sequence[str] = getattr(module, "fully_connected", ())
     names = tuple(chain or own)
-    if len(names) < 2:
+    if len(names) == 1:
+        raise ConfigError(
+            f"layers is {names[0]!r}: name at least two fully connected layers in order; the "
+            "neurons between them are split."
+        )
+    if not names:
         raise ConfigError(
             f"model {type(module).__name__} does not say which layers to split. Name its fully "
             "connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "
