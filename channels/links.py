@@ -27,13 +27,21 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
     """Rate with maximum-ratio combining, R = B log2(1 + SNR ||h||^2) (HIST, VI-C).
 
     Args:
-        bandwidth_hz: B.
-        snr: transmit SNR as a ratio, see :func:`snr_linear`.
-        gain: ||h||^2 over the antennas.
+        bandwidth_hz: B, >= 0.
+        snr: transmit SNR as a ratio, >= 0, see :func:`snr_linear`.
+        gain: ||h||^2 over the antennas, >= 0.
 
     Returns:
         Bits a second; the arguments broadcast.
+
+    Raises:
+        ValueError: an argument is negative or NaN.
     """
+    for name, values in (("bandwidth_hz", bandwidth_hz), ("snr", snr), ("gain", gain)):
+        given = np.asarray(values, dtype=np.float64)
+        bad = ~(given >= 0)
+        if bad.any():
+            raise ValueError(f"{name} holds {given[bad].flat[0]}: give values of 0 or more.")
     received = np.multiply(snr, gain, dtype=np.float64)
     return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
 

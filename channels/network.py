@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.checks import whole_number
 from channels.fading import ComplexArray, Fading, FloatArray, Rayleigh, correlation_root
 from channels.streams import Stream
 
@@ -28,7 +29,9 @@ def even_cells(clients: int, cells: int) -> IntArray:
 
     Raises:
         ValueError: some cell would be empty.
+        TypeError: an argument is no integer.
     """
+    clients, cells = whole_number("clients", clients), whole_number("cells", cells)
     if cells < 1 or clients < cells:
         raise ValueError(
             f"clients is {clients} and cells {cells}: there must be a cell, and in each a client."
@@ -92,7 +95,7 @@ class Network:
         transmit_power_w: ArrayLike = 0.1,
         switched_capacitance: ArrayLike = 1e-28,
     ) -> None:
-        cells = _checked_cells(cell_of)
+        cells = checked_cells(cell_of)
         fading = Rayleigh() if fading is None else fading
         if not isinstance(fading, Fading):
             raise TypeError(f"fading is {fading!r}: give a model, e.g. Rayleigh() or Rician().")
@@ -211,7 +214,7 @@ class ChannelDraw:
         return np.asarray((real**2 + imag**2).sum(axis=-1))
 
 
-def _checked_cells(cell_of: ArrayLike) -> IntArray:
+def checked_cells(cell_of: ArrayLike) -> IntArray:
     """A read-only copy of ``cell_of``, if it numbers the cells in order and leaves out none."""
     given = np.asarray(cell_of)
     if given.ndim != 1 or not given.size or not np.issubdtype(given.dtype, np.integer):

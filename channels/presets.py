@@ -24,6 +24,7 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
 
     Raises:
         ValueError: some cell would be empty.
+        TypeError: ``cells`` or ``clients`` is no integer.
     """
     cell_of = even_cells(clients, cells)
     fast = cell_of >= cells // 2

@@ -68,7 +68,8 @@ def optimize_mask_sizes(
         lower: smallest size of a cell, >= 0, rounded up.
         granularity: units that stay together: sizes are its multiples.
         backend: ``exact``, or for a single problem an independent ``gurobi``, ``highs`` or
-            ``cvxpy`` to compare with (mixed-integer linear programs).
+            ``cvxpy`` to compare with (mixed-integer linear programs, of up to 10^9 steps of
+            ``granularity``).
         time_limit_seconds: after which those stop with what they have; ``exact`` needs no limit.
 
     ``offset_seconds``, ``cap`` and ``lower`` are one number, or broadcast to [..., cells].
@@ -76,14 +77,15 @@ def optimize_mask_sizes(
     Returns:
         Sizes [..., cells], int64, of the kind and device of ``seconds_per_unit``; objective, bound
         and gap in seconds, [...] float64, floats for a single problem. ``exact`` proves its
-        optimum: the bound equals the objective. An infeasible single problem has value None, an
+        optimum: the bound equals the objective. The others are OPTIMAL with a gap up to 1e-6, else
+        FEASIBLE. An infeasible single problem has value None, an
         infeasible item of a batch sizes -1; their objective is infinite, and the message names the
         constraint and the shortfall in units.
 
     Raises:
         ValueError: a latency is not finite and positive, a bound or an offset is negative or NaN,
             shapes do not fit, total or granularity is no whole number in range, a backend is
-            unknown or given a batch.
+            unknown, or given a batch or more steps than it can tell apart.
         SolverUnavailableError: the backend is not installed, not licensed, or its licence refuses
             a problem of this size.
     """

@@ -3,7 +3,8 @@
 Each backend solves  min t  with  w_j q_j + b_j <= t,  sum_j q_j = quota,  low <= q <= high integer.
 The programs' tolerances are absolute, so latencies are scaled to make t about 1000. (In units of
 the median of w = c g, ratios of 1e6 between cells put t below the tolerances: measured, answers
-up to 15 times too slow.)
+up to 15 times too slow.) They still limit how many steps can be told apart, and a backend may err
+without noticing: what it claims is checked.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ import numpy as np
 
 from solvers.mask_sizes_exact import Cells, Floats
 from solvers.solution import SolverUnavailableError, Status
+
+_MOST_STEPS = 10**9  # measured at 10^10: "optimal" answers up to 4.5 times too slow
+_PROVEN_GAP = 1e-6  # largest relative gap of an optimum
 
 
 class Program(NamedTuple):
@@ -129,21 +133,32 @@ def _run(
     """The backend with its units restored and its answer checked."""
 
     def run(cells: Cells, quota: int, time_limit: float | None) -> Result:
+        if quota > _MOST_STEPS:
+            raise ValueError(
+                f"total is {quota * cells.step}, {quota} steps of granularity {cells.step}: beyond "
+                f"{_MOST_STEPS:.0e} steps the tolerances of backend {name!r} make its answers "
+                "wrong. Use backend 'exact', which has none."
+            )
         obstacle = _obstacle(name)
         if obstacle:
             raise SolverUnavailableError(f"backend {name!r}: {obstacle}")
         offset, low, high = cells.offset[0], cells.low[0], cells.high[0]
         width = cells.seconds[0] * cells.step
-        unit = _level(Program(width, offset, low, high, quota)) / 1000 or 1.0
+        level, attained = _bracket(Program(width, offset, low, high, quota))
+        unit = level / 1000 or 1.0
         program = Program(width / unit, offset / unit, low, high, quota)
         found, bound, finished = solve(program, time_limit)
         least = 0.0 if bound is None else max(float(bound), 0.0) * unit
+        if least > attained * (1 + _PROVEN_GAP):
+            least = level  # the backend's bound is disproved
         steps = None if found is None else np.rint(found)
         if steps is None or steps.sum() != quota or (steps < low).any() or (steps > high).any():
             if finished:
                 raise RuntimeError(f"{name} returned sizes that violate the bounds or the sum.")
             return Result(None, least, Status.UNKNOWN)
-        return Result(steps[None], least, Status.OPTIMAL if finished else Status.FEASIBLE)
+        slowest = float(cells.latency(steps[None]).max())
+        proven = finished and slowest - least <= _PROVEN_GAP * slowest
+        return Result(steps[None], least, Status.OPTIMAL if proven else Status.FEASIBLE)
 
     return run
 
@@ -155,8 +170,8 @@ BACKENDS = {
 }
 
 
-def _level(program: Program) -> float:
-    """Latency of the problem in real numbers, roughly: the magnitude of the optimum."""
+def _bracket(program: Program) -> tuple[float, float]:
+    """Latency of the problem in real numbers, and with these rounded: around the optimum."""
     width, offset, low, high, quota = program
     least = float((offset + width * low).max())
     below, above = 0.0, max(float((offset + width * high).max()), least)
@@ -166,7 +181,11 @@ def _level(program: Program) -> float:
             below = middle
         else:
             above = middle
-    return max(least, above)
+    level = max(least, above)
+    steps = np.floor(np.clip((level - offset) / width, low, high))
+    ends = np.where(steps < high, offset + width * (steps + 1), np.inf)
+    missing = max(int(quota - steps.sum()), 0)  # at most one a cell
+    return level, float(np.sort(ends)[:missing].max(initial=level))
 
 
 @cache

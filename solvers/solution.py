@@ -17,7 +17,7 @@ class Status(Enum):
     """How a solve ended; a member's value is its text."""
 
     OPTIMAL = "optimal"
-    FEASIBLE = "feasible, not proven optimal: the time limit came first"
+    FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown: the time limit came before any solution"
 

@@ -14,17 +14,32 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.runs.run import RunResult, resume, run
+    from wirelessfl.simulation.mask_sizes import model_mask_sizes
 
 _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
     "TrainingError": "wirelessfl.errors",
+    "model_mask_sizes": "wirelessfl.simulation.mask_sizes",
     "RunResult": "wirelessfl.runs.run",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
 }
-__all__ = ["Config", "ConfigError", "DataError", "RunResult", "TrainingError", "resume", "run"]
+__all__ = [
+    "Config",
+    "ConfigError",
+    "DataError",
+    "RunResult",
+    "TrainingError",
+    "model_mask_sizes",
+    "resume",
+    "run",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def check_packages() -> None:

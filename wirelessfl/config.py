@@ -6,14 +6,22 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.errors import ConfigError
@@ -25,6 +33,14 @@ class Section(BaseModel):
     """A table of settings: unknown keys are errors, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_yes_or_no(cls, given: Any) -> Any:
+        for key, value in given.items() if isinstance(given, Mapping) else ():
+            if key in cls.model_fields:
+                _refuse_bool(key, value, cls.model_fields[key].annotation)
+        return given
 
 
 class DataSection(Section):
@@ -78,6 +94,9 @@ class NetworkSection(Section):
     transmit_power_w: float = Field(0.1, gt=0, description="transmit power of a client, in W")
     switched_capacitance: float = Field(
         1e-28, ge=0, description="kappa of kappa f^2 joules a cycle"
+    )
+    path_gain_db: tuple[float, float] | None = Field(
+        None, description="range LOW,HIGH of mean channel powers, in dB (default: 0 for all)"
     )
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
@@ -145,7 +164,7 @@ class Config(Section):
     """
 
     algorithm: dict[str, Any]
-    uplink: dict[str, Any] = Field(default_factory=lambda: {"name": "tdma"})
+    uplink: dict[str, Any]
     data: DataSection = DataSection()
     model: ModelSection = ModelSection()
     network: NetworkSection = NetworkSection()
@@ -160,14 +179,8 @@ class Config(Section):
         Raises:
             ConfigError: an unknown key, a wrong value, or settings that do not go together.
         """
-        for key in ("algorithm", "uplink"):
-            value = tables.get(key)
-            if isinstance(value, str):
-                tables = {**tables, key: {"name": value}}
-        if not isinstance(tables.get("algorithm"), Mapping) or "name" not in tables["algorithm"]:
-            raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
         try:
-            config = cls.model_validate(tables)
+            config = cls.model_validate(_named(tables))
         except ValidationError as error:
             raise ConfigError(_explain(error)) from None
         return _resolve(config)
@@ -189,7 +202,8 @@ class Config(Section):
 
     def to_toml(self) -> str:
         """The configuration as TOML; reading it back gives the same object."""
-        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+        plain: dict[str, Any] = _plain(self.model_dump())
+        return tomli_w.dumps(plain)
 
     def build_algorithm(self) -> Algorithm:
         """The algorithm with its settings."""
@@ -222,16 +236,11 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     Raises:
         ConfigError: a flag that no section, algorithm or uplink has.
     """
-    merged: dict[str, Any] = {
-        key: dict(value) if isinstance(value, Mapping) else {"name": value}
-        for key, value in tables.items()
-    }
     if "uplink" in flags:
-        merged["uplink"] = {"name": flags["uplink"]}
-    homes = flag_homes(
-        find_algorithm(merged["algorithm"]["name"]),
-        find_uplink(merged.get("uplink", {}).get("name", "tdma")),
-    )
+        tables = {**tables, "uplink": flags["uplink"]}
+    merged = _named(tables)
+    algorithm, uplink = merged["algorithm"]["name"], merged["uplink"]["name"]
+    homes = flag_homes(find_algorithm(algorithm), find_uplink(uplink))
     for flag, value in flags.items():
         if flag == "uplink":
             continue
@@ -239,12 +248,42 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
             near = difflib.get_close_matches(flag, homes, n=1)
             hint = f" Do you mean {near[0]!r}?" if near else ""
             raise ConfigError(
-                f"algorithm {merged['algorithm']['name']!r} over uplink "
-                f"{merged.get('uplink', {}).get('name', 'tdma')!r} has no setting {flag!r}.{hint}"
+                f"algorithm {algorithm!r} over uplink {uplink!r} has no setting {flag!r}.{hint}"
             )
         section, key = homes[flag]
-        merged.setdefault(section, {"name": "tdma"} if section == "uplink" else {})[key] = value
+        table = merged.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"{section} is {table!r}: a table of settings is needed.")
+        table[key] = value
     return merged
+
+
+def _named(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``tables`` in which algorithm and uplink are tables with a name.
+
+    Raises:
+        ConfigError: one of them is no name and no table with a name.
+    """
+    copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
+    if copy.get("uplink") is None:
+        copy["uplink"] = "tdma"
+    if copy.get("algorithm") is None:
+        raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
+    for key in ("algorithm", "uplink"):
+        if isinstance(copy[key], str):
+            copy[key] = {"name": copy[key]}
+        if not isinstance(copy[key], dict) or not isinstance(copy[key].get("name"), str):
+            raise ConfigError(f'{key} is {copy[key]!r}: give a name, e.g. [{key}] name = "...".')
+    return copy
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as TOML can hold it: no None, paths as text."""
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def flag_homes(algorithm: type[Algorithm], uplink: type[Uplink]) -> dict[str, tuple[str, str]]:
@@ -273,10 +312,21 @@ def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
             raise ConfigError(
                 f"{table['name']!r} has no setting {key!r}. It has {', '.join(known) or 'none'}."
             )
+        _refuse_bool(key, settings[key], get_type_hints(owner)[key])
     try:
-        return TypeAdapter(owner).validate_python(settings)
+        built = TypeAdapter(owner).validate_python(settings)
     except ValidationError as error:
         raise ConfigError(_explain(error)) from None
+    for key, value in vars(built).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{key} is {value}: a finite number is needed.")
+    return built
+
+
+def _refuse_bool(key: str, value: Any, annotation: Any) -> None:
+    """True is no number, though Python counts it as 1."""
+    if isinstance(value, bool) and "bool" not in str(annotation):
+        raise ConfigError(f"{key} is {value}: it is not a yes-or-no setting.")
 
 
 def _resolve(config: Config) -> Config:
@@ -302,6 +352,9 @@ def _resolve(config: Config) -> Config:
         )
     if config.network.cpu_hz and not 0 < config.network.cpu_hz[0] <= config.network.cpu_hz[1]:
         raise ConfigError(f"cpu_hz is {config.network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
+    gains = config.network.path_gain_db
+    if gains and gains[0] > gains[1]:
+        raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")
     return config.model_copy(
         update={
             "algorithm": {"name": name, **vars(algorithm)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,7 @@ def import_path(kind: str, path: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{kind} {path!r} cannot be imported: {error}. Write it as module:name, with the "
             "module's folder on PYTHONPATH."
@@ -42,10 +43,32 @@ def by_name(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     )
 
 
+def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
+    """``found``, if it is a class that ``kind`` can be.
+
+    Raises:
+        ConfigError: it is something else, or abstract.
+    """
+    if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
+        raise ConfigError(
+            f"{kind} {name!r} is {found!r}: a class derived from {base.__module__}.{base.__name__} "
+            "that defines its methods is needed."
+        )
+    return found
+
+
+def file_name(module: str) -> str:
+    """The name that a class takes from its file: ``pkg.my_rule`` gives ``my-rule``."""
+    return module.rpartition(".")[2].replace("_", "-")
+
+
 def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
     """Every concrete subclass of ``base`` in the modules of ``package``, by its ``name``.
 
     A new file in the folder is found by being there; nothing else needs editing.
+
+    Raises:
+        ConfigError: two of them have the same name.
     """
     found: dict[str, Any] = {}
     folder = importlib.import_module(package)
@@ -53,6 +76,11 @@ def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
         module = importlib.import_module(f"{package}.{entry.name}")
         for value in vars(module).values():
             here = isinstance(value, type) and value.__module__ == module.__name__
-            if here and issubclass(value, base) and value.name:
-                found[value.name] = value
+            if not (here and issubclass(value, base)) or inspect.isabstract(value):
+                continue
+            if found.setdefault(value.name, value) is not value:
+                raise ConfigError(
+                    f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
+                    f"{found[value.name].__module__}: give it a name of its own."
+                )
     return found

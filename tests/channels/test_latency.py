@@ -168,6 +168,22 @@ def test_rate_by_hand():
     assert rate_bps([1e6, 2e6], 1.0, [[1.0], [3.0]]).tolist() == [[1e6, 2e6], [2e6, 4e6]]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1.0, 1.0, 1.0), "bandwidth_hz holds -1.0"),
+        ((1e6, [1.0, -2.0], 1.0), "snr holds -2.0: give values of 0 or more"),
+        ((1e6, 1.0, [[0.0], [-0.5]]), "gain holds -0.5"),
+        ((1e6, -2.0, -0.5), "snr holds -2.0"),
+        ((1e6, 1.0, math.nan), "gain holds nan"),
+    ],
+)
+def test_no_rate_is_negative(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        rate_bps(*arguments)
+    assert rate_bps(0, 0, 0) == 0
+
+
 @pytest.fixture
 def unit_draw():
     """Three clients in cell 0, one in cell 1, gains 1, 3, 0, 1 at SNR 0 dB over 1 MHz."""

@@ -38,6 +38,18 @@ def test_even_cells_leave_no_cell_empty(clients, cells):
         even_cells(clients, cells)
 
 
+@pytest.mark.parametrize(
+    ("clients", "cells", "message"),
+    [(6, 2.5, "cells is 2.5"), (6, 2.0, "cells is 2.0"), (6.0, 2, "clients is 6.0: give an int")],
+)
+def test_cells_and_clients_are_whole_numbers(clients, cells, message):
+    with pytest.raises(TypeError, match=message):
+        even_cells(clients, cells)
+    with pytest.raises(TypeError, match=message):
+        section_vi_c(cells, clients, stream=STREAM)
+    assert even_cells(np.int32(3), np.int64(2)).tolist() == [0, 0, 1]
+
+
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
 def test_cells_know_their_clients(sizes):
     network = small(cell_of=np.repeat(np.arange(len(sizes)), sizes))

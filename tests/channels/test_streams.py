@@ -1,6 +1,7 @@
 """Named streams: equal names give equal draws, other names other draws, in any order."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,64 @@ def test_a_name_is_not_its_spelling():
     draws = [Stream(1, path).key() for path in [(1, 2), (12,), ("1", 2), ("1", "2"), ("12",)]]
     assert len(set(draws)) == len(draws)
     assert Stream(np.int64(1), (np.int32(3),)).key() == Stream(1, (3,)).key()
+
+
+@pytest.mark.parametrize(
+    ("stream", "index", "key", "key_of_minus_index", "draws"),
+    [
+        (
+            Stream(1),
+            0,
+            7995354590128249630,
+            7995354590128249630,
+            [2253057159833851626, 6102665423993579518],
+        ),
+        (
+            Stream(np.int64(7), ("round", np.int32(3), "client", np.uint8(17))),
+            np.int64(5),
+            1491583241199243333,
+            6226373486656126097,
+            [4085127377937111127, 2239557928091906312],
+        ),
+        (
+            Stream(2**70, (-1, "")),
+            2**64 - 1,
+            15027009134138332156,
+            4791846129688202695,
+            [7295292932213508757, 5810398007724556749],
+        ),
+    ],
+)
+def test_draws_stay_what_they_were(stream, index, key, key_of_minus_index, draws):
+    """A study repeats under later versions: values of the first one."""
+    assert stream.key(index) == key
+    assert stream.key(-index) == key_of_minus_index
+    assert stream.generator(index).integers(0, 2**63, 2).tolist() == draws
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Stream(1.7), "seed is 1.7: give an integer"),
+        (lambda: Stream(1.0), "seed is 1.0"),
+        (lambda: Stream("1"), "seed is '1'"),
+        (lambda: Stream(1, ("client", 2.5)), r"names\[1\] is 2.5"),
+        (lambda: Stream(1).child(None), r"names\[0\] is None"),
+        (lambda: Stream(1).key(0.5), "index is 0.5"),
+        (lambda: Stream(1).generator(2.0), "index is 2.0"),
+    ],
+)
+def test_what_is_no_integer_names_no_stream(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("index", [-1, 2**64])
+def test_a_generator_has_2_to_the_64_events(index):
+    """Others would repeat those; keys have no such limit."""
+    with pytest.raises(ValueError, match=f"index is {index}: give 0 or more, below 2"):
+        Stream(1).generator(index)
+    assert Stream(1).key(index) != Stream(1).key(index % 2**64)
 
 
 def test_draws_are_uniform():

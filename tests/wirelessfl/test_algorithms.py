@@ -59,6 +59,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
     parts = build(settings, data=toy, model=module)
     world, task = parts.world, parts.task
     sizes = np.array([len(p) for p in world.parts], dtype=float)
+    cell_of = parts.planner.network.cell_of
     if weighting == "uniform":
         sizes[:] = 1.0
     x = task.spec.from_module(module)
@@ -73,7 +74,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
             assert (masks.sum(0) >= 1).all()
         edge_models = []
         for cell in range(2):
-            members = np.flatnonzero(world.cell_of == cell)
+            members = np.flatnonzero(cell_of == cell)
             edge = masks[cell] * x
             for e in range(2):
                 total = torch.zeros_like(edge)
@@ -100,8 +101,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
             edge_models.append(edge)
         steps_done += 6
         cell_weight = [
-            sizes[world.cell_of == cell].sum() if weighting == "samples" else 1.0
-            for cell in range(2)
+            sizes[cell_of == cell].sum() if weighting == "samples" else 1.0 for cell in range(2)
         ]
         total = sum(w * m * e for w, m, e in zip(cell_weight, masks, edge_models, strict=True))
         x = total / sum(w * m for w, m in zip(cell_weight, masks, strict=True))
@@ -211,7 +211,8 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
             {"params": start[None]},
             np.zeros(1, dtype=int),
             np.array([client]),
-            batches,
+            3,
+            batches.of,
         )
         (chunk,) = alone.executor.train(one)
         changes.append(chunk.payloads["update"][0])

@@ -4,9 +4,10 @@ import importlib
 
 import pytest
 
-from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import Config, flag_homes, tables_from_flags
 from wirelessfl.errors import ConfigError
+from wirelessfl.registry import classes_in
 from wirelessfl.uplinks import uplink_classes
 
 PROMISED = (
@@ -88,6 +89,29 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         Config.from_toml(broken)
 
 
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"algorithm": 3}, "algorithm is 3: give a name"),
+        ({"algorithm": []}, r"algorithm is \[\]: give a name"),
+        ({"algorithm": {"name": 3}}, "algorithm is {'name': 3}: give a name"),
+        ({"algorithm": "hist", "uplink": 3}, "uplink is 3: give a name"),
+        ({"algorithm": "hist", "uplink": {}}, "uplink is {}: give a name"),
+        ({"algorithm": "os:path"}, "algorithm 'os:path' is <module"),
+        ({"algorithm": ":"}, "algorithm ':' cannot be imported"),
+        ({"algorithm": "wirelessfl.algorithms:Algorithm"}, "defines its methods is needed"),
+        ({"algorithm": "hist", "network": 3}, "network is 3"),
+        ({"algorithm": "hist", "network": {"cells": True}}, "cells is True: it is not a yes"),
+        ({"algorithm": {"name": "hist", "lr": True}}, "lr is True: it is not a yes"),
+        ({"algorithm": {"name": "hist", "lr": float("inf")}}, "lr is inf: a finite number"),
+        ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: a finite"),
+    ],
+)
+def test_nonsense_in_tables_is_explained(tables, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.of(tables)
+
+
 OWN = '''
 from dataclasses import dataclass
 from typing import Annotated
@@ -102,6 +126,7 @@ class EachUpdate(FedAvg):
     name = "each-update"
     payloads = (Payload("update", each=True),)
     clients: Annotated[int, Field(ge=1, description="of a different kind")] = 2
+    momentum: float | None = None
 
 @dataclass(frozen=True)
 class OnlySums(Tdma):
@@ -137,3 +162,25 @@ def test_flags_win_over_a_file():
     tables = {"algorithm": "hist", "network": {"cells": 2, "clients": 10}}
     assert Config.of(tables_from_flags(tables, {"cells": 5})).network.cells == 5
     assert Config.of(tables_from_flags(tables, {"cells": 5})).network.clients == 10
+
+
+def test_optional_settings_survive_toml(own, tmp_path):
+    config = Config.of({"algorithm": "own_parts:EachUpdate"})
+    (tmp_path / "run.toml").write_text(config.to_toml())
+    assert Config.from_toml(tmp_path / "run.toml") == config
+    set_one = Config.of({"algorithm": {"name": "own_parts:EachUpdate", "momentum": 0.5}})
+    assert set_one.build_algorithm().momentum == 0.5
+
+
+def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatch):
+    """And so does not take its parent's place; equal names are an error."""
+    package = tmp_path / "fl_folder"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
+    (package / "my_rule.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(classes_in("fl_folder", Algorithm)) == ["my-rule"]
+    (package / "second.py").write_text(code.replace("pass", "name = 'my-rule'"))
+    with pytest.raises(ConfigError, match=r"is called 'my-rule', and so is fl_folder\.my_rule"):
+        classes_in("fl_folder", Algorithm)

@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,14 +15,14 @@ from torch.nn import functional as F
 
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.errors import TrainingError
+from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.submodels import deal_neurons, extract, make_partition
 from wirelessfl.training.batches import draw_batches
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Job
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task
+from wirelessfl.training.task import Task, why_alone
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 
@@ -81,7 +82,8 @@ def job_for(module, x, parts, *, lr=0.1, steps=7, batch_size=16, submodels=None,
     spec = task.spec if submodels is None else submodels.spec
     servers = start[None] if submodels is None else submodels.gather(start)
     node = np.zeros(len(parts), dtype=np.int64) if node is None else node
-    return task, Job(FedAvg(lr=lr), spec, {"params": servers}, node, clients, batches, "round 1")
+    job = Job(FedAvg(lr=lr), spec, {"params": servers}, node, clients, steps, batches.of, "round 1")
+    return task, job
 
 
 def updates(executor, job):
@@ -91,10 +93,11 @@ def updates(executor, job):
 def plain_loop(module, x, y, job, lr):
     """Every client: a deep copy, torch.optim.SGD, one batch after the other."""
     changes = []
+    batches = job.batches(slice(None))
     for row in range(len(job.clients)):
         model = copy.deepcopy(module).train()
         optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-        for index, weight in zip(job.batches.index[row], job.batches.weight[row], strict=True):
+        for index, weight in zip(batches.index[row], batches.weight[row], strict=True):
             rows = index[weight > 0]
             optimizer.zero_grad()
             F.cross_entropy(model(x[rows]), y[rows]).backward()
@@ -170,7 +173,8 @@ def test_unequal_widths_train_in_one_batch():
             {"params": alone.gather(task.spec.from_module(module))},
             np.zeros(1, dtype=np.int64),
             np.array([client]),
-            type(job.batches)(*(t[client : client + 1] for t in vars(job.batches).values())),
+            job.local_steps,
+            lambda part, client=client: job.batches(slice(client, client + 1)),
         )
         found = torch.zeros(task.spec.size + 1)
         found[together.index[cell]] = sent[client]
@@ -185,6 +189,8 @@ def test_memory_is_bounded_by_the_chunk(monkeypatch):
     x, y = data((9,))
     task, job = job_for(module, x, parts_of([10] * 20))
     seen = []
+    drawn = []
+    job = replace(job, batches=lambda part, draw=job.batches: drawn.append(part) or draw(part))
     executor = VmapExecutor(task, x, y, chunk=6)
     real = executor._gradients
 
@@ -194,7 +200,7 @@ def test_memory_is_bounded_by_the_chunk(monkeypatch):
 
     monkeypatch.setattr(executor, "_gradients", spy)
     chunks = list(executor.train(job))
-    assert max(seen) == 5
+    assert max(seen) == max(part.stop - part.start for part in drawn) == 5
     assert [c.payloads["update"].shape[0] for c in chunks] == [5, 5, 5, 5]
     assert [c.part for c in chunks][-1] == slice(15, 20)
 
@@ -214,8 +220,8 @@ def test_modules_that_draw_by_themselves_repeat_in_the_loop():
     module = nn.Sequential(nn.Linear(9, 30), nn.ReLU(), nn.Dropout(0.5), nn.Linear(30, 4))
     x, y = data((9,))
     task, job = job_for(module, x, parts_of([20, 20]))
-    assert task.draws_by_itself(x[:2])
-    assert not Task.of(FCNN((9,), 4, dropout=0.5)).draws_by_itself(x[:2])
+    assert "global generator" in why_alone(task, x[:4], y[:4], 4)
+    assert why_alone(Task.of(FCNN((9,), 4, dropout=0.5)), x[:4], y[:4], 4) is None
     before = torch.random.get_rng_state()
     first = updates(LoopExecutor(task, x, y, seed=1), job)
     assert torch.equal(first, updates(LoopExecutor(task, x, y, seed=1), job))
@@ -258,10 +264,10 @@ def prepared(hidden):
     return build(config, data=data, model=FCNN((500,), 4, hidden=(hidden,)))
 
 warm = prepared(8)  # what is paid once: libraries, threads
-warm.world.train(warm.planner.plan(0))
+warm.world.train(warm.planner.plan(0), warm.world.cloud)
 parts = prepared(4000)
 before = peak()
-parts.world.train(parts.planner.plan(0))
+parts.world.train(parts.planner.plan(0), parts.world.cloud)
 print(peak() - before)
 """
 
@@ -309,3 +315,70 @@ def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
             return iter(())
 
     assert fastest_chunk(Known, lambda clients: clients, sorted(seconds_a_client)) == expected
+
+
+class Counts(nn.Linear):
+    """Changes a buffer in every forward pass."""
+
+    def __init__(self):
+        super().__init__(9, 4)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
+class Branches(nn.Linear):
+    """Looks at the data to decide what to do, which vmap cannot follow."""
+
+    def __init__(self):
+        super().__init__(9, 4)
+
+    def forward(self, x):
+        return super().forward(x) if x.sum() > 0 else 2 * super().forward(x)
+
+
+def batchnorm():
+    return nn.Sequential(
+        nn.Linear(9, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 4)
+    )
+
+
+def test_what_cannot_train_together_trains_alone_and_says_why():
+    """A batch norm sees padding as samples; branches on data cannot be vmapped."""
+    x, y = data((9,))
+    for module, reason in (
+        (batchnorm(), "mixes the samples"),
+        (Branches(), "under vmap"),
+        (nn.Sequential(nn.Linear(9, 4), nn.Dropout(0.5)), "global generator"),
+    ):
+        assert reason in why_alone(Task.of(module), x[:4], y[:4], 4)
+    module = batchnorm()
+    task, job = job_for(module, x, parts_of([20, 5, 50]))
+    expected = plain_loop(module, x, y, job, lr=0.1)
+    assert torch.allclose(updates(LoopExecutor(task, x, y), job), expected, atol=2e-6)
+
+
+def test_modules_that_do_not_fit_are_explained():
+    x, y = data((9,))
+    for module, message in (
+        (nn.Linear(8, 4), "does not run on samples of shape"),
+        (nn.Linear(9, 5), r"gives \(4, 5\) for 4 samples"),
+        (nn.Unflatten(1, (3, 3)), "trainable"),
+        (Counts(), "changes its buffer 'calls'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            why_alone(Task.of(module), x[:4], y[:4], 4)
+
+
+def test_payloads_must_be_declared():
+    @dataclass(frozen=True)
+    class Talkative(FedAvg):
+        def send(self, params, state, cohort):
+            return super().send(params, state, cohort) | {"gossip": params}
+
+    x, y = data((9,))
+    task, job = job_for(FCNN((9,), 4, hidden=(13,)), x, parts_of([20, 5]))
+    with pytest.raises(ConfigError, match="gossip"):
+        updates(VmapExecutor(task, x, y, chunk=2), replace(job, algorithm=Talkative()))

@@ -12,7 +12,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.runs.build import build_network
-from wirelessfl.simulation.mask_sizes import mask_size_problem
+from wirelessfl.simulation.mask_sizes import mask_size_problem, model_mask_sizes
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.training.rules import Payload
@@ -202,3 +202,19 @@ def test_the_context_serves_several_payloads():
         assert extra == pytest.approx([5 * bits / 1e5] * 2)
     assert two.plan(0).cost.uplink_mib == pytest.approx(2 * one.plan(0).cost.uplink_mib)
     assert two.plan(0).cost.downlink_mib == one.plan(0).cost.downlink_mib
+
+
+def test_a_model_and_a_link_make_a_problem_and_sizes_make_neurons():
+    """From outside a run: what the planner would do for the same channels."""
+    module = LeNet5((1, 28, 28), 10)
+    maker = planner("hist", module, cells=4, mask_sizes="optimized", uplink="ofdma")
+    plan = maker.plan(2)
+    problem = model_mask_sizes(module, plan.draw(0), uplink="ofdma", local_steps=7)
+    solution = problem.solve()
+    assert solution.objective == pytest.approx(plan.cost.seconds.max())
+    neurons = problem.neurons(solution.value)
+    assert neurons == {"fc1": solution.value.tolist()}
+    assert sorted(3506 + 341 * n for n in neurons["fc1"]) == sorted(plan.submodels.lengths)
+    two_layers = FCNN((12,), 4, hidden=(40, 9, 10))
+    sizes = model_mask_sizes(two_layers, plan.draw(0)).neurons([20, 12, 4, 4])
+    assert sizes == {"layers.1": [20, 12, 4, 4], "layers.7": [5, 3, 1, 1]}

@@ -6,12 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
 
 import wirelessfl
+from channels import Network
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
 
 COMMAND = [sys.executable, "-m", "wirelessfl"]
@@ -178,6 +183,116 @@ def test_impossible_settings_leave_no_folder_behind(config, toy):
     with pytest.raises(wirelessfl.ConfigError, match="cap"):
         wirelessfl.run(impossible, data=toy, model=wide)
     assert not impossible.run.out.exists()
+
+
+def network_of(cell_of, speed=1e9):
+    return Network(cell_of, cpu_hz=speed, snr_db=20)
+
+
+def test_resume_wants_what_the_run_was_given(config, toy):
+    """A network, model or data from Python have to be given again, and be the same."""
+    other = replace(toy, train_inputs=toy.train_inputs.flip(0))
+    even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
+    reference = wirelessfl.run(config(rounds=4), data=toy, network=even)
+    halted = config(rounds=4, checkpoint_seconds=0)
+
+    def halt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    notes = []
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(halted, data=toy, network=even, on_row=halt, on_note=notes.append)
+    out = halted.run.out
+    assert notes == [f"stopped; to go on: wirelessfl resume {out}"]
+    for given, message in (
+        ({}, r"began with data=..., network=... given to wirelessfl.run, and resume got none"),
+        ({"data": toy}, "resume got data=..."),
+        ({"data": toy, "network": uneven}, "the network's values are not those"),
+        ({"data": toy, "network": network_of([0, 0, 0, 1, 1, 1], 2e9)}, "the network's values"),
+        ({"data": other, "network": even}, "the data are not those"),
+    ):
+        with pytest.raises(wirelessfl.ConfigError, match=message):
+            wirelessfl.resume(out, **given)
+    same(wirelessfl.resume(out, data=toy, network=even), reference)
+
+
+def test_changed_settings_are_refused(config, toy):
+    result = wirelessfl.run(config(), data=toy)
+    file = result.directory / "config.toml"
+    file.write_text(file.read_text().replace("rounds = 3", "rounds = 9"))
+    with pytest.raises(wirelessfl.ConfigError, match=r"settings in config\.toml are not those"):
+        wirelessfl.resume(result.directory, data=toy)
+
+
+def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy):
+    """cell-iid cuts the training set into one equal part a cell, whoever is in it."""
+    parts = build(config(split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1]))
+    sizes = [len(part) for part in parts.world.parts]
+    assert (sum(sizes[:5]), sizes[5]) == (120, 120)
+    assert parts.config.network.cells == 2
+    assert parts.config.data.dataset == "toy"
+
+
+@pytest.mark.parametrize("junk", [b"", b"not a checkpoint", b"\x10\x00\x00\x00\x00\x00\x00\x00{}"])
+def test_a_damaged_checkpoint_is_named(config, toy, junk):
+    result = wirelessfl.run(config(), data=toy)
+    (result.directory / "checkpoint.safetensors").write_bytes(junk)
+    with pytest.raises(wirelessfl.ConfigError, match=r"checkpoint\.safetensors is damaged"):
+        wirelessfl.resume(result.directory, data=toy)
+
+
+def test_lost_rows_are_named(config, toy):
+    settings = config(rounds=5, checkpoint_seconds=0)
+
+    def halt(row):
+        if row["round"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt)
+    rows = settings.run.out / "rows.jsonl"
+    whole = rows.read_bytes()
+    rows.write_bytes(whole[:40])
+    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, and the checkpoint knows of"):
+        wirelessfl.resume(settings.run.out, data=toy)
+    assert rows.read_bytes() == whole[:40]
+    rows.write_bytes(whole)
+    same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(rounds=5), data=toy))
+
+
+def test_two_processes_do_not_share_a_run(config, toy):
+    result = wirelessfl.run(config(), data=toy)
+    with (
+        RunDirectory(result.directory).at_work(),
+        pytest.raises(wirelessfl.ConfigError, match="another process is at work"),
+    ):
+        wirelessfl.resume(result.directory, data=toy)
+
+
+def test_runs_without_a_folder_get_one_each(config, toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = {wirelessfl.run(config(out=None, rounds=1), data=toy).directory for _ in range(3)}
+    assert len(folders) == 3
+    assert all(folder.parent == Path("runs") for folder in folders)
+
+
+def test_a_configuration_made_by_hand_is_completed(config, toy, tmp_path):
+    by_hand = wirelessfl.Config(
+        algorithm={"name": "hist"},
+        uplink={"name": "tdma"},
+        training={"rounds": 1, "local_steps": 2},
+        network={"clients": 8},
+        run={"out": tmp_path / "by-hand"},
+    )
+    result = wirelessfl.run(by_hand, data=toy)
+    assert (result.config.network.cells, result.config.training.edge_rounds) == (4, 5)
+
+
+def test_more_cells_than_neurons_are_refused(config, toy):
+    torch.manual_seed(0)
+    with pytest.raises(wirelessfl.ConfigError, match="cells is 6, and the model has 4 neurons"):
+        wirelessfl.run(config(cells=6), data=toy, model=FCNN((12,), 4, hidden=(4,)))
 
 
 def test_a_diverging_run_goes_on_and_says_so_in_its_rows(config, toy):

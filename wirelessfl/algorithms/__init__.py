@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.registry import by_name, classes_in
+from wirelessfl.registry import by_name, classes_in, subclass
 
 
 def algorithm_classes() -> dict[str, type[Algorithm]]:
@@ -17,10 +15,11 @@ def find_algorithm(name: str) -> type[Algorithm]:
     """The algorithm called ``name``, or the user's at the import path ``module:Class``.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it is no such class.
     """
-    found: Any = by_name("algorithm", name, algorithm_classes())
-    return found  # type: ignore[no-any-return]
+    found = by_name("algorithm", name, algorithm_classes())
+    checked: type[Algorithm] = subclass("algorithm", name, found, Algorithm)
+    return checked
 
 
 __all__ = ["Algorithm", "algorithm_classes", "find_algorithm"]

@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from channels.streams import Stream
+from wirelessfl.registry import file_name
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.rules import Cohort, Payload, Received, State
@@ -53,7 +54,8 @@ class Algorithm(ABC):
         lr: step size gamma of the clients' SGD.
     """
 
-    name: ClassVar[str] = ""
+    name: ClassVar[str]
+    """What it is called; without one of its own, a class is called after its file."""
     topology: ClassVar[Topology] = "star"
     """``star``: clients report to one server. ``cells``: to the edge server of their cell, which
     is itself a client of the cloud."""
@@ -82,6 +84,12 @@ class Algorithm(ABC):
     ) -> tuple[Tensor, State]:
         """One local step. ``params`` belongs to the caller's step and may be updated in place."""
         return params.sub_(self.gradient(grads, params, cohort), alpha=self.lr), state
+
+    def __init_subclass__(cls) -> None:
+        """Name the class after its file, if it does not say otherwise."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = file_name(cls.__module__)
 
     @abstractmethod
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.hfedavg import HFedAvg
+from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Submodels, deal_neurons, extract
 from wirelessfl.submodels.partition import Scheme, even_sizes
 
@@ -53,5 +54,10 @@ class Hist(HFedAvg):
             sizes = context.fastest_sizes(partition, self.size_cap)
         else:
             sizes = even_sizes(partition.width, context.nodes)
+        if min(sizes) < 1:
+            raise ConfigError(
+                f"cells is {context.nodes}, and the model has {partition.width} neurons to split: "
+                "each cell needs one. Have fewer cells."
+            )
         dice = [context.stream.child("mask", layer.producer) for layer in partition.layers]
         return extract(partition, deal_neurons(partition, sizes, [d.generator() for d in dice]))

@@ -98,9 +98,9 @@ def engine_round(executor: Executor, task: Task, start: Tensor, parts: list[Any]
     """The same round through an executor."""
     clients = np.arange(len(parts))
     first = np.zeros(len(parts), dtype=np.int64)
-    batches = draw_batches(parts, clients, first, STEPS, BATCH, Stream(0))
+    batches = draw_batches(parts, clients, first, STEPS, BATCH, Stream(0)).of
     node = np.zeros(len(parts), dtype=np.int64)
-    job = Job(FedAvg(lr=LR), task.spec, {"params": start[None]}, node, clients, batches)
+    job = Job(FedAvg(lr=LR), task.spec, {"params": start[None]}, node, clients, STEPS, batches)
     total = torch.zeros_like(start)
     for chunk in executor.train(job):
         total += chunk.payloads["update"].sum(0)

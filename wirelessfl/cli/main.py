@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         check_packages()
+        sys.path.append(os.getcwd())  # where users keep modules that they name
         parsed = _parser(words).parse_args(words)
         status: int = parsed.command(parsed)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; `wirelessfl resume DIR` goes on", file=sys.stderr)
+        print("interrupted", file=sys.stderr)
         return 130
     return status
 
@@ -44,7 +46,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="train: wirelessfl run ALGORITHM [--flag value ...], or --config FILE.toml",
         description="Train a model over a simulated wireless network. Name an algorithm, or give a "
         "configuration; flags win over the configuration.",
-        formatter_class=argparse.HelpFormatter,
+        allow_abbrev=False,
     )
     run.set_defaults(command=_run)
     run.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="see `wirelessfl list`")
@@ -109,8 +111,6 @@ def _run(arguments: argparse.Namespace) -> int:
         tables["algorithm"] = kept if same else {"name": arguments.algorithm}
     if "algorithm" not in tables:
         raise ConfigError("no algorithm: wirelessfl run ALGORITHM, or --config FILE.toml.")
-    if isinstance(tables["algorithm"], str):
-        tables["algorithm"] = {"name": tables["algorithm"]}
     flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
     config = Config.of(tables_from_flags(tables, flags))
     console = Console(stderr=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from wirelessfl.data.checks import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.digits import load_digits
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
-from wirelessfl.data.splits import SPLITS, IntArray, split
+from wirelessfl.data.splits import SPLITS, split
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name
 

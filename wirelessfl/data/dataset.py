@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.data.checks import checked_groups
 from wirelessfl.errors import DataError
 
 
@@ -19,12 +20,13 @@ class Dataset:
     Args:
         name: what it is called in settings and messages.
         train_inputs: [n, channels, height, width] or [n, features...], float32; the data sets of
-            this package are scaled to [-1, 1].
+            this package are scaled to [-1, 1]. Or int64, e.g. token ids [n, length].
         train_labels: [n], int64, in [0, classes).
-        test_inputs: [m, ...], shaped and scaled as ``train_inputs``.
+        test_inputs: [m, ...], of the type, shape and scale of ``train_inputs``.
         test_labels: [m], int64, in [0, classes).
         classes: number of labels.
         groups: [n], integers: the natural client of each training sample; None where there is none.
+            A list becomes an array.
         verification: how the content was checked, in words.
 
     Raises:
@@ -41,8 +43,9 @@ class Dataset:
     verification: str = "not checksummed"
 
     def __post_init__(self) -> None:
-        if self.classes < 1:
-            raise DataError(f"{self.name}: classes is {self.classes}; give the number of labels.")
+        classes = self.classes
+        if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or classes < 1:
+            raise DataError(f"{self.name}: classes is {classes!r}; give the number of labels.")
         for part in ("train", "test"):
             self._check(part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels"))
         if self.test_inputs.shape[1:] != self.train_inputs.shape[1:]:
@@ -50,13 +53,14 @@ class Dataset:
                 f"{self.name}: test inputs have shape {list(self.test_inputs.shape[1:])} a sample, "
                 f"training inputs {self.input_shape}: give both the same."
             )
-        if self.groups is None:
-            return
-        if self.groups.shape != (len(self.train_labels),) or self.groups.dtype.kind not in "iu":
+        if self.test_inputs.dtype != self.train_inputs.dtype:
             raise DataError(
-                f"{self.name}: groups is {self.groups.dtype} {list(self.groups.shape)}; give one "
-                f"integer for each of the {len(self.train_labels)} training samples."
+                f"{self.name}: test inputs are {self.test_inputs.dtype}, training inputs "
+                f"{self.train_inputs.dtype}: give both the same."
             )
+        if self.groups is not None:
+            groups = checked_groups(self.groups, len(self.train_labels), f"{self.name}: groups")
+            object.__setattr__(self, "groups", groups)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -65,9 +69,12 @@ class Dataset:
 
     def _check(self, part: str, inputs: Tensor, labels: Tensor) -> None:
         where = f"{self.name}: {part}"
-        if inputs.dtype != torch.float32 or inputs.dim() < 2:
+        for kind, given in (("inputs", inputs), ("labels", labels)):
+            _check_tensor(f"{where}_{kind}", given)
+        if inputs.dtype not in (torch.float32, torch.int64) or inputs.dim() < 2:
             raise DataError(
-                f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...]."
+                f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...], or "
+                "int64, e.g. token ids [n, length]."
             )
         if labels.dtype != torch.int64 or labels.dim() != 1:
             raise DataError(
@@ -87,6 +94,12 @@ class Dataset:
         # aminmax passes NaN on, and needs no mask of the inputs' size.
         if inputs.numel() and not torch.stack(inputs.aminmax()).isfinite().all():
             raise DataError(f"{where}_inputs hold NaN or infinite values; clean or scale them.")
+
+
+def _check_tensor(name: str, given: object) -> None:
+    if not isinstance(given, Tensor):
+        kind = f"{type(given).__module__}.{type(given).__name__}"
+        raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
 
 
 def scale_pixels(pixels: NDArray[np.uint8]) -> Tensor:

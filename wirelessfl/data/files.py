@@ -75,7 +75,8 @@ def find_place(dataset: str, data_dir: str | os.PathLike[str] | None = None) -> 
     WIRELESSFL_DATA may hold some data sets only: those without a folder there are downloaded.
 
     Raises:
-        DataError: ``data_dir`` is given and has no folder of that name.
+        DataError: ``data_dir`` is given and has no folder of that name, or WIRELESSFL_DATA names
+            no folder.
     """
     if data_dir is not None:
         folder = Path(data_dir, dataset)
@@ -86,6 +87,11 @@ def find_place(dataset: str, data_dir: str | os.PathLike[str] | None = None) -> 
             )
         return Place(dataset, folder, "--data-dir")
     root = os.environ.get(ENVIRONMENT)
+    if root and not Path(root).is_dir():
+        raise DataError(
+            f"{ENVIRONMENT} is {root!r}, which is no existing folder. Correct it, or unset it to "
+            "download data sets to the cache."
+        )
     if root and Path(root, dataset).is_dir():
         return Place(dataset, Path(root, dataset), "WIRELESSFL_DATA")
     return Place(dataset, cache_folder() / dataset, "cache")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from wirelessfl.data.checks import IntArray, cells_of_clients, checked_labels
 from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ def label_counts(
         [classes, clients].
 
     Raises:
-        DataError: a label is beyond ``classes``.
+        DataError: labels are no integers >= 0, or one is beyond ``classes``.
     """
-    labels = np.asarray(labels)
-    largest = int(labels.max())
+    labels = checked_labels(labels)
+    largest = int(labels.max()) if labels.size else -1
     classes = largest + 1 if classes is None else classes
     if largest >= classes:
         raise DataError(f"there is a label {largest}, and classes is {classes}: give all of them.")
@@ -53,6 +54,7 @@ def draw_split(
     path: str | os.PathLike[str] | None = None,
     *,
     cells: int = 1,
+    cell_of: ArrayLike | None = None,
     classes: Sequence[str] | int | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -62,7 +64,8 @@ def draw_split(
         parts: for each client its indices into ``labels``, as ``split`` returns them.
         labels: [n], integers >= 0.
         path: file to save to, .png, .pdf or .svg; None to save nothing.
-        cells: number of cells, whose boundaries are marked.
+        cells: number of even cells, whose boundaries are marked.
+        cell_of: [clients], sorted, the cell of each client; overrides ``cells``.
         classes: names of the labels, or their number; None to number those that occur.
         title: what stands above; None for nothing.
 
@@ -70,14 +73,14 @@ def draw_split(
         The figure: bars of sizes, and below an image whose array is ``label_counts``.
 
     Raises:
-        DataError: fewer clients than cells, a label beyond ``classes``, or another suffix.
+        DataError: fewer clients than cells, ``cell_of`` of other clients, a label that is negative
+            or beyond ``classes``, or another suffix.
     """
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    if not 1 <= cells <= len(parts):
-        raise DataError(f"cells is {cells} with {len(parts)} clients; each cell needs a client.")
+    members = cells_of_clients(len(parts), cells, cell_of)
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
         raise DataError(f"{path}: a picture is saved as one of {', '.join(_SUFFIXES)}.")
     names: list[str] = []
@@ -115,7 +118,7 @@ def draw_split(
         matrix_axes.set_yticks(range(len(names)), names)
     else:
         matrix_axes.yaxis.set_major_locator(MaxNLocator(11, integer=True))
-    _mark_cells(sizes_axes, matrix_axes, clients, cells)
+    _mark_cells(sizes_axes, matrix_axes, members)
     figure.colorbar(image, ax=matrix_axes, label="samples", pad=0.01, extend="min", aspect=30)
     if title:
         figure.suptitle(title)
@@ -124,11 +127,13 @@ def draw_split(
     return figure
 
 
-def _mark_cells(sizes_axes: Axes, matrix_axes: Axes, clients: int, cells: int) -> None:
+def _mark_cells(sizes_axes: Axes, matrix_axes: Axes, cell_of: IntArray) -> None:
     """A line between neighbouring cells, and the cell's number above its clients."""
+    cells = int(cell_of[-1]) + 1
     if cells == 1:
         return
-    for cell, members in enumerate(np.array_split(np.arange(clients), cells)):
+    for cell in range(cells):
+        members = np.flatnonzero(cell_of == cell)
         if cell:
             for axes in (sizes_axes, matrix_axes):
                 axes.axvline(members[0] - 0.5, color="#c44e52", linewidth=1.2)

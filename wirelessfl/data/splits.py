@@ -9,9 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from channels.streams import Stream
+from wirelessfl.data.checks import (
+    IntArray,
+    cells_of_clients,
+    checked_groups,
+    checked_labels,
+    checked_number,
+)
 from wirelessfl.errors import DataError
-
-IntArray = NDArray[np.int64]
 
 SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", "natural")
 """Kinds of split."""
@@ -25,6 +30,7 @@ def split(
     *,
     kind: str,
     cells: int = 1,
+    cell_of: ArrayLike | None = None,
     alpha: float = 0.5,
     shards: int = 2,
     min_samples: int = 1,
@@ -33,14 +39,13 @@ def split(
 ) -> list[IntArray]:
     """Indices of the samples of each client; every sample is used at most once.
 
-    Clients are ordered by cell: cell j holds the j-th block of ``array_split(range(clients),
-    cells)``. The kinds:
+    Clients are ordered by cell. The kinds:
 
     - ``iid``: equal parts at random; sizes differ by one at most.
     - ``noniid``: sorted by label, cut into ``shards * clients`` shards, ``shards`` of them dealt at
       random to each client (McMahan et al., AISTATS 2017, section 3).
-    - ``cell-iid``: equal parts at random for the cells, each dealt as in ``noniid`` inside its cell
-      (HIST, section VI). With one cell it is ``noniid``.
+    - ``cell-iid``: equal parts at random for the cells, however many clients they have, each dealt
+      as in ``noniid`` inside its cell (HIST, section VI). With one cell it is ``noniid``.
     - ``dirichlet``: of each class, client i gets the share q_i of q ~ Dir(alpha, ..., alpha)
       (Hsu et al., 2019; per class as in Yurochkin et al., ICML 2019); drawn anew until every client
       has ``min_samples``.
@@ -50,10 +55,12 @@ def split(
     All but ``natural`` hand out every sample.
 
     Args:
-        labels: [n], integers.
+        labels: [n], integers >= 0.
         clients: clients in all, in all cells.
         kind: one of ``SPLITS``.
-        cells: number of cells.
+        cells: number of cells, among which ``channels.even_cells`` deals the clients.
+        cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``, whose cells
+            may be uneven; overrides ``cells``.
         alpha: concentration of ``dirichlet``, > 0; small is more unequal.
         shards: shards a client, for ``noniid`` and ``cell-iid``.
         min_samples: samples that every client must have at least, >= 1.
@@ -66,16 +73,25 @@ def split(
     Raises:
         DataError: the request is impossible, or no Dirichlet draw in 1000 served every client.
     """
-    labels = np.asarray(labels)
-    _check(labels, clients, kind, cells, alpha, shards, min_samples)
+    if kind not in SPLITS:
+        raise DataError(f"split {kind!r} is unknown. Choose {', '.join(SPLITS)}.")
+    labels = checked_labels(labels)
+    clients = checked_number("clients", clients, 1)
+    min_samples = checked_number("min_samples", min_samples, 1)
+    members = cells_of_clients(clients, cells, cell_of)
+    _check_sizes(len(labels), clients, min_samples)
     if kind == "iid":
         owner = np.empty(len(labels), dtype=np.int64)
         owner[stream.generator().permutation(len(labels))] = _blocks(len(labels), clients)
     elif kind == "noniid":
+        shards = _check_shards(len(labels), shards, np.zeros(clients, dtype=np.int64))
         owner = _deal_shards(labels, clients, shards, stream.child("cell", 0))
     elif kind == "cell-iid":
-        owner = _cell_iid(labels, clients, cells, shards, stream)
+        shards = _check_shards(len(labels), shards, members)
+        owner = _cell_iid(labels, members, shards, stream)
     elif kind == "dirichlet":
+        if not 0 < alpha < math.inf:
+            raise DataError(f"alpha is {alpha}; it must be positive and finite.")
         owner = _dirichlet(labels, clients, alpha, min_samples, stream)
     else:
         owner = _natural(groups, len(labels), clients, min_samples, stream)
@@ -90,44 +106,28 @@ def split(
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
-def _check(
-    labels: NDArray[np.generic],
-    clients: int,
-    kind: str,
-    cells: int,
-    alpha: float,
-    shards: int,
-    min_samples: int,
-) -> None:
-    if kind not in SPLITS:
-        raise DataError(f"split {kind!r} is unknown. Choose {', '.join(SPLITS)}.")
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DataError(f"labels is {labels.dtype} {list(labels.shape)}; give integers [n].")
-    for name, value in [("clients", clients), ("cells", cells), ("min_samples", min_samples)]:
-        if value < 1:
-            raise DataError(f"{name} is {value}; it must be at least 1.")
-    if clients < cells:
-        raise DataError(f"{clients} clients cannot fill {cells} cells: give each cell one or more.")
-    if clients * min_samples > len(labels):
+def _check_sizes(samples: int, clients: int, min_samples: int) -> None:
+    if clients * min_samples > samples:
         raise DataError(
             f"{clients} clients with at least {min_samples} samples each need "
-            f"{clients * min_samples}, and there are {len(labels)}. Have fewer clients or lower "
+            f"{clients * min_samples}, and there are {samples}. Have fewer clients or lower "
             "min_samples."
         )
-    if kind == "dirichlet" and not 0 < alpha < math.inf:
-        raise DataError(f"alpha is {alpha}; the Dirichlet parameter must be positive and finite.")
-    if kind in ("noniid", "cell-iid"):
-        if shards < 1:
-            raise DataError(f"shards is {shards}; every client needs at least 1.")
-        parts = cells if kind == "cell-iid" else 1
-        # The tightest cell: the most clients on the smallest part.
-        needed, there = shards * -(-clients // parts), len(labels) // parts
-        if needed > there:
-            where = " of a cell" if parts > 1 else ""
-            raise DataError(
-                f"{needed} shards{where} ({shards} a client) cannot be cut from {there} samples. "
-                "Have fewer clients or shards."
-            )
+
+
+def _check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
+    """``shards`` as an int, if every cell's part of the samples can be cut into its shards."""
+    shards = checked_number("shards", shards, 1)
+    sizes = np.bincount(cell_of)
+    # The tightest cell: the most clients on the smallest part.
+    needed, there = shards * int(sizes.max()), samples // len(sizes)
+    if needed > there:
+        where = " of a cell" if len(sizes) > 1 else ""
+        raise DataError(
+            f"{needed} shards{where} ({shards} a client) cannot be cut from {there} samples. "
+            "Have fewer clients or shards."
+        )
+    return shards
 
 
 def _blocks(length: int, parts: int) -> IntArray:
@@ -148,15 +148,17 @@ def _deal_shards(
 
 
 def _cell_iid(
-    labels: NDArray[np.generic], clients: int, cells: int, shards: int, stream: Stream
+    labels: NDArray[np.generic], cell_of: IntArray, shards: int, stream: Stream
 ) -> IntArray:
+    cells = int(cell_of[-1]) + 1
     cell_of_sample = np.empty(len(labels), dtype=np.int64)
     cell_of_sample[stream.generator().permutation(len(labels))] = _blocks(len(labels), cells)
     owner = np.empty(len(labels), dtype=np.int64)
-    for cell, members in enumerate(np.array_split(np.arange(clients), cells)):
+    for cell in range(cells):
+        members = np.flatnonzero(cell_of == cell)
         mine = np.flatnonzero(cell_of_sample == cell)
         dealt = _deal_shards(labels[mine], len(members), shards, stream.child("cell", cell))
-        owner[mine] = members[0] + dealt
+        owner[mine] = members[dealt]
     return owner
 
 
@@ -200,12 +202,7 @@ def _natural(
             'split "natural" needs groups, the client of each sample, and this data set has none. '
             "Choose another split."
         )
-    groups = np.asarray(groups)
-    if groups.shape != (samples,) or groups.dtype.kind not in "iu":
-        raise DataError(
-            f"groups is {groups.dtype} {list(groups.shape)}; give one integer for each of the "
-            f"{samples} samples."
-        )
+    groups = checked_groups(groups, samples)
     _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     eligible = np.flatnonzero(sizes >= min_samples)
     if len(eligible) < clients:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from channels.streams import Stream
+from wirelessfl.errors import ConfigError
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN
@@ -40,7 +41,15 @@ def build_model(
     options = {"dropout": dropout} if dropout else {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream.key() >> 1)
-        model: nn.Module = factory(input_shape, classes, **options)
+        try:
+            model = factory(input_shape, classes, **options)
+        except TypeError as error:
+            raise ConfigError(
+                f"model {name!r} cannot be made with (input_shape, classes"
+                f"{', dropout' if options else ''}): {error}"
+            ) from error
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"model {name!r} made {model!r}: an nn.Module is needed.")
     return model
 
 

@@ -25,7 +25,7 @@ from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.training.batches import draw_batches
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task, check_partition
+from wirelessfl.training.task import Task, check_partition, why_alone
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 
@@ -43,6 +43,7 @@ class Parts:
         world: trains them.
         test_inputs: test samples on the device.
         test_labels: their labels.
+        data: the data set.
         notes: what the user should know, a line each.
     """
 
@@ -52,6 +53,7 @@ class Parts:
     world: World
     test_inputs: Tensor
     test_labels: Tensor
+    data: Dataset
     notes: list[str]
 
 
@@ -70,6 +72,8 @@ def build(
         data: used instead of the configured data set.
         network: used instead of the configured network; sets cells and clients.
 
+    The configuration that is stored names the given data set and model.
+
     Raises:
         ConfigError: settings that do not go together.
         DataError: no such data, or a split that cannot be made.
@@ -87,11 +91,15 @@ def build(
         )
     if data is None:
         data = load_dataset(config.data.dataset, config.data.data_dir)
+    else:
+        named = config.data.model_copy(update={"dataset": data.name})
+        config = config.model_copy(update={"data": named})
     parts = split(
         data.train_labels.numpy(),
         network.clients,
         kind=config.data.split,
         cells=network.cells,
+        cell_of=network.cell_of,
         alpha=config.data.alpha,
         shards=config.data.shards,
         min_samples=config.data.min_samples,
@@ -106,9 +114,12 @@ def build(
             dropout=config.model.dropout,
             stream=stream.child("initial weights"),
         )
+    else:
+        named_model = config.model.model_copy(update={"model": type(model).__name__})
+        config = config.model_copy(update={"model": named_model})
     task = Task.of(model)
     notes: list[str] = []
-    start = task.spec.from_module(model)
+    start = task.spec.from_module(model).cpu()
     executor, config = _executor(config, task, algorithm, data, parts, notes)
     partitions: dict[Scheme, Partition] = {}
 
@@ -135,6 +146,8 @@ def build(
         coherence=config.network.coherence or uplink.coherence,
         stream=stream,
     )
+    if config.model.layers is not None:
+        partition("alternate")  # wrong names are refused, whether or not they are used
     planner.plan(0)  # refuses impossible masks, sizes and links before anything is written
     device = torch.device(config.run.device)
     world = World(
@@ -148,7 +161,6 @@ def build(
             weight_by_samples=config.training.weighting == "samples",
         ),
         parts,
-        network.cell_of,
         start.to(device),
         stream,
     )
@@ -159,6 +171,7 @@ def build(
         world,
         data.test_inputs.to(device),
         data.test_labels.to(device),
+        data,
         notes,
     )
 
@@ -173,6 +186,8 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
         cpu_hz = stream.child("network", "cpu").generator().uniform(low, high, settings.clients)
     if settings.snr_db is not None:
         snr_db = np.full(settings.clients, settings.snr_db)
+    low, high = settings.path_gain_db or (0.0, 0.0)
+    gains = stream.child("network", "path gain").generator().uniform(low, high, settings.clients)
     rician = settings.fading == "rician"
     try:
         return Network(
@@ -183,6 +198,7 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
             antennas=settings.antennas,
             fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
             antenna_correlation=settings.antenna_correlation,
+            path_gain_db=gains,
             cycles_per_step=settings.cycles_per_step,
             transmit_power_w=settings.transmit_power_w,
             switched_capacitance=settings.switched_capacitance,
@@ -201,20 +217,17 @@ def _executor(
 ) -> tuple[Executor, Config]:
     """The executor, and the configuration with what was automatic resolved."""
     device = _device(config.run.device)
+    task.module.to(device)
+    start = task.spec.from_module(task.module)
+    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     name = config.run.executor
-    if name != "loop" and task.draws_by_itself(data.train_inputs[:2]):
-        reason = (
-            f"model {type(task.module).__name__} draws from torch's global generator; "
-            "wirelessfl.models.StreamDropout would let clients train together"
-        )
-        if name == "vmap":
-            raise ConfigError(f'executor "vmap" cannot run it: {reason}. Choose "loop".')
-        notes.append(f"executor loop: {reason}.")
+    reason = why_alone(task, inputs[:4], labels[:4], data.classes)
+    if reason is not None and name == "vmap":
+        raise ConfigError(f'executor "vmap" cannot run this model: {reason}. Choose "loop".')
+    if reason is not None and name == "auto":
+        notes.append(f"executor loop, one client at a time: {reason}.")
         name = "loop"
     name = "vmap" if name == "auto" else name
-    start = task.spec.from_module(task.module).to(device)
-    task.module.to(device)
-    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     threads = config.run.threads or torch.get_num_threads()
 
     def make(chunk: int) -> Executor:
@@ -227,11 +240,12 @@ def _executor(
         who, none = np.arange(clients), np.zeros(clients, dtype=np.int64)
         size, stream = config.training.batch_size, Stream(config.run.seed)
         batches = draw_batches(parts, who, none, 2, size, stream)
-        return Job(algorithm, task.spec, algorithm.initial(start[None]), none, who, batches)
+        server = {key: value[None] for key, value in algorithm.initial(start).items()}
+        return Job(algorithm, task.spec, server, none, who, 2, batches.of)
 
     chunk = 1 if name == "loop" else config.run.chunk
     if chunk is None and device.type == "cpu":
-        with cpu_threads(threads):
+        with computing(threads):
             sizes = candidates(len(parts), task.spec.size)
             chunk = fastest_chunk(make, two_steps, sizes)
     chunk = chunk or GPU_CHUNK
@@ -241,14 +255,20 @@ def _executor(
 
 
 @contextmanager
-def cpu_threads(number: int) -> Iterator[None]:
-    """torch's CPU threads for the time of a run: sums depend on them to the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
+def computing(threads: int) -> Iterator[None]:
+    """torch's settings for the time of a run, on which sums depend to the last bit.
+
+    CPU threads; on GPUs, convolutions in full float32 by deterministic algorithms.
+    """
+    cudnn = torch.backends.cudnn
+    before = torch.get_num_threads(), cudnn.allow_tf32, cudnn.deterministic
+    torch.set_num_threads(threads)
+    cudnn.allow_tf32, cudnn.deterministic = False, True
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(before[0])
+        cudnn.allow_tf32, cudnn.deterministic = before[1:]
 
 
 def _device(name: str) -> torch.device:

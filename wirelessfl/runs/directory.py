@@ -9,12 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: nothing keeps two processes apart there
+    fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
 
@@ -46,11 +51,14 @@ class RunDirectory:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Refuse a folder that holds anything.
+        """Refuse a folder that holds anything, or that cannot be written.
 
         Raises:
-            ConfigError: it is a file, or not empty.
+            ConfigError: it is a file, not empty, or not ours to write.
         """
+        there = next(p for p in (path, *path.absolute().parents) if p.exists())
+        if there.is_dir() and not os.access(there, os.W_OK):
+            raise ConfigError(f"out is {path}, and {there} cannot be written. Choose another one.")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ConfigError(
                 f"out is {path}, which is not an empty folder. Choose another one, or go on with "
@@ -58,14 +66,30 @@ class RunDirectory:
             )
 
     @classmethod
-    def create(cls, path: Path, config: Config) -> RunDirectory:
-        """A new run's folder with its configuration."""
+    def create(cls, path: Path, config: Config, *, new: bool = False) -> RunDirectory:
+        """A new run's folder with its configuration.
+
+        Args:
+            path: the folder; made where it is not there.
+            config: what is stored in it.
+            new: whether the folder must not exist yet.
+
+        Raises:
+            ConfigError: the folder holds something, or cannot be made.
+            FileExistsError: ``new`` was asked for, and it exists.
+        """
+        text = config.to_toml()
         cls.check_free(path)
-        path.mkdir(parents=True, exist_ok=True)
-        directory = cls(path)
-        with _replacing(path / "config.toml") as draft:
-            draft.write_text(config.to_toml(), encoding="utf-8")
-        return directory
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(exist_ok=not new)
+            with _replacing(path / "config.toml") as draft:
+                draft.write_text(text, encoding="utf-8")
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise ConfigError(f"out is {path}: {error.strerror}. Choose another folder.") from error
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> tuple[RunDirectory, Config]:
@@ -78,6 +102,23 @@ class RunDirectory:
         if not file.is_file():
             raise ConfigError(f"{path} holds no run: there is no config.toml in it.")
         return cls(path), Config.from_toml(file)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Keep other processes from going on with the same run meanwhile.
+
+        Raises:
+            ConfigError: one is at work in the folder.
+        """
+        with (self.path / "config.toml").open("rb") as file:
+            try:
+                if fcntl is not None:  # released with the process, however it ends
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(
+                    f"another process is at work on the run in {self.path}."
+                ) from None
+            yield
 
     def append(self, row: Row) -> None:
         """Add one row; it is on disk, whole or cut off by the next resume."""
@@ -104,14 +145,33 @@ class RunDirectory:
             save_file(contiguous, draft, metadata={"state": note})
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The checkpoint's tensors and state; None when none was written yet."""
+        """The checkpoint's tensors and state; None when none was written yet.
+
+        Raises:
+            ConfigError: it is damaged.
+        """
         if not self._checkpoint_file.exists():
             return None
-        with safe_open(self._checkpoint_file, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, json.loads(file.metadata()["state"])
+        try:
+            with safe_open(self._checkpoint_file, framework="pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                return tensors, json.loads(file.metadata()["state"])
+        except (SafetensorError, OSError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"{self._checkpoint_file} is damaged: {error}. Delete it to start the run anew."
+            ) from error
 
     def cut_rows(self, size: int) -> None:
-        """Forget the rows behind the first ``size`` bytes."""
-        if self._rows_file.exists():
+        """Forget the rows behind the first ``size`` bytes.
+
+        Raises:
+            ConfigError: there are fewer.
+        """
+        there = self._rows_file.stat().st_size if self._rows_file.exists() else 0
+        if there < size:
+            raise ConfigError(
+                f"{self._rows_file} has {there} bytes, and the checkpoint knows of {size}: rows "
+                f"are lost. Delete {self._checkpoint_file.name} to start the run anew."
+            )
+        if there > size:
             os.truncate(self._rows_file, size)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import time
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.runs.build import Parts, build, cpu_threads
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.build import Parts, build
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.schedules import Clock, Synchronous
-from wirelessfl.simulation.loop import simulate
-from wirelessfl.training.evaluate import evaluate
-
-RowCallback = Callable[[Row], None]
+from wirelessfl.runs.progress import Progress, RowCallback
 
 
 @dataclass(frozen=True)
@@ -92,11 +87,17 @@ def run(
         TrainingError: a client failed (executor ``loop``).
     """
     config = _config(config)
-    out = config.run.out or _new_folder(config)
-    RunDirectory.check_free(out)
+    if config.run.out is not None:
+        RunDirectory.check_free(config.run.out)
+    given = [
+        n for n, v in (("model", model), ("data", data), ("network", network)) if v is not None
+    ]
     parts = build(config, model=model, data=data, network=network)
-    directory = RunDirectory.create(out, parts.config)
-    return _go(parts, directory, on_row, on_note)
+    if config.run.out is not None:
+        directory = RunDirectory.create(config.run.out, parts.config)
+    else:
+        directory = _new_directory(parts.config)
+    return _go(parts, given, directory, on_row, on_note)
 
 
 def resume(
@@ -117,92 +118,63 @@ def resume(
         on_note: called with each line the user should know.
 
     Raises:
-        ConfigError: there is no run in it.
+        ConfigError: there is no run in it, it is damaged, its settings or what was given to it are
+            not those it began with, or another process is at work on it.
     """
     directory, config = RunDirectory.open(Path(path))
-    return _go(build(config, model=model, data=data, network=network), directory, on_row, on_note)
+    given = [
+        n for n, v in (("model", model), ("data", data), ("network", network)) if v is not None
+    ]
+    checkpoint = directory.load()
+    if checkpoint is not None and checkpoint[1]["given"] != given:
+        began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
+        raise ConfigError(
+            f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
+            f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
+        )
+    parts = build(config, model=model, data=data, network=network)
+    return _go(parts, given, directory, on_row, on_note)
 
 
 def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
-    if isinstance(config, Config):
-        return config
-    return Config.of(config) if isinstance(config, Mapping) else Config.from_toml(Path(config))
+    if isinstance(config, str | Path):
+        return Config.from_toml(Path(config))
+    return Config.of(config.model_dump() if isinstance(config, Config) else config)
 
 
-def _new_folder(config: Config) -> Path:
+def _new_directory(config: Config) -> RunDirectory:
+    """A folder below ``runs/`` that nobody else has."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = config.algorithm["name"].replace(":", ".")
-    base = Path("runs") / f"{name}-{config.data.dataset}-{stamp}"
-    taken = 1
-    path = base
-    while path.exists():
-        taken += 1
-        path = base.with_name(f"{base.name}-{taken}")
-    return path
+    name = f"{config.algorithm['name'].replace(':', '.')}-{config.data.dataset}-{stamp}"
+    for number in itertools.count(1):
+        path = Path("runs", name if number == 1 else f"{name}-{number}")
+        try:
+            if not path.exists():
+                return RunDirectory.create(path, config, new=True)
+        except FileExistsError:
+            pass  # another process took it between the two lines above
+    raise AssertionError("there are endless names")
 
 
 def _go(
     parts: Parts,
+    given: list[str],
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
 ) -> RunResult:
     """Run the event loop from the folder's checkpoint, or from the start, to the end."""
-    config, world = parts.config, parts.world
-    schedule = Synchronous(config.training.rounds, config.evaluation.eval_every)
-    clock, wall_before, finished = Clock(), 0.0, False
-    if (checkpoint := directory.load()) is not None:
-        tensors, state = checkpoint
-        world.restore(tensors, state["totals"])
-        schedule.restore(state["schedule"])
-        clock.now, wall_before = state["sim_seconds"], state["wall_seconds"]
-        finished = state["finished"]
-        if not finished:
-            directory.cut_rows(state["rows_bytes"])
-    else:
-        directory.cut_rows(0)
-    started = saved = time.monotonic()
-
-    def wall_seconds() -> float:
-        return wall_before + time.monotonic() - started
-
-    def report(number: int) -> None:
-        params = world.cloud["params"]
-        accuracy, loss = evaluate(parts.task, params, parts.test_inputs, parts.test_labels)
-        row = {
-            "round": number,
-            "sim_seconds": clock.now,
-            **asdict(world.totals),
-            "accuracy": accuracy,
-            "loss": loss if math.isfinite(loss) else None,
-            "wall_seconds": wall_seconds(),
-        }
-        directory.append(row)
-        if on_row is not None:
-            on_row(row)
-
-    def write_checkpoint(finished: bool) -> None:
-        state = {
-            "schedule": schedule.snapshot(),
-            "totals": asdict(world.totals),
-            "sim_seconds": clock.now,
-            "wall_seconds": wall_seconds(),
-            "finished": finished,
-        }
-        directory.save(world.tensors(), state)
-
-    def save() -> None:
-        nonlocal saved
-        if time.monotonic() - saved >= config.run.checkpoint_seconds:
-            write_checkpoint(finished=False)
-            saved = time.monotonic()
-
-    if not finished:
-        for note in parts.notes:
-            if on_note is not None:
-                on_note(note)
-        with cpu_threads(config.run.threads or torch.get_num_threads()):
-            simulate(schedule, parts.planner, world, clock, report, save)
-        write_checkpoint(finished=True)
-    params = parts.task.spec.views(world.cloud["params"].cpu())
-    return RunResult(config, directory.rows(), params, directory.path)
+    with directory.at_work():
+        progress = Progress(parts, given, directory, on_row)
+        if not progress.finished:
+            for note in parts.notes:
+                if on_note is not None:
+                    on_note(note)
+            try:
+                progress.run()
+            except KeyboardInterrupt:
+                if on_note is not None:
+                    on_note(f"stopped; to go on: wirelessfl resume {directory.path}")
+                raise
+    params = parts.task.spec.views(parts.world.cloud["params"].cpu())
+    return RunResult(parts.config, directory.rows(), params, directory.path)

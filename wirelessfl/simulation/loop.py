@@ -8,6 +8,7 @@ from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Give, Merge, Report, Save, Schedule, Started, Stop
 from wirelessfl.simulation.plan import Plan, Planner
 from wirelessfl.simulation.world import World
+from wirelessfl.training.rules import State
 
 
 def simulate(
@@ -31,16 +32,17 @@ def simulate(
         report: called with a round's number when the model is to be evaluated.
         save: called when nothing is under way.
     """
-    given: dict[int, Plan] = {}
+    given: dict[int, tuple[Plan, State]] = {}
     clock.after(0.0, Started())
     while (event := clock.next()) is not None:
         for decision in schedule.decide(event):
             match decision:
                 case Give(work):
-                    given[work] = planner.plan(work)
-                    clock.after(float(given[work].cost.seconds.max()), Arrived(work))
+                    plan = planner.plan(work)
+                    given[work] = plan, world.cloud
+                    clock.after(float(plan.cost.seconds.max()), Arrived(work))
                 case Merge(work):
-                    world.train(given.pop(work))
+                    world.train(*given.pop(work))
                 case Report(number):
                     report(number)
                 case Save():

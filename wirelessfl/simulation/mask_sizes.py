@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from channels import ChannelDraw, seconds_per_parameter
 from solvers import Solution, optimize_mask_sizes
-from wirelessfl.submodels.partition import Partition
+from wirelessfl.submodels import ParamSpec, make_partition
+from wirelessfl.submodels.partition import Partition, share_out
+from wirelessfl.uplinks import find_uplink
 
 FloatArray = NDArray[np.float64]
 
@@ -23,7 +28,10 @@ class MaskSizeProblem:
         offset_seconds: [cells], what it spends on the shared layers.
         total: neurons to hand out.
         cap: largest number for one cell, (19c).
-        granularity: neurons in a step, such that all split layers divide without rest.
+        granularity: neurons in a step, such that all split layers divide without rest. Where that
+            would be too coarse for the cells it is 1; then the narrower layers are rounded, and the
+            latencies are so much off.
+        partition: what is split.
     """
 
     seconds_per_unit: FloatArray
@@ -31,6 +39,7 @@ class MaskSizeProblem:
     total: int
     cap: int
     granularity: int
+    partition: Partition
 
     def solve(self, backend: str = "exact") -> Solution[NDArray[np.int64]]:
         """The sizes of least latency; every cell gets at least one step of neurons."""
@@ -44,11 +53,51 @@ class MaskSizeProblem:
             backend=backend,
         )
 
+    def neurons(self, sizes: Sequence[int]) -> dict[str, list[int]]:
+        """Neurons for each cell of each split layer, by the layer that produces them."""
+        return {layer.producer: share_out(sizes, layer.width) for layer in self.partition.layers}
+
+
+def model_mask_sizes(
+    module: nn.Module,
+    draw: ChannelDraw,
+    *,
+    uplink: str = "tdma",
+    local_steps: int = 20,
+    edge_rounds: int = 5,
+    size_cap: float = 1.5,
+    layers: Sequence[str] | None = None,
+) -> MaskSizeProblem:
+    """The mask-size problem of a model that the clients of a network train over a link.
+
+    Args:
+        module: the model.
+        draw: the channels, of a network with N cells.
+        uplink: name of the link.
+        local_steps: H.
+        edge_rounds: E.
+        size_cap: cap (19c) in units of total/cells.
+        layers: fully connected layers in order; default: the module's own ``fully_connected``.
+
+    Raises:
+        ConfigError: the model's layers cannot be split, or there is no such uplink.
+    """
+    spec = ParamSpec.of(module)
+    everybody = np.ones(draw.network.clients, dtype=np.bool_)
+    seconds = seconds_per_parameter(
+        draw,
+        model_parameters=spec.size,
+        local_steps=local_steps,
+        seconds_per_bit=find_uplink(uplink)().seconds_per_bit(draw, everybody),
+    )
+    partition = make_partition(module, spec, chain=layers)
+    return mask_size_problem(partition, edge_rounds * seconds, size_cap=size_cap)
+
 
 def mask_size_problem(
     partition: Partition, seconds_per_parameter: FloatArray, *, size_cap: float
 ) -> MaskSizeProblem:
-    """The mask-size problem of a model over a network.
+    """The mask-size problem of a partitioned model, given what a parameter costs each cell.
 
     Latency is linear in what a cell trains and sends: a_j (g p_j + s), with a_j the seconds a
     parameter costs in a global round, g parameters a neuron and s shared parameters.
@@ -68,4 +117,5 @@ def mask_size_problem(
         total=partition.width,
         cap=math.floor(size_cap * partition.width / len(round_seconds)),
         granularity=step,
+        partition=partition,
     )

@@ -20,9 +20,9 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.mask_sizes import mask_size_problem
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
-from wirelessfl.submodels.partition import Scheme
+from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import Coherence
+from wirelessfl.uplinks.base import BoolArray, Coherence
 
 FloatArray = NDArray[np.float64]
 BITS = 32  # per parameter
@@ -66,12 +66,16 @@ class Plan:
 
     Args:
         round: its number, from 0.
+        clients: [senders], who takes part, in the order of the network.
+        node: [senders], the node each reports to.
         draws: h [blocks, clients, antennas]: one block, or one an edge round.
         submodels: what each node trains.
         cost: what it takes.
     """
 
     round: int
+    clients: IntArray
+    node: IntArray
     draws: ChannelDraw
     submodels: Submodels
     cost: Cost
@@ -118,18 +122,27 @@ class Planner:
         draws = self.network.draws(self.stream.child("channel"), indices)
         context = _RoundContext(self, draws, self.stream.child("round", number))
         submodels = self.algorithm.submodels(context)
-        cost = self._cost(draws, submodels)
+        clients = np.arange(self.network.clients)
+        cost = self._cost(draws, submodels, clients)
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
                 f"round {number} takes cell {slow} {cost.seconds[slow]} seconds: a client there "
                 "has no data rate. Raise snr_db or bandwidth_hz."
             )
-        return Plan(number, draws, submodels, cost)
+        return Plan(number, clients, self.network.cell_of[clients], draws, submodels, cost)
 
-    def seconds_per_parameter(self, draws: ChannelDraw) -> FloatArray:
-        """[cells] seconds that a parameter costs in a global round; latency is linear in it."""
-        seconds_per_bit = self.uplink.seconds_per_bit(draws)
+    def seconds_per_parameter(self, draws: ChannelDraw, active: BoolArray) -> FloatArray:
+        """Seconds that a parameter costs in a global round; latency is linear in it.
+
+        Args:
+            draws: the channels, in blocks that last equally long.
+            active: [clients], who takes part.
+
+        Returns:
+            [cells].
+        """
+        seconds_per_bit = self.uplink.seconds_per_bit(draws, active)
         if self.links.downlink_bps is not None:
             # The model comes down once, however many payloads go up.
             down = 1.0 / (self.links.downlink_bps * len(self.algorithm.payloads))
@@ -140,18 +153,21 @@ class Planner:
             local_steps=self.local_steps,
             seconds_per_bit=seconds_per_bit,
             bits_per_parameter=BITS * len(self.algorithm.payloads),
+            active=active,
         )
-        return np.asarray(self.edge_rounds * edge.mean(0))  # over the blocks, which last equally
+        return np.asarray(self.edge_rounds * edge.mean(0))
 
-    def _cost(self, draws: ChannelDraw, submodels: Submodels) -> Cost:
+    def _cost(self, draws: ChannelDraw, submodels: Submodels, clients: IntArray) -> Cost:
         network, sent = self.network, len(self.algorithm.payloads)
+        active = np.zeros(network.clients, dtype=np.bool_)
+        active[clients] = True
         lengths = submodels.lengths.astype(np.float64)
-        seconds = self.seconds_per_parameter(draws) * lengths  # (17), (18)
+        seconds = self.seconds_per_parameter(draws, active) * lengths  # (17), (18)
         hierarchical = self.algorithm.topology == "cells"
         if hierarchical and self.links.backhaul_bps is not None:
             seconds = seconds + 2 * BITS * lengths / self.links.backhaul_bps
-        length = lengths[network.cell_of]
-        airtime = self.uplink.airtime_per_bit(draws) * BITS * sent * length
+        length = lengths[network.cell_of] * active
+        airtime = self.uplink.airtime_per_bit(draws, active) * BITS * sent * length
         joules = transmit_joules(network, airtime) + compute_joules(
             network, self.local_steps, length / self.spec.size
         )
@@ -191,7 +207,8 @@ class _RoundContext:
                 'is not linear in its neurons. Choose mask_sizes "uniform".'
             )
         planner = self.planner
-        seconds = planner.seconds_per_parameter(self.draws)
+        everybody = np.ones(planner.network.clients, dtype=np.bool_)
+        seconds = planner.seconds_per_parameter(self.draws, everybody)
         try:
             solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
         except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,10 +13,11 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.batches import draw_batches
+from wirelessfl.training.batches import Batches, draw_batches
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.rules import State
 from wirelessfl.uplinks import AirRound, Uplink
+from wirelessfl.uplinks.base import FloatArray
 
 
 @dataclass
@@ -59,7 +61,6 @@ class World:
         executor: where they are computed.
         settings: steps, rounds, batches, weights.
         parts: each client's samples, clients in the order of the network.
-        cell_of: [clients], sorted.
         params: initial parameters [P].
         stream: the run's stream.
     """
@@ -71,7 +72,6 @@ class World:
         executor: Executor,
         settings: TrainingSettings,
         parts: list[IntArray],
-        cell_of: IntArray,
         params: Tensor,
         stream: Stream,
     ) -> None:
@@ -80,40 +80,38 @@ class World:
         self.executor = executor
         self.settings = settings
         self.parts = parts
-        self.cell_of = np.array(cell_of)  # a writable copy, which torch asks for
         self.stream = stream
         self.cloud: State = algorithm.initial(params)
         self.steps_done = np.zeros(len(parts), dtype=np.int64)
         self.totals = Totals()
+        self.metrics: dict[str, float] = {}
 
-    def train(self, plan: Plan) -> None:
-        """Run the global round ``plan``: E edge rounds at every node, then the cloud's merge."""
-        algorithm, settings = self.algorithm, self.settings
-        client_weights, node_weights = self._weights(plan.submodels.nodes)
-        nodes = {name: plan.submodels.gather(value) for name, value in self.cloud.items()}
-        clients = np.arange(len(self.parts))
+    def train(self, plan: Plan, sent: State) -> None:
+        """Run the global round ``plan``: E edge rounds at every node, then the cloud's merge.
+
+        Args:
+            plan: who trains what.
+            sent: the cloud's state when the work was given out.
+        """
+        algorithm, settings, submodels = self.algorithm, self.settings, plan.submodels
+        client_weights, node_weights = self._weights(plan)
+        nodes = {name: submodels.gather(value) for name, value in sent.items()}
         for edge_round in range(settings.edge_rounds):
             job = Job(
                 algorithm=algorithm,
-                spec=plan.submodels.spec,
+                spec=submodels.spec,
                 servers=nodes,
-                node=self.cell_of,
-                clients=clients,
-                batches=draw_batches(
-                    self.parts,
-                    clients,
-                    self.steps_done,
-                    settings.local_steps,
-                    settings.batch_size,
-                    self.stream,
-                ),
+                node=plan.node,
+                clients=plan.clients,
+                local_steps=settings.local_steps,
+                batches=partial(self._batches, plan.clients),
                 label=f"round {plan.round + 1}, edge round {edge_round + 1}",
             )
             reception = self.uplink.receive(
                 AirRound(
-                    nodes=plan.submodels.nodes,
-                    node=self.cell_of,
-                    clients=clients,
+                    nodes=submodels.nodes,
+                    node=plan.node,
+                    clients=plan.clients,
                     weights=client_weights,
                     each=frozenset(p.name for p in algorithm.payloads if p.each),
                     draw=plan.draw(edge_round),
@@ -122,19 +120,27 @@ class World:
             )
             for chunk in self.executor.train(job):
                 reception.add(chunk.part, chunk.payloads)
-            nodes = algorithm.merge(nodes, reception.result())
-            self.steps_done += settings.local_steps
-        self.cloud = algorithm.combine(self.cloud, nodes, plan.submodels, node_weights)
+            received = reception.result()
+            nodes = algorithm.merge(nodes, received)
+            self.metrics = dict(received.metrics)
+            self.steps_done[plan.clients] += settings.local_steps
+        self.cloud = algorithm.combine(self.cloud, nodes, submodels, node_weights)
         self.totals.add(plan)
 
-    def _weights(self, nodes: int) -> tuple[np.ndarray, list[float]]:
+    def _batches(self, clients: IntArray, part: slice) -> Batches:
+        """The next batches of some of the ``clients``."""
+        who, settings = clients[part], self.settings
+        first, steps = self.steps_done[who], settings.local_steps
+        return draw_batches(self.parts, who, first, steps, settings.batch_size, self.stream)
+
+    def _weights(self, plan: Plan) -> tuple[FloatArray, list[float]]:
         """Weights of the clients at their node, which sum to 1 there, and of the nodes."""
-        size = np.ones(len(self.parts))
+        nodes, size = plan.submodels.nodes, np.ones(len(plan.clients))
         if self.settings.weight_by_samples:
-            size = np.array([len(part) for part in self.parts], dtype=np.float64)
-        in_node = np.bincount(self.cell_of, weights=size, minlength=nodes)
+            size = np.array([len(self.parts[c]) for c in plan.clients], dtype=np.float64)
+        in_node = np.bincount(plan.node, weights=size, minlength=nodes)
         by_node = in_node.tolist() if self.settings.weight_by_samples else [1.0] * nodes
-        return size / in_node[self.cell_of], by_node
+        return size / in_node[plan.node], by_node
 
     def tensors(self) -> dict[str, Tensor]:
         """All state that is tensors, for a checkpoint."""

@@ -118,6 +118,10 @@ def make_partition(
                 f"layers: {name!r} is not an nn.Linear of {type(module).__name__}. "
                 f"It has {', '.join(linear) or 'none'}."
             )
+        if f"{name}.weight" not in spec.shapes:
+            raise ConfigError(
+                f"layers: the weight of {name!r} is frozen or tied: it cannot be split."
+            )
     step = 2 if scheme == "alternate" else 1
     pairs = list(pairwise(names))[::step]
     layers = []
@@ -137,6 +141,14 @@ def even_sizes(total: int, parts: int) -> list[int]:
     return [total // parts + (part < total % parts) for part in range(parts)]
 
 
+def share_out(sizes: Sequence[int], width: int) -> list[int]:
+    """``width`` neurons in the proportions of ``sizes``, rounded so that they sum to it."""
+    ends = np.cumsum(sizes)
+    # Rounding the running sum, not the sizes, keeps the sum whole.
+    cuts = np.rint(ends * (width / ends[-1])).astype(int)
+    return [int(count) for count in np.diff(cuts, prepend=0)]
+
+
 def deal_neurons(
     partition: Partition, sizes: Sequence[int], generators: Sequence[np.random.Generator]
 ) -> list[list[IntArray]]:
@@ -149,7 +161,11 @@ def deal_neurons(
         generators: one a split layer.
 
     Returns:
-        Per cell, per split layer, the sorted neuron numbers.
+        Per cell, per split layer, the sorted neuron numbers. A layer narrower than the number of
+        cells leaves some of them without a neuron of it.
+
+    Raises:
+        ValueError: the sizes do not sum to the width, or one is negative.
     """
     ends = np.cumsum(sizes)
     if ends[-1] != partition.width or min(sizes) < 0:
@@ -157,8 +173,7 @@ def deal_neurons(
     cells: list[list[IntArray]] = [[] for _ in sizes]
     for layer, generator in zip(partition.layers, generators, strict=True):
         order = generator.permutation(layer.width)
-        # Rounding the running sum, not the sizes, keeps the union whole.
-        cuts = np.rint(ends * (layer.width / partition.width)).astype(int)[:-1]
+        cuts = np.cumsum(share_out(sizes, layer.width))[:-1]
         for cell, neurons in zip(cells, np.split(order, cuts), strict=True):
             cell.append(np.sort(neurons).astype(np.int64))
     return cells

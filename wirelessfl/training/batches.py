@@ -32,6 +32,10 @@ class Batches:
     weight: Tensor
     keys: Tensor
 
+    def of(self, part: slice) -> Batches:
+        """Those of some clients."""
+        return Batches(self.index[part], self.weight[part], self.keys[part])
+
     def to(self, device: torch.device) -> Batches:
         """The same on ``device``."""
         return Batches(self.index.to(device), self.weight.to(device), self.keys.to(device))

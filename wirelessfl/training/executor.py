@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import Batches
@@ -28,7 +29,8 @@ class Job:
         servers: what each node sends its clients, [nodes, P] by name.
         node: [clients], each client's node.
         clients: [clients], their numbers.
-        batches: their mini-batches.
+        local_steps: H.
+        batches: draws the mini-batches of some of the clients, by their places in the job.
         label: where the job belongs, for error messages ("round 3, edge round 1").
     """
 
@@ -37,16 +39,17 @@ class Job:
     servers: State
     node: IntArray
     clients: IntArray
-    batches: Batches
+    local_steps: int
+    batches: Callable[[slice], Batches]
     label: str = ""
 
     def cohort(self, part: slice) -> Cohort:
         """The clients in ``part``, with what they were sent."""
-        rows = torch.from_numpy(self.node[part])
+        rows = torch.tensor(self.node[part])
         return Cohort(
             self.clients[part],
             {name: sent[rows.to(sent.device)] for name, sent in self.servers.items()},
-            self.batches.index.shape[1],
+            self.local_steps,
         )
 
 
@@ -84,7 +87,13 @@ class Executor(ABC):
         # Even chunks: a last one of a single client would take another path through the kernels.
         ends = [clients * (i + 1) // chunks for i in range(chunks)]
         for part in map(slice, [0, *ends], ends):
-            yield Chunk(part, self._train(job, part))
+            sent = self._train(job, part)
+            if sent.keys() != {payload.name for payload in job.algorithm.payloads}:
+                raise ConfigError(
+                    f"algorithm {job.algorithm.name!r} sends {sorted(sent)}, and its payloads are "
+                    f"{[payload.name for payload in job.algorithm.payloads]}: they must agree."
+                )
+            yield Chunk(part, sent)
 
     @abstractmethod
     def _train(self, job: Job, part: slice) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
+from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.task import Task
 
@@ -31,12 +32,14 @@ class LoopExecutor(Executor):
         params = cohort.start.clone()
         state = job.algorithm.begin(cohort)
         self.task.module.train()
-        for step in range(job.batches.index.shape[1]):
+        batches = job.batches(part)
+        for step in range(job.local_steps):
+            weight = batches.weight[0, step]
+            rows = batches.index[0, step][weight > 0]  # no padding here
             try:
-                grads = self._gradient(job, part.start, step, params[0])
+                key = batches.keys[0, step]
+                grads = self._gradient(job.spec, params[0], rows, weight[weight > 0], key)
             except (RuntimeError, ValueError, ArithmeticError) as error:
-                weight = job.batches.weight[part.start, step]
-                rows = job.batches.index[part.start, step][weight > 0]
                 raise TrainingError(
                     f"client {client}, {job.label}, local step {step}: {error} "
                     f"(batch of training samples {rows.tolist()})"
@@ -44,19 +47,18 @@ class LoopExecutor(Executor):
             params, state = job.algorithm.step(params, grads[None], state, cohort)
         return job.algorithm.send(params, state, cohort)
 
-    def _gradient(self, job: Job, row: int, step: int, params: Tensor) -> Tensor:
-        weight = job.batches.weight[row, step]
-        rows = job.batches.index[row, step][weight > 0]  # no padding here
-        key = job.batches.keys[row, step]
+    def _gradient(
+        self, spec: ParamSpec, params: Tensor, rows: Tensor, weight: Tensor, key: Tensor
+    ) -> Tensor:
         device = self.inputs.device
         leaf = params.detach().clone().requires_grad_()
         with torch.random.fork_rng():
             torch.manual_seed(Stream(self.seed, tuple(key.tolist())).key() >> 1)
             loss = self.task.loss(
-                job.spec.views(leaf),
+                spec.views(leaf),
                 self.inputs[rows.to(device)],
                 self.labels[rows.to(device)],
-                weight[weight > 0].to(device),
+                weight.to(device),
                 key.to(device),
             )
         if not torch.isfinite(loss):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -56,9 +56,11 @@ class Received:
         each: by payload that is needed one by one, [clients, P]; else nothing.
         clients: [clients], who sent.
         node: [clients], to which node.
+        metrics: what the uplink has to say of this upload, e.g. its error; it goes into the rows.
     """
 
     mean: Mapping[str, Tensor]
     each: Mapping[str, Tensor]
     clients: IntArray
     node: IntArray
+    metrics: Mapping[str, float] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
@@ -35,11 +35,11 @@ class Task:
             ConfigError: it holds a layer whose running statistics would leak between clients.
         """
         for name, layer in module.named_modules():
-            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.track_running_stats:
+            if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
                 raise ConfigError(
                     f"layer {name!r} is a {type(layer).__name__} with running statistics, which "
-                    "clients that train together would share. Use nn.GroupNorm, or "
-                    "track_running_stats=False."
+                    "clients would share. Use nn.GroupNorm (or track_running_stats=False, and "
+                    "clients train one at a time)."
                 )
         keys = tuple(
             f"{name}.key" if name else "key"
@@ -56,15 +56,65 @@ class Task:
         logits = functional_call(self.module, tensors, (x,))
         return (F.cross_entropy(logits, y, reduction="none") * weight).sum()
 
-    def draws_by_itself(self, x: Tensor) -> bool:
-        """Whether a training pass over ``x`` depends on torch's global generator (nn.Dropout)."""
-        self.module.train()
-        outputs = []
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            for seed in (0, 1):
-                torch.manual_seed(seed)
-                outputs.append(self.module(x))
-        return not torch.equal(outputs[0], outputs[1])
+
+def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
+    """Why clients cannot train ``task`` together, on a few samples; None where they can.
+
+    Args:
+        task: to be tried out.
+        x: [batch, ...], at least two samples.
+        y: [batch], their labels.
+        classes: of the data set.
+
+    Raises:
+        ConfigError: the model does not run on the samples, does not give logits [batch, classes],
+            or changes its buffers.
+    """
+    module, name = task.module, type(task.module).__name__
+    buffers = {key: value.clone() for key, value in module.named_buffers()}
+    module.train()
+    before = torch.random.get_rng_state()
+    with torch.random.fork_rng():
+        try:
+            with torch.no_grad():
+                logits = module(x)
+        except Exception as error:
+            raise ConfigError(
+                f"model {name} does not run on samples of shape {tuple(x.shape[1:])}: {error}"
+            ) from error
+        draws = not torch.equal(before, torch.random.get_rng_state())
+    shape = tuple(getattr(logits, "shape", ()))
+    if shape != (len(x), classes):
+        raise ConfigError(
+            f"model {name} gives {shape or type(logits).__name__} for {len(x)} samples: logits "
+            f"[batch, {classes}] are needed, one for each class of the data set."
+        )
+    for key, value in module.named_buffers():
+        if not torch.equal(value, buffers[key]):
+            raise ConfigError(
+                f"model {name} changes its buffer {key!r} in training, which clients would share. "
+                "Keep such state in parameters, or do without."
+            )
+    if draws:
+        return (
+            f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
+            "would not"
+        )
+    try:
+        two = task.spec.from_module(module).expand(2, -1)
+        gradients = vmap(grad(task.loss))
+        half = x.new_zeros((2, len(x)), dtype=torch.float32)
+        half[:, :2] = 0.5  # the samples behind the second are padding
+        zero = torch.zeros(2, dtype=torch.int32, device=x.device)
+        xs, ys = (t.expand(2, *t.shape) for t in (x, y))
+        padded = gradients(task.spec.views(two), xs, ys, half, zero.expand(2, 2))
+        tight = grad(task.loss)(task.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
+    except RuntimeError as error:
+        return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
+    for key, value in tight.items():
+        if not torch.allclose(padded[key][0], value, rtol=1e-3, atol=1e-6, equal_nan=True):
+            return f"model {name} mixes the samples of a batch, so batches cannot be padded"
+    return None
 
 
 def check_partition(task: Task, partition: Partition, x: Tensor) -> None:

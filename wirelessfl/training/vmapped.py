@@ -23,24 +23,21 @@ class VmapExecutor(Executor):
 
     def _train(self, job: Job, part: slice) -> dict[str, Tensor]:
         cohort = job.cohort(part)
-        device = self.inputs.device
-        batches = job.batches
-        index, weight = batches.index[part].to(device), batches.weight[part].to(device)
-        keys = batches.keys[part].to(device)
+        batches = job.batches(part).to(self.inputs.device)
         params = cohort.start.clone()
         state = job.algorithm.begin(cohort)
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = torch.empty_like(params)
         slots = job.spec.views(flat)
         self.task.module.train()
-        for step in range(index.shape[1]):
-            rows = index[:, step]
+        for step in range(job.local_steps):
+            rows = batches.index[:, step]
             tensors = self._gradients(
                 job.spec.views(params),
                 self.inputs[rows],
                 self.labels[rows],
-                weight[:, step],
-                keys[:, step],
+                batches.weight[:, step],
+                batches.keys[:, step],
             )
             for name, slot in slots.items():
                 slot.copy_(tensors[name])

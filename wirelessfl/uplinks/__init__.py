@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from wirelessfl.registry import by_name, classes_in
+from wirelessfl.registry import by_name, classes_in, subclass
 from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
 
@@ -17,10 +15,11 @@ def find_uplink(name: str) -> type[Uplink]:
     """The uplink called ``name``, or the user's at the import path ``module:Class``.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it is no such class.
     """
-    found: Any = by_name("uplink", name, uplink_classes())
-    return found  # type: ignore[no-any-return]
+    found = by_name("uplink", name, uplink_classes())
+    checked: type[Uplink] = subclass("uplink", name, found, Uplink)
+    return checked
 
 
 __all__ = ["AirRound", "Reception", "Uplink", "find_uplink", "uplink_classes"]

@@ -17,10 +17,12 @@ from torch import Tensor
 
 from channels import ChannelDraw
 from channels.streams import Stream
+from wirelessfl.registry import file_name
 from wirelessfl.training.rules import Received
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Coherence = Literal["round", "edge-round"]
 
 
@@ -79,19 +81,34 @@ class Reception:
 class Uplink(ABC):
     """Base of every uplink."""
 
-    name: ClassVar[str] = ""
+    name: ClassVar[str]
+    """What it is called; without one of its own, a class is called after its file."""
     gives: ClassVar[Literal["each", "sum"]] = "each"
     """Whether a node gets every client's payload, or only their weighted sum."""
     coherence: ClassVar[Coherence] = "round"
     """How long a channel draw lasts, unless the network's settings say otherwise."""
 
-    @abstractmethod
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """[..., clients] seconds from the upload's start until a client's own is in, per bit."""
+    def __init_subclass__(cls) -> None:
+        """Name the class after its file, if it does not say otherwise."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = file_name(cls.__module__)
 
     @abstractmethod
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """[..., clients] seconds a client itself transmits, per bit; this costs energy."""
+    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+        """Seconds from the upload's start until a client's own is in, per bit.
+
+        Args:
+            draw: the channels.
+            active: [clients], who uploads.
+
+        Returns:
+            [..., clients].
+        """
+
+    @abstractmethod
+    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+        """Seconds a client itself transmits, per bit, [..., clients]; this costs energy."""
 
     def receive(self, air: AirRound) -> Reception:
         """Open one upload; error-free unless an uplink says otherwise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit
-from wirelessfl.uplinks.base import FloatArray, Uplink
+from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
 
 
 @dataclass(frozen=True)
@@ -14,10 +14,10 @@ class Ofdma(Uplink):
 
     name = "ofdma"
 
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """1 / R_i with R_i = (B/n_j) log2(1 + n_j SNR ||h_i||^2)."""
-        return ofdma_seconds_per_bit(draw)
+        return ofdma_seconds_per_bit(draw, active)
 
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """The same: a client transmits all the time."""
-        return airtime_seconds_per_bit(draw, "ofdma")
+        return airtime_seconds_per_bit(draw, "ofdma", active)

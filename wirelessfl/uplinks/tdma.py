@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels import ChannelDraw, airtime_seconds_per_bit, tdma_seconds_per_bit
-from wirelessfl.uplinks.base import FloatArray, Uplink
+from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
 
 
 @dataclass(frozen=True)
@@ -14,10 +14,10 @@ class Tdma(Uplink):
 
     name = "tdma"
 
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """n_j / R_i."""
-        return tdma_seconds_per_bit(draw)
+        return tdma_seconds_per_bit(draw, active)
 
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """1 / R_i: a client is silent in the others' slots."""
-        return airtime_seconds_per_bit(draw, "tdma")
+        return airtime_seconds_per_bit(draw, "tdma", active)

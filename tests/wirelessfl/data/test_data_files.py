@@ -248,6 +248,18 @@ def test_the_environment_names_a_folder_that_may_lack_data_sets(cache, tmp_path,
     assert find_place("toy", tmp_path / "mine").chosen_by == "--data-dir"
 
 
+def test_an_environment_that_names_no_folder_is_an_error(cache, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for name in ("absent", "file"):
+        monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path / name))
+        with pytest.raises(DataError, match=f"WIRELESSFL_DATA is .*{name}', .*no .*unset it"):
+            find_place("toy")
+    (tmp_path / "mine" / "toy").mkdir(parents=True)
+    assert find_place("toy", tmp_path / "mine").chosen_by == "--data-dir"
+    monkeypatch.setenv("WIRELESSFL_DATA", "")  # as good as unset
+    assert find_place("toy").chosen_by == "cache"
+
+
 def test_a_data_set_comes_whole_from_the_network(server, cache):
     """Four small IDX files through the loader that MNIST uses."""
     rng = np.random.default_rng(1)

@@ -40,6 +40,13 @@ def test_the_figure_holds_the_counts(clients):
     assert [text.get_text() for text in sizes.texts] == ["cell 0", "cell 1", "cell 2"]
 
 
+def test_boundaries_follow_uneven_cells():
+    cell_of = np.repeat([0, 1, 2], [1, 6, 3])
+    sizes, matrix = draw_split(parts_of(10), LABELS, cell_of=cell_of).axes[:2]
+    assert [line.get_xdata()[0] for line in matrix.lines] == [0.5, 6.5]
+    assert [text.get_position()[0] for text in sizes.texts] == [0.0, 3.5, 8.0]
+
+
 def test_absent_is_white_and_one_sample_is_not():
     figure = draw_split([[0], [1, 2, 3]], [0, 1, 1, 1])
     (image,) = figure.axes[1].images
@@ -69,3 +76,11 @@ def test_what_cannot_be_drawn_is_an_error(tmp_path):
         draw_split(parts_of(4), LABELS, cells=5)
     with pytest.raises(DataError, match="there is a label 9, and classes is 9"):
         draw_split(parts_of(4), LABELS, classes=9)
+    with pytest.raises(DataError, match="cell_of has 2 clients, and there are 4"):
+        draw_split(parts_of(4), LABELS, cell_of=[0, 1])
+    with pytest.raises(DataError, match=r"cells is 2\.0: give an integer"):
+        draw_split(parts_of(4), LABELS, cells=2.0)
+    with pytest.raises(DataError, match=r"labels\[1\] is -2; labels count from 0"):
+        draw_split([[0, 1]], [0, -2])
+    with pytest.raises(DataError, match="labels is float64"):
+        label_counts([[0]], [0.5])

@@ -44,9 +44,36 @@ def test_a_data_set_knows_its_input_shape():
     assert tiny(groups=np.array([7, 7, 9])).input_shape == (1, 2, 2)
 
 
+def test_inputs_may_be_token_ids():
+    tokens = {
+        "train_inputs": torch.arange(12).reshape(3, 4),
+        "test_inputs": torch.full((2, 4), 2**40),
+    }
+    assert tiny(**tokens).input_shape == (4,)
+    with pytest.raises(
+        DataError, match=r"test inputs are torch\.float32, training .* torch\.int64"
+    ):
+        tiny(**tokens | {"test_inputs": torch.zeros(2, 4)})
+
+
+def test_groups_may_be_a_list():
+    groups = tiny(groups=[7, 7, 9]).groups
+    assert isinstance(groups, np.ndarray)
+    assert groups.tolist() == [7, 7, 9]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"train_inputs": np.zeros((3, 4), np.float32)}, "train_inputs is a numpy.ndarray: give t"),
+        ({"test_labels": np.array([0, 1])}, "test_labels is a numpy.ndarray: give torch tensors"),
+        ({"train_labels": [0, 1, 2]}, "train_labels is a builtins.list: give torch tensors"),
+        ({"train_inputs": torch.zeros(3, 4).int()}, r"int32 \[3, 4\]; give float32 .* or int64"),
+        ({"train_inputs": torch.arange(3)}, r"train_inputs is torch.int64 \[3\]"),
+        ({"groups": [1, 2]}, r"tiny: groups is int64 \[2\]; give one integer for each of the 3"),
+        ({"groups": ["a", "b", "c"]}, "tiny: groups is <U1"),
+        ({"groups": [[1], [1, 2], [3]]}, "tiny: groups is no array"),
+        ({"classes": 2.5}, "classes is 2.5"),
         ({"train_inputs": torch.zeros(3, 1, 2, 2, dtype=torch.float64)}, "train_inputs is torch.f"),
         ({"train_inputs": torch.zeros(3)}, "train_inputs is"),
         ({"train_inputs": torch.zeros(4, 1, 2, 2)}, "4 inputs and 3 labels"),

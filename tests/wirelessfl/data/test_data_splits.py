@@ -1,12 +1,14 @@
 """Splits: who holds what, by properties over sizes, and by statistics with their errors stated."""
 
+import hashlib
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.streams import Stream
+from channels import Stream, even_cells
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.picture import label_counts
 from wirelessfl.errors import DataError
@@ -88,6 +90,54 @@ def test_cell_iid_deals_shards_inside_equal_cells(request_):
         for client in block:
             held = np.sort(rank[np.searchsorted(cell, parts[client])])
             assert (np.diff(held) > 1).sum() < settings["shards"]
+
+
+SHARES = {
+    ("iid", 11, 3): "a769e98c51c20959",
+    ("noniid", 11, 3): "f2188a2634ec59cf",
+    ("cell-iid", 10, 1): "ad192d4ec7428235",
+    ("cell-iid", 11, 3): "53ce69fda2f32ef0",
+    ("cell-iid", 40, 7): "4c49760d4019f860",
+    ("dirichlet", 11, 3): "0941ae36cf3ce160",
+}
+
+
+@pytest.mark.parametrize(("kind", "clients", "cells"), SHARES)
+def test_splits_stay_what_they_were(kind, clients, cells):
+    """A study repeats under later versions, and even cells may be given either way."""
+    for given_cells in ({"cells": cells}, {"cell_of": even_cells(clients, cells)}):
+        parts = split(LABELS, clients, kind=kind, stream=STREAM, **given_cells)
+        content = b"|".join([*(part.astype("<i8").tobytes() for part in parts), b""])
+        digest = hashlib.blake2b(content, digest_size=8).hexdigest()
+        assert digest == SHARES[kind, clients, cells]
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 3), st.integers(0, 100))
+def test_cell_iid_follows_uneven_cells(sizes, shards, extra):
+    """Each cell has an equal part of the samples, cut into the shards of its own clients."""
+    cell_of = np.repeat(np.arange(len(sizes)), sizes)
+    labels = np.random.default_rng(extra).integers(0, 5, shards * max(sizes) * len(sizes) + extra)
+    parts = split(
+        labels,
+        len(cell_of),
+        kind="cell-iid",
+        cells=99,  # overridden
+        cell_of=cell_of,
+        shards=shards,
+        stream=STREAM,
+    )
+    np.testing.assert_array_equal(dealt(parts), np.arange(len(labels)))
+    held = np.array([len(part) for part in parts])
+    totals = np.bincount(cell_of, held)
+    assert totals.max() - totals.min() <= 1
+    for cell, total in enumerate(totals):
+        block = np.flatnonzero(cell_of == cell)
+        assert np.abs(held[block] - total / len(block)).max() < shards
+        mine = np.sort(np.concatenate([parts[client] for client in block]))
+        rank = np.argsort(np.argsort(labels[mine], kind="stable"))
+        for client in block:
+            places = np.sort(rank[np.searchsorted(mine, parts[client])])
+            assert (np.diff(places) > 1).sum() < shards
 
 
 @given(requests())
@@ -235,7 +285,24 @@ def test_streams_name_splits(kind):
         ({"clients": 0}, "clients is 0"),
         ({"cells": 0}, "cells is 0"),
         ({"min_samples": 0}, "min_samples is 0"),
-        ({"clients": 3, "cells": 4}, "3 clients cannot fill 4 cells"),
+        ({"clients": 3, "cells": 4}, "cells is 4 with 3 clients"),
+        ({"clients": 2.5}, "clients is 2.5: give an integer"),
+        ({"clients": 2.0}, "clients is 2.0: give an integer"),
+        ({"cells": 2.0}, "cells is 2.0: give an integer"),
+        ({"min_samples": 1.5}, "min_samples is 1.5: give an integer"),
+        ({"kind": "noniid", "shards": 2.0}, "shards is 2.0: give an integer"),
+        ({"kind": "cell-iid", "shards": 2.5}, "shards is 2.5: give an integer"),
+        ({"labels": np.where(np.arange(6000) == 7, -3, LABELS)}, r"labels\[7\] is -3"),
+        ({"labels": [[0], [1, 2]]}, "labels is no array"),
+        ({"cell_of": np.repeat([0, 1], [3, 6])}, "cell_of has 9 clients, and there are 10"),
+        ({"cell_of": [1, 0] * 5}, r"cell_of\[0\] is 1|cell_of\[1\] is 0 after 1"),
+        ({"cell_of": [0] * 5 + [2] * 5}, "cell 1 has no client"),
+        ({"cell_of": np.zeros(10)}, "dtype float64"),
+        (
+            {"kind": "cell-iid", "clients": 1600, "cell_of": np.repeat([0, 1], [1, 1599])},
+            "3198 shards of a cell .* from 3000 samples",
+        ),
+        ({"kind": "natural", "groups": [1.0] * 6000}, "groups is float64"),
         ({"clients": 6001}, "6001 clients"),
         ({"clients": 100, "min_samples": 61}, "need 6100, and there are 6000"),
         ({"kind": "dirichlet", "alpha": 0.0}, "alpha is 0.0"),

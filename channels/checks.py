@@ -1,0 +1,18 @@
+"""Checks that several parts share."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+
+def whole_number(name: str, value: Any) -> int:
+    """``value`` as an int, if it is one of Python or NumPy.
+
+    Raises:
+        TypeError: it is something else, also a float such as 2.0.
+    """
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: give an integer.") from None
