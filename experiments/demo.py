@@ -46,7 +46,7 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
     console.print(closing_table(summaries))
     for against, name in (("uplink_mib", "accuracy-mib"), ("sim_seconds", "accuracy-seconds")):
         figure, (axes,) = new_figure()
-        draw_curves(axes, rows, against, target=TARGET, zoom=True)
+        draw_curves(axes, rows, against, target=TARGET, floor=0.5, common=True)
         for file in save_figure(figure, out / f"demo-{name}"):
             console.print(f"drawn: {file}", soft_wrap=True)
     return summaries

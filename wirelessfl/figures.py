@@ -45,7 +45,8 @@ def draw_curves(
     against: Against,
     *,
     target: float | None = None,
-    zoom: bool = False,
+    floor: float | None = None,
+    common: bool = False,
     legend: bool = True,
 ) -> None:
     """Accuracy in percent against ``against``, a curve a label.
@@ -56,7 +57,8 @@ def draw_curves(
             shaded.
         against: field of the rows on the horizontal axis (its mean over the seeds).
         target: accuracy in [0, 1] to mark with a line.
-        zoom: show accuracies above 50 %, up to where the shortest curve has ended.
+        floor: lowest accuracy shown, in [0, 1].
+        common: end the horizontal axis soon after the shortest curve.
         legend: whether to name the curves.
     """
     ends = []
@@ -71,9 +73,10 @@ def draw_curves(
             axes.fill_between(x, y.min(0), y.max(0), color=colour, alpha=0.15, linewidth=0)
     if target is not None:
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
-    if zoom:
+    if common:
         axes.set_xlim(0, 1.2 * min(ends))
-        axes.set_ylim(50, 100)
+    if floor is not None:
+        axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=9)
     axes.set_ylabel("test accuracy (%)", fontsize=9)
     if legend:

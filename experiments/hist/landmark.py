@@ -52,7 +52,7 @@ def landmark(
     figure, panels = new_figure(columns=2)
     for panel, dropout in zip(panels, DROPOUTS, strict=True):
         curves = {case["label"]: rows[case["label"], dropout] for case in settings["case"]}
-        draw_curves(panel, curves, "round", legend=dropout == DROPOUTS[0])
+        draw_curves(panel, curves, "round", floor=0.6, legend=dropout == DROPOUTS[0])
         panel.set_title(f"dropout {dropout:g}", fontsize=9)
     for file in save_figure(figure, out / "landmark"):
         print(f"drawn: {file}")
