@@ -75,7 +75,7 @@ class NetworkSection(Section):
     cells: int | None = Field(None, ge=1, description="cells (default: 4, or 1 for a star)")
     clients: int = Field(60, ge=1, description="clients in all cells together")
     bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth of a cell, in Hz")
-    antennas: int = Field(10, ge=1, description="antennas of an edge server")
+    antennas: int = Field(10, ge=1, le=1024, description="antennas of an edge server")
     fading: Literal["rayleigh", "rician"] = Field("rayleigh", description="block fading")
     rician_k_db: float = Field(6.0, description="Rician K factor, in dB")
     antenna_correlation: float = Field(
@@ -96,7 +96,8 @@ class NetworkSection(Section):
         1e-28, ge=0, description="kappa of kappa f^2 joules a cycle"
     )
     path_gain_db: tuple[float, float] | None = Field(
-        None, description="range LOW,HIGH of mean channel powers, in dB (default: 0 for all)"
+        None,
+        description="range LOW,HIGH of mean channel powers, in dB, e.g. --path-gain-db=-20,20 (default: 0)",
     )
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
@@ -140,7 +141,9 @@ class RunSection(Section):
     chunk: int | None = Field(
         None, ge=1, description="clients that train at once (default: by device)"
     )
-    threads: int | None = Field(None, ge=1, description="CPU threads (default: torch's choice)")
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="CPU threads (default: torch's choice)"
+    )
     checkpoint_seconds: float = Field(
         5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"
     )
@@ -374,6 +377,8 @@ def _explain(error: ValidationError) -> str:
         where = ".".join(str(part) for part in entry["loc"])
         if entry["type"] == "extra_forbidden":
             lines.append(f"{where} is no setting")
+        elif entry["type"] == "value_error":
+            lines.append(f"{where}: {entry['ctx']['error']}".removesuffix("."))
         elif entry["type"] == "missing":
             lines.append(f"{where} is missing from {entry['input']!r}")
         else:

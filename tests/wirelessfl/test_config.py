@@ -101,7 +101,10 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         ({"algorithm": ":"}, "algorithm ':' cannot be imported"),
         ({"algorithm": "wirelessfl.algorithms:Algorithm"}, "defines its methods is needed"),
         ({"algorithm": "hist", "network": 3}, "network is 3"),
-        ({"algorithm": "hist", "network": {"cells": True}}, "cells is True: it is not a yes"),
+        (
+            {"algorithm": "hist", "network": {"cells": True}},
+            "network: cells is True: it is not a yes-or-no setting.$",
+        ),
         ({"algorithm": {"name": "hist", "lr": True}}, "lr is True: it is not a yes"),
         ({"algorithm": {"name": "hist", "lr": float("inf")}}, "lr is inf: a finite number"),
         ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: a finite"),

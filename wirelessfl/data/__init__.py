@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 
@@ -55,7 +56,12 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
         ConfigError: the name is unknown, or the function named returns no ``Dataset``.
         DataError: files are absent, damaged or not the published ones, or cannot be downloaded.
     """
-    dataset = by_name("data set", name, _LOADERS)(data_dir)
+    load = by_name("data set", name, _LOADERS)
+    try:
+        inspect.signature(load).bind(data_dir)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"data set {name!r} cannot be called with data_dir: {error}.") from error
+    dataset = load(data_dir)
     if not isinstance(dataset, Dataset):
         raise ConfigError(
             f"data set {name!r} gave a {type(dataset).__name__}: the function must return a "

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.build import Parts, computing
+from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.executors import computing
 from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.simulation.loop import simulate
 from wirelessfl.training.evaluate import evaluate

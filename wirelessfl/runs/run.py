@@ -89,9 +89,7 @@ def run(
     config = _config(config)
     if config.run.out is not None:
         RunDirectory.check_free(config.run.out)
-    given = [
-        n for n, v in (("model", model), ("data", data), ("network", network)) if v is not None
-    ]
+    given = _given(model=model, data=data, network=network)
     parts = build(config, model=model, data=data, network=network)
     if config.run.out is not None:
         directory = RunDirectory.create(config.run.out, parts.config)
@@ -122,9 +120,7 @@ def resume(
             not those it began with, or another process is at work on it.
     """
     directory, config = RunDirectory.open(Path(path))
-    given = [
-        n for n, v in (("model", model), ("data", data), ("network", network)) if v is not None
-    ]
+    given = _given(model=model, data=data, network=network)
     checkpoint = directory.load()
     if checkpoint is not None and checkpoint[1]["given"] != given:
         began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
@@ -134,6 +130,11 @@ def resume(
         )
     parts = build(config, model=model, data=data, network=network)
     return _go(parts, given, directory, on_row, on_note)
+
+
+def _given(**things: object) -> list[str]:
+    """Names of what a user handed over from Python."""
+    return [name for name, thing in things.items() if thing is not None]
 
 
 def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
