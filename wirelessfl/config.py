@@ -97,7 +97,8 @@ class NetworkSection(Section):
     )
     path_gain_db: tuple[float, float] | None = Field(
         None,
-        description="range LOW,HIGH of mean channel powers, in dB, e.g. --path-gain-db=-20,20 (default: 0)",
+        description="range LOW,HIGH of mean channel powers, in dB, e.g. --path-gain-db=-20,20 "
+        "(default: 0)",
     )
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
