@@ -111,6 +111,17 @@ def test_optimized_masks_are_never_slower(hidden):
     assert np.mean(faster) < 0.9
 
 
+def test_optimized_masks_know_of_slow_links():
+    """With a slow backhaul, which is the same for all, parts are nearly equal."""
+    module = FCNN((12,), 4, hidden=(40,))
+    slow = planner("hist", module, cells=4, mask_sizes="optimized", links=Links(None, 1e3))
+    plan = slow.plan(0)
+    neurons = (plan.submodels.lengths - 4) // 17
+    assert sorted(neurons) == [10, 10, 10, 10]
+    fast = planner("hist", module, cells=4, mask_sizes="optimized").plan(0)
+    assert max((fast.submodels.lengths - 4) // 17) > 11
+
+
 def test_the_problem_predicts_the_plan():
     """c_j p_j + b_j of the solver's problem is the latency of the submodels that are dealt."""
     module = LeNet5((1, 28, 28), 10)

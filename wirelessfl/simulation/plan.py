@@ -132,6 +132,11 @@ class Planner:
             )
         return Plan(number, clients, self.network.cell_of[clients], draws, submodels, cost)
 
+    @property
+    def hierarchical(self) -> bool:
+        """Whether there are edge servers between clients and cloud."""
+        return self.algorithm.topology == "cells"
+
     def seconds_per_parameter(self, draws: ChannelDraw, active: BoolArray) -> FloatArray:
         """Seconds that a parameter costs in a global round; latency is linear in it.
 
@@ -155,7 +160,10 @@ class Planner:
             bits_per_parameter=BITS * len(self.algorithm.payloads),
             active=active,
         )
-        return np.asarray(self.edge_rounds * edge.mean(0))
+        seconds = self.edge_rounds * edge.mean(0)
+        if self.hierarchical and self.links.backhaul_bps is not None:
+            seconds = seconds + 2 * BITS / self.links.backhaul_bps  # once, down and up
+        return np.asarray(seconds)
 
     def _cost(self, draws: ChannelDraw, submodels: Submodels, clients: IntArray) -> Cost:
         network, sent = self.network, len(self.algorithm.payloads)
@@ -163,9 +171,6 @@ class Planner:
         active[clients] = True
         lengths = submodels.lengths.astype(np.float64)
         seconds = self.seconds_per_parameter(draws, active) * lengths  # (17), (18)
-        hierarchical = self.algorithm.topology == "cells"
-        if hierarchical and self.links.backhaul_bps is not None:
-            seconds = seconds + 2 * BITS * lengths / self.links.backhaul_bps
         length = lengths[network.cell_of] * active
         airtime = self.uplink.airtime_per_bit(draws, active) * BITS * sent * length
         joules = transmit_joules(network, airtime) + compute_joules(
@@ -176,7 +181,7 @@ class Planner:
             seconds=seconds,
             uplink_mib=self.edge_rounds * mib * sent * float(length.mean()),
             downlink_mib=self.edge_rounds * mib * float(length.mean()),
-            backhaul_mib=2 * mib * float(lengths.mean()) if hierarchical else 0.0,
+            backhaul_mib=2 * mib * float(lengths.mean()) if self.hierarchical else 0.0,
             joules=self.edge_rounds * float(joules.mean()),
         )
 
