@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -232,6 +233,18 @@ def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy):
     assert (sum(sizes[:5]), sizes[5]) == (120, 120)
     assert parts.config.network.cells == 2
     assert parts.config.data.dataset == "toy"
+
+
+def test_natural_clients_and_clients_of_one_sample(config, toy):
+    """Groups of the data become clients; one of them holds a single sample."""
+    groups = np.minimum(np.arange(len(toy.train_labels)) // 40, 5)
+    groups[-1] = 6
+    natural = replace(toy, groups=groups)
+    settings = config("hist", split="natural", clients=7, weighting="samples")
+    parts = build(settings, data=natural)
+    assert [len(part) for part in parts.world.parts] == [40, 40, 40, 40, 40, 39, 1]
+    result = wirelessfl.run(settings, data=natural)
+    assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"] + 0.2
 
 
 @pytest.mark.parametrize("junk", [b"", b"not a checkpoint", b"\x10\x00\x00\x00\x00\x00\x00\x00{}"])
