@@ -57,6 +57,12 @@ class DataSection(Section):
     alpha: float = Field(0.5, gt=0, description="parameter of the Dirichlet split")
     shards: int = Field(2, ge=1, description="label shards a client, in noniid and cell-iid")
     min_samples: int = Field(1, ge=1, description="least samples of a client, in dirichlet")
+    samples_per_client: int | None = Field(
+        None, ge=1, description="samples of every client, in iid and dirichlet (default: all dealt)"
+    )
+    reuse: bool = Field(
+        False, description="with --samples-per-client, use samples again where they run out"
+    )
 
 
 class ModelSection(Section):

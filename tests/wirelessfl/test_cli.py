@@ -77,6 +77,13 @@ def test_a_mistake_is_one_line_and_status_2(words, message, capsys, monkeypatch,
     assert not list(tmp_path.iterdir())
 
 
+def test_samples_are_used_again_where_that_is_asked(tmp_path):
+    words = ["--split", "dirichlet", "--samples-per-client", "1000"]
+    assert main(["run", "hist", *SMALL, *words, "--out", str(tmp_path / "once")]) == 2
+    assert main(["run", "hist", *SMALL, *words, "--reuse", "--out", str(tmp_path / "again")]) == 0
+    assert "reuse = true" in (tmp_path / "again" / "config.toml").read_text()
+
+
 def test_help_explains_flags_with_units(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["run", "hist", "--help"])

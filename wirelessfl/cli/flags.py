@@ -16,7 +16,7 @@ from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import SECTIONS, flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
 
-METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X", bool: "BOOL"}
+METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
 
 def add_flags(
@@ -72,6 +72,8 @@ def _add(group: Any, name: str, annotation: Any, text: str | None, default: Any)
     options: dict[str, Any] = {"metavar": METAVARS.get(kind, "NAME")}
     if get_origin(kind) is Literal:
         options = {"choices": [str(value) for value in get_args(kind)]}
+    elif kind is bool:
+        options, shown = {"action": "store_const", "const": True}, ""
     elif get_origin(kind) is tuple:
         options = {"metavar": "LOW,HIGH", "type": lambda words: tuple(words.split(","))}
     group.add_argument(

@@ -16,6 +16,7 @@ from wirelessfl.data.checks import (
     checked_labels,
     checked_number,
 )
+from wirelessfl.data.fixed_sizes import deal_fixed_sizes
 from wirelessfl.errors import DataError
 
 SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", "natural")
@@ -35,9 +36,11 @@ def split(
     shards: int = 2,
     min_samples: int = 1,
     groups: ArrayLike | None = None,
+    samples_per_client: int | None = None,
+    reuse: bool = False,
     stream: Stream,
 ) -> list[IntArray]:
-    """Indices of the samples of each client; every sample is used at most once.
+    """Indices of the samples of each client; every sample is used at most once unless asked.
 
     Clients are ordered by cell. The kinds:
 
@@ -52,7 +55,8 @@ def split(
     - ``natural``: ``groups`` says whose each sample is; of more groups than clients, that many with
       at least ``min_samples`` are drawn. Clients are in the order of their group's number.
 
-    All but ``natural`` hand out every sample.
+    All but ``natural`` hand out every sample, unless ``samples_per_client`` says how many each
+    client gets (``iid`` and ``dirichlet``; there the mixture q of classes is drawn per client).
 
     Args:
         labels: [n], integers >= 0.
@@ -65,6 +69,8 @@ def split(
         shards: shards a client, for ``noniid`` and ``cell-iid``.
         min_samples: samples that every client must have at least, >= 1.
         groups: [n], integers, for ``natural``.
+        samples_per_client: samples of every client, for ``iid`` and ``dirichlet``.
+        reuse: with ``samples_per_client``, use samples again once all of their class are used.
         stream: where the randomness comes from; equal streams give equal splits.
 
     Returns:
@@ -79,6 +85,16 @@ def split(
     clients = checked_number("clients", clients, 1)
     min_samples = checked_number("min_samples", min_samples, 1)
     members = cells_of_clients(clients, cells, cell_of)
+    if kind == "dirichlet" and not 0 < alpha < math.inf:
+        raise DataError(f"alpha is {alpha}; it must be positive and finite.")
+    if samples_per_client is not None:
+        samples = checked_number("samples_per_client", samples_per_client, 1)
+        if kind not in ("iid", "dirichlet"):
+            raise DataError(f"samples_per_client is for iid and dirichlet, and split is {kind!r}.")
+        mixture = alpha if kind == "dirichlet" else None
+        return deal_fixed_sizes(labels, clients, samples, mixture, reuse, stream)
+    if reuse:
+        raise DataError("reuse needs samples_per_client: how many samples each client gets.")
     _check_sizes(len(labels), clients, min_samples)
     if kind == "iid":
         owner = np.empty(len(labels), dtype=np.int64)
@@ -90,8 +106,6 @@ def split(
         shards = _check_shards(len(labels), shards, members)
         owner = _cell_iid(labels, members, shards, stream)
     elif kind == "dirichlet":
-        if not 0 < alpha < math.inf:
-            raise DataError(f"alpha is {alpha}; it must be positive and finite.")
         owner = _dirichlet(labels, clients, alpha, min_samples, stream)
     else:
         owner = _natural(groups, len(labels), clients, min_samples, stream)

@@ -95,6 +95,8 @@ def build(
         shards=config.data.shards,
         min_samples=config.data.min_samples,
         groups=data.groups,
+        samples_per_client=config.data.samples_per_client,
+        reuse=config.data.reuse,
         stream=stream.child("split"),
     )
     if model is None:
