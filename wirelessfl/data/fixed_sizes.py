@@ -43,8 +43,9 @@ def deal_fixed_sizes(
         passes = -(-clients * samples // len(labels))
         if passes > 1 and not reuse:
             raise DataError(
-                f"{clients} clients with {samples} samples each need {clients * samples}, and there "
-                f"are {len(labels)}. Lower samples_per_client, or let samples be used again: reuse."
+                f"{clients} clients with {samples} samples each need {clients * samples}, and "
+                f"there are {len(labels)}. Lower samples_per_client, or let samples be used again: "
+                "reuse."
             )
         shuffles = [stream.child("pass", i).generator() for i in range(passes)]
         order = np.concatenate([shuffle.permutation(len(labels)) for shuffle in shuffles])
