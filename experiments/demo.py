@@ -48,7 +48,7 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
         figure, (axes,) = new_figure()
         draw_curves(axes, rows, against, target=TARGET, floor=0.5, common=True)
         for file in save_figure(figure, out / f"demo-{name}"):
-            console.print(f"drawn: {file}", soft_wrap=True)
+            console.print(f"drawn: {file}", markup=False, soft_wrap=True)
     return summaries
 
 

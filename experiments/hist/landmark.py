@@ -46,7 +46,7 @@ def landmark(
                 )
                 rows.setdefault((label, dropout), []).append(result.rows)
     out.mkdir(parents=True, exist_ok=True)
-    table = markdown(settings["case"], rows, report)
+    table = markdown(settings["case"], rows, report) + "\n" + traffic(settings["case"], rows)
     (out / "landmark.md").write_text(table, encoding="utf-8")
     print(table)
     figure, panels = new_figure(columns=2)
@@ -77,6 +77,21 @@ def markdown(
             means = [statistics.mean(at) for at in zip(*seeds, strict=True)]
             cells.append(" / ".join(f"{v:.1f}" for v in means))
             cells.append("; ".join(" / ".join(f"{v:.1f}" for v in s) for s in seeds))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def traffic(cases: list[dict[str, Any]], rows: dict[tuple[str, float], list[Rows]]) -> str:
+    """A table of the MiB a client has sent when its run first reaches 75 %, for each seed."""
+    lines = ["| MiB a client to 75 %, each seed | dropout 0.5 | no dropout |", "|---|---|---|"]
+    for case in cases:
+        cells = [case["label"]]
+        for dropout in DROPOUTS:
+            sent = [
+                next((f"{row['uplink_mib']:.1f}" for row in run if row["accuracy"] >= 0.75), "-")
+                for run in rows[case["label"], dropout]
+            ]
+            cells.append(" / ".join(sent))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

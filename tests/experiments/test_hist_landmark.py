@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from experiments.hist.__main__ import main
-from experiments.hist.landmark import SETTINGS, accuracies, landmark, markdown
+from experiments.hist.landmark import SETTINGS, accuracies, landmark, markdown, traffic
 from experiments.runs import settings_hash
 from wirelessfl.config import Config
 
@@ -26,7 +26,7 @@ def test_smoke(tmp_path, capsys):
             assert run[-1]["uplink_mib"] == pytest.approx(full * share, rel=2e-3)
     assert rows["HIST, N = 2", 0.0] != rows["HIST, N = 2", 0.5]
     table = (tmp_path / "landmark.md").read_text()
-    assert table.count("\n") == 2 + len(cases)
+    assert table.count("\n") == 2 * (2 + len(cases)) + 1
     assert "76.1 / 78.2 / 79.6" in table
     assert (tmp_path / "landmark.pdf").read_bytes()[:4] == b"%PDF"
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*.jsonl")}
@@ -42,6 +42,10 @@ def test_the_table_shows_means_over_seeds_at_the_rounds_asked():
 
     assert accuracies(run(0.1, 0.2, 0.345), [1, 2]) == pytest.approx([20.0, 34.5])
     rows = {("A", 0.5): [run(0, 0.5), run(0, 0.6)], ("A", 0.0): [run(0, 0.7), run(0, 0.8)]}
+    for run_rows in (run for seeds in rows.values() for run in seeds):
+        for row in run_rows:
+            row["uplink_mib"] = 2.0 * row["round"]
+    assert traffic([{"label": "A"}], rows).splitlines()[-1] == "| A | - / - | - / 2.0 |"
     line = markdown([{"label": "A"}], rows, [1]).splitlines()[-1]
     assert line == "| A | - | 55.0 | 50.0; 60.0 | 75.0 | 70.0; 80.0 |"
 

@@ -229,3 +229,13 @@ def test_a_model_and_a_link_make_a_problem_and_sizes_make_neurons():
     two_layers = FCNN((12,), 4, hidden=(40, 9, 10))
     sizes = model_mask_sizes(two_layers, plan.draw(0)).neurons([20, 12, 4, 4])
     assert sizes == {"layers.1": [20, 12, 4, 4], "layers.7": [5, 3, 1, 1]}
+
+
+def test_a_step_too_coarse_for_the_cap_becomes_one():
+    """Layers of 120 and 50: steps of 12, of which nine cells could hold 9 x 12 < 120."""
+    module = FCNN((12,), 4, hidden=(120, 20, 50))
+    partition = make_partition(module, ParamSpec.of(module))
+    problem = mask_size_problem(partition, np.ones(9), size_cap=1.5)
+    assert (problem.granularity, problem.cap) == (1, 20)
+    assert problem.solve().value is not None
+    assert mask_size_problem(partition, np.ones(2), size_cap=1.5).granularity == 12

@@ -67,7 +67,7 @@ def test_the_folder_holds_config_rows_and_checkpoint_and_no_drafts(config, toy):
 def run_flags(out):
     return [
         *("run", "hist", "--dataset", "digits", "--clients", "8", "--cells", "2"),
-        *("--rounds", "40", "--local-steps", "4", "--edge-rounds", "2", "--batch-size", "16"),
+        *("--rounds", "200", "--local-steps", "4", "--edge-rounds", "2", "--batch-size", "16"),
         *("--mask-sizes", "optimized", "--dropout", "0.2", "--threads", "1"),
         *("--checkpoint-seconds", "0", "--out", str(out)),
     ]
@@ -83,23 +83,24 @@ def wait_for_rows(path, rows, process):
     raise AssertionError("the run wrote no rows in two minutes")
 
 
-def test_killed_twice_and_resumed_equals_uninterrupted(tmp_path):
-    """kill -9 at two moments; rows and parameters are those of a run that was never stopped."""
+def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path):
+    """kill -9 at three moments, one in the first round: as if it had never been stopped."""
     whole = tmp_path / "whole"
     subprocess.run([*COMMAND, *run_flags(whole)], check=True, capture_output=True)
     killed = tmp_path / "killed"
-    commands = [run_flags(killed), ["resume", str(killed)]]
-    for command, rows in zip(commands, (7, 19), strict=True):
+    again = ["resume", str(killed)]
+    commands = [run_flags(killed), again, again]
+    for command, rows in zip(commands, (1, 20, 60), strict=True):
         process = subprocess.Popen([*COMMAND, *command], stdout=subprocess.DEVNULL)
         wait_for_rows(killed / "rows.jsonl", rows, process)
         assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        assert len(RunDirectory(killed).rows()) < 41, "no work was left"
+        assert len(RunDirectory(killed).rows()) < 201, "no work was left"
     done = subprocess.run(
         [*COMMAND, "resume", str(killed), "--json"], check=True, capture_output=True, text=True
     )
-    assert json.loads(done.stdout)["round"] == 40
+    assert json.loads(done.stdout)["round"] == 200
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
 
@@ -123,6 +124,21 @@ def test_resume_cuts_off_what_lies_behind_the_checkpoint(config, toy):
         file.write('{"round": 5, "accu')
     (settings.run.out / "checkpoint.safetensors.part").write_bytes(b"half a checkpoint")
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
+
+
+def test_stopped_in_the_first_round_row_0_stands_once(config, toy):
+    """At the rows 0 and 1, with a checkpoint at every chance."""
+    reference = wirelessfl.run(config(rounds=3), data=toy)
+    for stop in (0, 1):
+        settings = config(rounds=3, checkpoint_seconds=0)
+
+        def halt(row, stop=stop):
+            if row["round"] == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, data=toy, on_row=halt)
+        same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
 def test_resume_before_the_first_checkpoint_starts_anew(config, toy):
@@ -274,13 +290,54 @@ def test_lost_rows_are_named(config, toy):
     same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(rounds=5), data=toy))
 
 
+def halted_run(config, toy, **given):
+    """The settings of a run that was stopped after its second round."""
+    settings = config(rounds=4, checkpoint_seconds=0)
+
+    def halt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt, **given)
+    return settings
+
+
 def test_two_processes_do_not_share_a_run(config, toy):
-    result = wirelessfl.run(config(), data=toy)
+    out = halted_run(config, toy).run.out
     with (
-        RunDirectory(result.directory).at_work(),
+        RunDirectory(out).at_work(),
         pytest.raises(wirelessfl.ConfigError, match="another process is at work"),
     ):
-        wirelessfl.resume(result.directory, data=toy)
+        wirelessfl.resume(out, data=toy)
+
+
+def test_frozen_parameters_and_test_data_are_compared(config, toy):
+    def frozen(seed):
+        torch.manual_seed(seed)
+        module = FCNN((12,), 4, hidden=(9, 8))
+        for parameter in module.layers[1].parameters():
+            parameter.requires_grad_(False)
+        return module
+
+    halted = halted_run(lambda **k: config("hfedavg", **k), toy, model=frozen(1)).run.out
+    with pytest.raises(wirelessfl.ConfigError, match="frozen parameters are not those"):
+        wirelessfl.resume(halted, data=toy, model=frozen(2))
+    other = replace(toy, test_inputs=-toy.test_inputs)
+    with pytest.raises(wirelessfl.ConfigError, match="the data are not those"):
+        wirelessfl.resume(halted, data=other, model=frozen(1))
+    assert wirelessfl.resume(halted, data=toy, model=frozen(1)).rows[-1]["round"] == 4
+
+
+def test_a_finished_run_needs_neither_data_nor_device(config, toy):
+    """Also when a later version has settings that its file does not name."""
+    result = wirelessfl.run(config(), data=toy)
+    again = wirelessfl.resume(result.directory)
+    same(again, result)
+    rows = result.directory / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"accuracy"', "accuracy", 1))
+    with pytest.raises(wirelessfl.ConfigError, match=r"rows\.jsonl, line 1 is damaged"):
+        wirelessfl.resume(result.directory)
 
 
 def test_runs_without_a_folder_get_one_each(config, toy, tmp_path, monkeypatch):
@@ -333,5 +390,9 @@ def test_a_module_with_its_own_dropout_runs_in_the_loop_and_says_so(config, toy)
     assert "global generator" in notes[0]
     assert first.config.run.executor == "loop"
     same(first, wirelessfl.run(config("hfedavg"), data=toy, model=own()))
+    submodels = wirelessfl.run(config("hist", layers="0, 3"), data=toy, model=own())
+    assert submodels.rows[-1]["accuracy"] > 0.4
+    with pytest.raises(wirelessfl.ConfigError, match=r"dropout is 0\.5, and the model is given"):
+        wirelessfl.run(config("hfedavg", dropout=0.5), data=toy, model=own())
     with pytest.raises(wirelessfl.ConfigError, match='Choose "loop"'):
         wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=own())

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def _run(arguments: argparse.Namespace) -> int:
     console = Console(stderr=True)
     label = f"{config.algorithm['name']} on {config.data.dataset}"
     with progress(label, config.training.rounds, console) as show:
-        result = run(config, on_row=show, on_note=console.print)
+        result = run(config, on_row=show, on_note=partial(_say, console))
     _close(result, arguments.json)
     return 0
 
@@ -130,7 +131,7 @@ def _resume(arguments: argparse.Namespace) -> int:
     console = Console(stderr=True)
     label = f"{config.algorithm['name']} on {config.data.dataset}"
     with progress(label, config.training.rounds, console) as show:
-        result = resume(arguments.directory, on_row=show, on_note=console.print)
+        result = resume(arguments.directory, on_row=show, on_note=partial(_say, console))
     _close(result, arguments.json)
     return 0
 
@@ -144,7 +145,12 @@ def _close(result: Any, as_json: bool) -> None:
         return
     console = Console()
     console.print(closing_table([summary]))
-    console.print(f"rows, parameters and settings: {summary['directory']}", soft_wrap=True)
+    _say(console, f"rows, parameters and settings: {summary['directory']}")
+
+
+def _say(console: Console, text: str) -> None:
+    """Print a line as it is: folders may hold brackets, and must not be wrapped."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -108,6 +108,11 @@ def build(
             stream=stream.child("initial weights"),
         )
     else:
+        if config.model.dropout:
+            raise ConfigError(
+                f"dropout is {config.model.dropout}, and the model is given: it has its own "
+                "layers. Leave dropout out."
+            )
         named_model = config.model.model_copy(update={"model": type(model).__name__})
         config = config.model_copy(update={"model": named_model})
     task = Task.of(model)
@@ -119,7 +124,8 @@ def build(
     def partition(scheme: Scheme) -> Partition:
         if scheme not in partitions:
             chain = config.model.layers
-            made = make_partition(model, task.spec, scheme, chain.split(",") if chain else None)
+            names = [name.strip() for name in chain.split(",")] if chain else None
+            made = make_partition(model, task.spec, scheme, names)
             check_partition(task, made, data.train_inputs[:8].to(config.run.device))
             partitions[scheme] = made
         return partitions[scheme]

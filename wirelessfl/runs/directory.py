@@ -126,11 +126,23 @@ class RunDirectory:
             file.write(json.dumps(row) + "\n")
 
     def rows(self) -> list[Row]:
-        """All rows written so far; a last line that is not whole does not count."""
+        """All rows written so far; a last line that is not whole does not count.
+
+        Raises:
+            ConfigError: a line is damaged.
+        """
         if not self._rows_file.exists():
             return []
         lines = self._rows_file.read_text(encoding="utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        rows = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise ConfigError(
+                    f"{self._rows_file}, line {number} is damaged: {error}"
+                ) from error
+        return rows
 
     def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Write a checkpoint that covers all rows so far."""
@@ -158,7 +170,8 @@ class RunDirectory:
                 return tensors, json.loads(file.metadata()["state"])
         except (SafetensorError, OSError, TypeError, ValueError) as error:
             raise ConfigError(
-                f"{self._checkpoint_file} is damaged: {error}. Delete it to start the run anew."
+                f"{self._checkpoint_file} is damaged: {error}. Begin a new run with its settings: "
+                f"wirelessfl run --config {self.path / 'config.toml'} --out NEW"
             ) from error
 
     def cut_rows(self, size: int) -> None:
@@ -171,7 +184,8 @@ class RunDirectory:
         if there < size:
             raise ConfigError(
                 f"{self._rows_file} has {there} bytes, and the checkpoint knows of {size}: rows "
-                f"are lost. Delete {self._checkpoint_file.name} to start the run anew."
+                f"are lost. Begin a new run: wirelessfl run --config "
+                f"{self.path / 'config.toml'} --out NEW"
             )
         if there > size:
             os.truncate(self._rows_file, size)

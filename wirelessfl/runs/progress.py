@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wirelessfl.config import read_toml
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row, RunDirectory
@@ -38,7 +39,7 @@ class Progress:
         self.finished = False
         self.wall_before = 0.0
         self.started = self.saved = time.monotonic()
-        self.marks = fingerprint(parts)
+        self.marks = fingerprint(parts, directory)
         checkpoint = directory.load()
         if checkpoint is None:
             directory.cut_rows(0)
@@ -47,12 +48,7 @@ class Progress:
             self._restore(*checkpoint)
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        for name, mark in self.marks.items():
-            if state["fingerprint"][name] != mark:
-                raise ConfigError(
-                    f"{self.directory.path}: {name} not those that the run began with. Restore "
-                    "them, or begin a new run."
-                )
+        check_marks(self.directory, state, self.marks)
         self.parts.world.restore(tensors, state["totals"])
         self.schedule.restore(state["schedule"])
         self.clock.now, self.wall_before = state["sim_seconds"], state["wall_seconds"]
@@ -104,25 +100,61 @@ class Progress:
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
             "given": self.given,
+            "shapes": self.parts.task.spec.shapes,
             "fingerprint": self.marks,
         }
         self.directory.save(self.parts.world.tensors(), state)
         self.saved = time.monotonic()
 
 
-def fingerprint(parts: Parts) -> dict[str, str]:
+def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:
+    """Refuse to go on with anything but what a checkpoint's run began with.
+
+    Raises:
+        ConfigError: one of ``marks`` differs; the message says of what.
+    """
+    for name, mark in marks.items():
+        if state["fingerprint"][name] != mark:
+            raise ConfigError(
+                f"{directory.path}: {name} not those that the run began with. Restore them, or "
+                "begin a new run."
+            )
+
+
+def settings_mark(directory: RunDirectory) -> dict[str, str]:
+    """The hash of ``config.toml`` as it is stored, wherever the folder is now."""
+    tables = read_toml(directory.path / "config.toml")
+    tables.get("run", {}).pop("out", None)
+    return {"the settings in config.toml are": _digest(tables)}
+
+
+def fingerprint(parts: Parts, directory: RunDirectory) -> dict[str, str]:
     """Short hashes of what a run is made of, by what to say of them when they differ."""
-    config, data, network = parts.config, parts.data, parts.planner.network
-    settings = config.model_copy(update={"run": config.run.model_copy(update={"out": None})})
-    some = data.train_inputs[:: max(1, len(data.train_inputs) // 1000)]
-    return {
-        "the settings in config.toml are": _digest(settings.to_toml()),
-        "the model's layers are": _digest(str(parts.task.module), parts.task.spec.shapes),
-        "the data are": _digest(
-            some.numpy(), data.train_labels.numpy(), data.test_labels.numpy(), *parts.world.parts
+    data, network, module = parts.data, parts.planner.network, parts.task.module
+    frozen = [p for p in module.parameters() if not p.requires_grad]
+    plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
+    block = network.draw(parts.planner.stream.child("fingerprint"))
+    return settings_mark(directory) | {
+        "the model's layers and frozen parameters are": _digest(
+            str(module), parts.task.spec.shapes, *map(_array, [*frozen, *module.buffers()])
         ),
-        "the network's values are": _digest(*(getattr(network, f.name) for f in fields(network))),
+        "the data are": _digest(
+            _array(_some(data.train_inputs)),
+            _array(_some(data.test_inputs)),
+            data.train_labels.numpy(),
+            data.test_labels.numpy(),
+            *parts.world.parts,
+        ),
+        "the network's values are": _digest(*plain, block.h),
     }
+
+
+def _some(samples: Tensor) -> Tensor:
+    return samples[:: max(1, len(samples) // 1000)]
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().contiguous().numpy()
 
 
 def _digest(*things: Any) -> str:

@@ -17,7 +17,8 @@ from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.build import Parts, build
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.progress import Progress, RowCallback
+from wirelessfl.runs.progress import Progress, RowCallback, check_marks, settings_mark
+from wirelessfl.submodels import ParamSpec
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def run(
         config: settings; nested tables or a TOML file will do.
         model: trained instead of the configured model, starting from the weights it has.
         data: used instead of the configured data set.
-        network: used instead of the configured network.
+        network: used instead of the configured network, whose other settings then say nothing.
         on_row: called with each row as it is written.
         on_note: called with each line the user should know.
 
@@ -107,7 +108,7 @@ def resume(
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Go on with the run in the folder ``path``; a finished one is returned as it is.
+    """Go on with the run in the folder ``path``; a finished one is read and left as it is.
 
     Args:
         path: the run's folder.
@@ -122,6 +123,12 @@ def resume(
     directory, config = RunDirectory.open(Path(path))
     given = _given(model=model, data=data, network=network)
     checkpoint = directory.load()
+    if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
+        tensors, state = checkpoint
+        check_marks(directory, state, settings_mark(directory))
+        spec = ParamSpec({name: tuple(shape) for name, shape in state["shapes"].items()})
+        params = spec.views(tensors["cloud.params"])
+        return RunResult(config, directory.rows(), params, directory.path)
     if checkpoint is not None and checkpoint[1]["given"] != given:
         began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
         raise ConfigError(

@@ -35,7 +35,8 @@ class Synchronous:
         """Start a round, or end one and start the next."""
         match event:
             case Started():
-                first: list[Decision] = [Report(0), Save()] if self._done == 0 else []
+                # Not saved: from a checkpoint with no round done, row 0 is written again.
+                first: list[Decision] = [Report(0)] if self._done == 0 else []
                 return [*first, self._next()]
             case Arrived(work):
                 self._done = work + 1

@@ -29,8 +29,8 @@ class MaskSizeProblem:
         total: neurons to hand out.
         cap: largest number for one cell, (19c).
         granularity: neurons in a step, such that all split layers divide without rest. Where that
-            would be too coarse for the cells it is 1; then the narrower layers are rounded, and the
-            latencies are so much off.
+            would be too coarse for the cells or the cap it is 1; then the
+            narrower layers are rounded, and the latencies are so much off.
         partition: what is split.
     """
 
@@ -109,13 +109,14 @@ def mask_size_problem(
     """
     round_seconds = np.asarray(seconds_per_parameter, dtype=np.float64)
     step = partition.width // math.gcd(*(layer.width for layer in partition.layers))
-    if step * len(round_seconds) > partition.width:
-        step = 1  # too coarse to give every cell some: let the other layers round instead
+    cells, cap = len(round_seconds), math.floor(size_cap * partition.width / len(round_seconds))
+    if step * cells > partition.width or cap // step * step * cells < partition.width:
+        step = 1  # too coarse for the cells or the cap: let the other layers round instead
     return MaskSizeProblem(
         seconds_per_unit=round_seconds * partition.parameters_per_neuron,
         offset_seconds=round_seconds * partition.shared_parameters,
         total=partition.width,
-        cap=math.floor(size_cap * partition.width / len(round_seconds)),
+        cap=cap,
         granularity=step,
         partition=partition,
     )

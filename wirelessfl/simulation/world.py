@@ -80,6 +80,8 @@ class World:
         self.executor = executor
         self.settings = settings
         self.parts = parts
+        # No client fills a larger batch. One width for all, whoever trains in the same chunk.
+        self.batch_size = min(settings.batch_size, max(len(part) for part in parts))
         self.stream = stream
         self.cloud: State = algorithm.initial(params)
         self.steps_done = np.zeros(len(parts), dtype=np.int64)
@@ -129,9 +131,9 @@ class World:
 
     def _batches(self, clients: IntArray, part: slice) -> Batches:
         """The next batches of some of the ``clients``."""
-        who, settings = clients[part], self.settings
-        first, steps = self.steps_done[who], settings.local_steps
-        return draw_batches(self.parts, who, first, steps, settings.batch_size, self.stream)
+        who, steps = clients[part], self.settings.local_steps
+        first = self.steps_done[who]
+        return draw_batches(self.parts, who, first, steps, self.batch_size, self.stream)
 
     def _weights(self, plan: Plan) -> tuple[FloatArray, list[float]]:
         """Weights of the clients at their node, which sum to 1 there, and of the nodes."""

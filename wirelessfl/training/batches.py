@@ -60,10 +60,8 @@ def draw_batches(
             is as small as what is left.
         stream: the run's stream.
     """
-    # Narrower where no client fills a batch: the others are padded to this many samples.
-    width = min(batch_size, max(len(parts[c]) for c in clients))
-    index = np.zeros((len(clients), steps, width), dtype=np.int64)
-    weight = np.zeros((len(clients), steps, width), dtype=np.float32)
+    index = np.zeros((len(clients), steps, batch_size), dtype=np.int64)
+    weight = np.zeros((len(clients), steps, batch_size), dtype=np.float32)
     keys = np.empty((len(clients), steps, 2), dtype=np.int32)
     for row, (client, first) in enumerate(zip(clients.tolist(), first_steps.tolist(), strict=True)):
         own = parts[client]

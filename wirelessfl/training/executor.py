@@ -84,7 +84,7 @@ class Executor(ABC):
         """Payloads of all clients of ``job``, chunk by chunk in client order."""
         clients = len(job.clients)
         chunks = -(-clients // self.chunk)
-        # Even chunks: a last one of a single client would take another path through the kernels.
+        # Even chunks: a small last one would cost nearly as much as a full one.
         ends = [clients * (i + 1) // chunks for i in range(chunks)]
         for part in map(slice, [0, *ends], ends):
             sent = self._train(job, part)

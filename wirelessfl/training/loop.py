@@ -20,9 +20,7 @@ class LoopExecutor(Executor):
 
     name = "loop"
 
-    def __init__(
-        self, task: Task, inputs: Tensor, labels: Tensor, chunk: int = 1, *, seed: int = 0
-    ) -> None:
+    def __init__(self, task: Task, inputs: Tensor, labels: Tensor, *, seed: int = 0) -> None:
         super().__init__(task, inputs, labels, chunk=1)
         self.seed = seed
 

@@ -129,6 +129,7 @@ def check_partition(task: Task, partition: Partition, x: Tensor) -> None:
     whole = [np.arange(layer.width) for layer in partition.layers]
     flat = task.spec.from_module(task.module)
     name = type(task.module).__name__
+    task.module.eval()  # dropout would draw different masks for the two
     try:
         tight, _ = _submodel_gradient(task, extract(partition, [half]), flat, x)
         padded, idle = _submodel_gradient(task, extract(partition, [half, whole]), flat, x)
