@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import tomli_w
 from pydantic import (
@@ -70,6 +70,10 @@ class ModelSection(Section):
 
     model: str = Field("fcnn", description="model, see `wirelessfl list`, or module:callable")
     dropout: float = Field(0.0, ge=0, lt=1, description="probability after hidden layers")
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
+        None,
+        description="widths of the hidden layers, e.g. 300,100 (fcnn; default: the model's own)",
+    )
     layers: str | None = Field(
         None, description="fully connected layers in order, e.g. fc1,fc2 (default: the model's own)"
     )
@@ -142,11 +146,18 @@ class RunSection(Section):
 
     seed: int = Field(1, ge=0, description="seed of all randomness")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    executor: Literal["auto", "vmap", "loop"] = Field(
-        "auto", description="clients together (vmap), or one by one for debugging (loop)"
+    executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
+        "auto",
+        description="chains of layers together (stacked), any model together (vmap), or one client "
+        "after the other for debugging (loop)",
     )
     chunk: int | None = Field(
         None, ge=1, description="clients that train at once (default: by device)"
+    )
+    workers: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] | None = Field(
+        None,
+        description="single-thread CPU processes that train, or auto (default: auto on the command "
+        "line, where long runs get one a core; 1 from Python)",
     )
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads (default: torch's choice)"

@@ -1,12 +1,22 @@
-"""Small problems on which whole runs take a fraction of a second."""
+"""Small problems on which whole runs take a fraction of a second, and the plain training loop."""
+
+import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from channels.streams import Stream
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import Job, TrainingData
+from wirelessfl.training.task import Task
+
+SAMPLES = 300
 
 
 def make_dataset(samples=240, features=12, classes=4, seed=0):
@@ -44,3 +54,67 @@ def config(tmp_path):
         return Config.from_flags(algorithm, **(small | flags))
 
     return make
+
+
+def samples(shape, classes=4, seed=0):
+    random = Stream(seed, ("data",)).generator()
+    x = torch.from_numpy(random.standard_normal((SAMPLES, *shape))).float()
+    return x, torch.from_numpy(random.integers(0, classes, SAMPLES))
+
+
+def parts_of(sizes):
+    ends = np.cumsum(sizes)
+    return [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+def job_for(module, data, *, lr=0.1, steps=7, submodels=None, node=None):
+    task = Task.of(module)
+    start = task.spec.from_module(module)
+    clients = np.arange(len(data.source.parts))
+    spec = task.spec if submodels is None else submodels.spec
+    servers = start[None] if submodels is None else submodels.gather(start)
+    none = np.zeros(len(clients), dtype=np.int64)
+    node = none if node is None else node
+    job = Job(FedAvg(lr=lr), spec, {"params": servers}, node, clients, none, steps, "round 1")
+    return task, job
+
+
+def training_data(shape, sizes, *, batch_size=16, classes=4):
+    x, y = samples(shape, classes)
+    return TrainingData(x, y, BatchSource(parts_of(sizes), batch_size, Stream(2)))
+
+
+def updates(executor, job):
+    return torch.cat([chunk.payloads["update"].clone() for chunk in executor.train(job)])
+
+
+def plain_loop(module, data, job, lr, **options):
+    """Every client: a deep copy, torch.optim.SGD, one batch after the other."""
+    changes = []
+    batches = job.batches(data.source)
+    x, y = data.inputs, data.labels
+    for row in range(len(job.clients)):
+        model = copy.deepcopy(module).train()
+        optimizer = torch.optim.SGD(model.parameters(), lr=lr, **options)
+        for index, weight in zip(batches.index[row], batches.weight[row], strict=True):
+            rows = index[weight > 0]
+            optimizer.zero_grad()
+            F.cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+        after = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+        before = torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+        changes.append(after - before)
+    return torch.stack(changes)
+
+
+@pytest.fixture(scope="session")
+def engine():
+    """What the engine's tests share: jobs on random data, and the loop they are held against."""
+    return SimpleNamespace(
+        samples=samples,
+        parts_of=parts_of,
+        job_for=job_for,
+        training_data=training_data,
+        updates=updates,
+        plain_loop=plain_loop,
+    )

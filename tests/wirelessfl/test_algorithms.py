@@ -14,7 +14,6 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.models import FCNN, build_model
 from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.batches import draw_batches
 from wirelessfl.training.executor import Job
 from wirelessfl.training.rules import Payload
 
@@ -79,13 +78,8 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
             for e in range(2):
                 total = torch.zeros_like(edge)
                 for client in members:
-                    batches = draw_batches(
-                        world.parts,
-                        np.array([client]),
-                        np.array([steps_done + 3 * e]),
-                        3,
-                        8,
-                        Stream(1),
+                    batches = world.executor.data.source.draw(
+                        np.array([client]), np.array([steps_done + 3 * e]), 3
                     )
                     local = edge.clone()
                     for rows, weight in zip(batches.index[0], batches.weight[0], strict=True):
@@ -193,17 +187,14 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
     start, changes = parts.task.spec.from_module(model()), []
     for client in range(6):
         alone = build(settings, data=toy, model=model()).world
-        batches = draw_batches(
-            alone.parts, np.array([client]), np.zeros(1, dtype=int), 3, 8, Stream(1)
-        )
         one = Job(
             FedAvg(lr=0.1),
             parts.task.spec,
             {"params": start[None]},
             np.zeros(1, dtype=int),
             np.array([client]),
+            np.zeros(1, dtype=int),
             3,
-            batches.of,
         )
         (chunk,) = alone.executor.train(one)
         changes.append(chunk.payloads["update"][0])

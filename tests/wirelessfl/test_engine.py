@@ -1,6 +1,5 @@
-"""The engine against a plain PyTorch loop written out here; batches against their definition."""
+"""Every executor against the plain PyTorch loop of the conftest, on the same batches."""
 
-import copy
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -8,109 +7,58 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
 from wirelessfl.submodels import deal_neurons, extract, make_partition
-from wirelessfl.training.batches import draw_batches
 from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.executor import Job
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.task import Task, why_alone
-from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 
-SAMPLES = 300
+
+class Residual(nn.Module):
+    """No chain of layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(9, 9), nn.Linear(9, 4)
+
+    def forward(self, x):
+        return self.b(x + torch.tanh(self.a(x)))
 
 
-def data(shape, classes=4, seed=0):
-    random = Stream(seed, ("data",)).generator()
-    x = torch.from_numpy(random.standard_normal((SAMPLES, *shape))).float()
-    return x, torch.from_numpy(random.integers(0, classes, SAMPLES))
-
-
-def parts_of(sizes):
-    ends = np.cumsum(sizes)
-    return [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-
-@given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 50), st.integers(1, 25))
-def test_batches_pass_over_the_data_again_and_again(size, batch_size, first, steps):
-    """From any step on: the passes, cut into batches, are permutations of the client's samples."""
-    own = np.arange(size) * 3 + 5
-    batches = draw_batches([own], np.array([0]), np.array([first]), steps, batch_size, Stream(1))
-    per_pass = -(-size // batch_size)
-    from_start = draw_batches(
-        [own], np.array([0]), np.array([0]), first + steps, batch_size, Stream(1)
+def unusual():
+    """Strides, padding, dilation, no biases, other activations and pooling, odd sizes, one class
+    of dropout that is off."""
+    return nn.Sequential(
+        nn.Conv2d(2, 4, (3, 2), stride=(1, 2), padding=1, bias=False),
+        nn.GELU(),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Conv2d(4, 3, 2, dilation=2),
+        nn.AvgPool2d(2, 1),
+        nn.Tanh(),
+        nn.Identity(),
+        nn.Flatten(),
+        StreamDropout(0.0),
+        nn.Linear(27, 5, bias=False),
+        nn.LeakyReLU(),
+        nn.Linear(5, 4),
     )
-    assert torch.equal(batches.index[0], from_start.index[0, first:])
-    assert torch.equal(batches.keys[0], from_start.keys[0, first:])
-    drawn = [
-        row[w > 0].tolist()
-        for row, w in zip(*map(list, (from_start.index[0], from_start.weight[0])), strict=True)
-    ]
-    for turn in range((first + steps) // per_pass):
-        whole = [i for b in drawn[turn * per_pass : (turn + 1) * per_pass] for i in b]
-        assert sorted(whole) == own.tolist()
-    for row in from_start.weight[0]:
-        assert float(row.sum()) == pytest.approx(1.0)
-
-
-def test_batches_do_not_depend_on_who_else_trains():
-    parts, stream = parts_of([50, 30, 70]), Stream(3)
-    steps = np.array([4, 4, 4])
-    together = draw_batches(parts, np.arange(3), steps, 5, 16, stream)
-    alone = draw_batches(parts, np.array([2]), steps[2:], 5, 16, stream)
-    assert torch.equal(together.index[2], alone.index[0])
-    assert torch.equal(together.keys[2], alone.keys[0])
-    assert not torch.equal(together.index[1], together.index[2])
-
-
-def job_for(module, x, parts, *, lr=0.1, steps=7, batch_size=16, submodels=None, node=None):
-    task = Task.of(module)
-    start = task.spec.from_module(module)
-    clients = np.arange(len(parts))
-    batches = draw_batches(
-        parts, clients, np.zeros(len(parts), dtype=int), steps, batch_size, Stream(2)
-    )
-    spec = task.spec if submodels is None else submodels.spec
-    servers = start[None] if submodels is None else submodels.gather(start)
-    node = np.zeros(len(parts), dtype=np.int64) if node is None else node
-    job = Job(FedAvg(lr=lr), spec, {"params": servers}, node, clients, steps, batches.of, "round 1")
-    return task, job
-
-
-def updates(executor, job):
-    return torch.cat([chunk.payloads["update"] for chunk in executor.train(job)])
-
-
-def plain_loop(module, x, y, job, lr):
-    """Every client: a deep copy, torch.optim.SGD, one batch after the other."""
-    changes = []
-    batches = job.batches(slice(None))
-    for row in range(len(job.clients)):
-        model = copy.deepcopy(module).train()
-        optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-        for index, weight in zip(batches.index[row], batches.weight[row], strict=True):
-            rows = index[weight > 0]
-            optimizer.zero_grad()
-            F.cross_entropy(model(x[rows]), y[rows]).backward()
-            optimizer.step()
-        after = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
-        before = torch.cat([p.detach().reshape(-1) for p in module.parameters()])
-        changes.append(after - before)
-    return torch.stack(changes)
 
 
 MODELS = {
-    "fcnn": (lambda: FCNN((9,), 4, hidden=(13,)), (9,)),
+    "fcnn": (lambda: FCNN((9,), 4, hidden=(13, 8)), (9,)),
     "lenet5": (lambda: LeNet5((1, 28, 28), 4), (1, 28, 28)),
+    "cifar-cnn": (lambda: CifarCNN((3, 32, 32), 4), (3, 32, 32)),
+    "unusual": (unusual, (2, 13, 23)),
+    "residual": (Residual, (9,)),
     "groupnorm": (
         lambda: nn.Sequential(
             nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.GELU(), nn.Flatten(), nn.Linear(64, 4)
@@ -118,120 +66,182 @@ MODELS = {
         (1, 6, 6),
     ),
 }
+CHAINS = ["fcnn", "lenet5", "cifar-cnn", "unusual"]
+PATHS = {
+    "loop": lambda task, data: LoopExecutor(task, data),
+    "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
+    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
+    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
+    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
+    "stacked 5": lambda task, data: StackedExecutor(task, data, 5),
+    "stacked 2": lambda task, data: StackedExecutor(task, data, 2),
+    "stacked 1": lambda task, data: StackedExecutor(task, data, 1),
+    "stacked 2, recorded": lambda task, data: StackedExecutor(task, data, 2, recorded=True),
+}
 
 
+@dataclass(frozen=True)
+class Momentum(FedAvg):
+    """Steps that are not plain SGD: heavy ball, and weight decay as a gradient correction."""
+
+    def begin(self, cohort):
+        return {"m": torch.zeros_like(cohort.start)}
+
+    def gradient(self, grads, params, cohort):
+        return grads + 0.1 * params
+
+    def step(self, params, grads, state, cohort):
+        moment = 0.5 * state["m"] + self.gradient(grads, params, cohort)
+        return params - self.lr * moment, {"m": moment}
+
+
+@pytest.mark.parametrize("rule", [FedAvg, Momentum])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_executor_equals_the_plain_loop(name):
-    """Clients with 20, 5 and 50 samples: padded batches, small batches, several passes."""
+def test_every_path_equals_the_plain_loop(name, rule, engine):
+    """Clients with 5 to 50 samples: padded batches, small batches, several passes."""
     torch.manual_seed(0)
     make, shape = MODELS[name]
     module = make()
-    x, y = data(shape)
-    task, job = job_for(module, x, parts_of([20, 5, 50, 16, 33]))
-    expected = plain_loop(module, x, y, job, lr=0.1)
+    data = engine.training_data(shape, [20, 5, 50, 16, 33])
+    steps = 2 if name == "cifar-cnn" else 7  # of 86,000 ReLUs one soon flips by rounding
+    task, job = engine.job_for(module, data, lr=0.01, steps=steps)
+    extra = {"momentum": 0.5, "weight_decay": 0.1} if rule is Momentum else {}
+    expected = engine.plain_loop(module, data, job, lr=0.01, **extra)
     assert float(expected.abs().max()) > 1e-3
-    for executor in (
-        VmapExecutor(task, x, y, chunk=5),
-        VmapExecutor(task, x, y, chunk=2),
-        VmapExecutor(task, x, y, chunk=1),
-        LoopExecutor(task, x, y),
-    ):
-        assert torch.allclose(updates(executor, job), expected, atol=2e-6), executor.name
+    job = replace(job, algorithm=rule(lr=0.01))
+    for path, make_executor in PATHS.items():
+        if path.startswith("stacked") and name not in CHAINS:
+            continue
+        found = engine.updates(make_executor(task, data), job)
+        assert torch.allclose(found, expected, atol=5e-6), path
 
 
-def test_executors_agree_under_dropout():
-    module = FCNN((9,), 4, hidden=(40,), dropout=0.5)
-    x, y = data((9,))
-    task, job = job_for(module, x, parts_of([20, 5, 50]))
-    vmapped = updates(VmapExecutor(task, x, y, chunk=2), job)
-    assert torch.allclose(vmapped, updates(LoopExecutor(task, x, y), job), atol=2e-6)
-    without = FCNN((9,), 4, hidden=(40,))
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_agree_under_dropout(path, engine):
+    module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
+    data = engine.training_data((9,), [20, 5, 50])
+    task, job = engine.job_for(module, data)
+    dropped = engine.updates(PATHS[path](task, data), job)
+    assert torch.allclose(dropped, engine.updates(LoopExecutor(task, data), job), atol=2e-6)
+    without = FCNN((9,), 4, hidden=(40, 20))
     without.load_state_dict(module.state_dict(), strict=False)
-    other, job = job_for(without, x, parts_of([20, 5, 50]))
-    assert not torch.allclose(vmapped, updates(VmapExecutor(other, x, y, chunk=2), job), atol=1e-3)
+    other, job = engine.job_for(without, data)
+    assert not torch.allclose(dropped, engine.updates(PATHS[path](other, data), job), atol=1e-3)
 
 
-def test_unequal_widths_train_in_one_batch():
+def test_what_is_no_chain_is_refused_by_name(engine):
+    tied = nn.Sequential(nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 9), nn.Linear(9, 4))
+    tied[2].weight = tied[0].weight
+    twice = nn.Linear(9, 9)
+    frozen = nn.Sequential(nn.Linear(9, 9), nn.Linear(9, 4))
+    frozen[0].weight.requires_grad_(False)
+    data = engine.training_data((9,), [20])
+    for module, why in (
+        (Residual(), "not a module|not fed"),
+        (nn.Sequential(nn.Linear(9, 4), nn.LayerNorm(4)), "LayerNorm"),
+        (tied, "frozen, or tied"),
+        (nn.Sequential(twice, nn.ReLU(), twice, nn.Linear(9, 4)), "used twice"),
+        (frozen, "frozen, or tied"),
+        (nn.Sequential(nn.Flatten()), "no linear layer"),
+    ):
+        if any(p.requires_grad for p in module.parameters()):
+            with pytest.raises(ConfigError, match=f'"stacked" cannot train .*({why}).*"vmap"'):
+                StackedExecutor(Task.of(module), data, 1)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
+def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
     """Three cells of 1, 4 and 8 neurons together equal each alone, and padding stays zero."""
     module = FCNN((9,), 4, hidden=(13,), dropout=0.3)
-    x, y = data((9,))
+    data = engine.training_data((9,), [20, 30, 5, 50])
     partition = make_partition(module, Task.of(module).spec)
     cells = deal_neurons(partition, [1, 4, 8], [Stream(0).generator()])
     together = extract(partition, cells)
     node = np.array([0, 0, 1, 2])
-    task, job = job_for(module, x, parts_of([20, 30, 5, 50]), submodels=together, node=node)
-    sent = updates(VmapExecutor(task, x, y, chunk=3), job)
+    task, job = engine.job_for(module, data, submodels=together, node=node)
+    sent = engine.updates(kind(task, data, chunk=3, recorded=recorded), job)
     assert sent.shape == (4, (9 + 1 + 4) * 8 + 4)
     assert sent.shape[1] < task.spec.size
     for client, cell in enumerate(node):
         padding = together.index[cell] < 0
         assert (sent[client][padding] == 0).all()
         alone = extract(partition, [cells[cell]])
-        own = Job(
-            job.algorithm,
-            alone.spec,
-            {"params": alone.gather(task.spec.from_module(module))},
-            np.zeros(1, dtype=np.int64),
-            np.array([client]),
-            job.local_steps,
-            lambda part, client=client: job.batches(slice(client, client + 1)),
+        own = replace(
+            job.of(slice(client, client + 1)),
+            spec=alone.spec,
+            servers={"params": alone.gather(task.spec.from_module(module))},
+            node=np.zeros(1, dtype=np.int64),
         )
         found = torch.zeros(task.spec.size + 1)
         found[together.index[cell]] = sent[client]
         expected = torch.zeros(task.spec.size + 1)
-        expected[alone.index[0]] = updates(VmapExecutor(task, x, y, chunk=1), own)[0]
+        expected[alone.index[0]] = engine.updates(kind(task, data, chunk=1), own)[0]
         assert torch.allclose(found[:-1], expected[:-1], atol=1e-6)
 
 
-def test_memory_is_bounded_by_the_chunk(monkeypatch):
-    """No tensor of the engine holds more clients than a chunk."""
+def test_recordings_are_bounded_and_serve_any_client(engine):
+    """One recording a shape; the oldest makes room; a replay's result is the right client's."""
     module = FCNN((9,), 4, hidden=(13,))
-    x, y = data((9,))
-    task, job = job_for(module, x, parts_of([10] * 20))
-    seen = []
-    drawn = []
-    job = replace(job, batches=lambda part, draw=job.batches: drawn.append(part) or draw(part))
-    executor = VmapExecutor(task, x, y, chunk=6)
-    real = executor._gradients
+    data = engine.training_data((9,), [20] * 12)
+    task, job = engine.job_for(module, data)
+    executor = StackedExecutor(task, data, 4, recorded=True)
+    expected = engine.updates(StackedExecutor(task, data, 4), job)
+    assert torch.allclose(engine.updates(executor, job), expected, atol=1e-6)
+    assert len(executor._recordings) == 1
+    for steps in range(1, 20):
+        engine.updates(executor, replace(job, local_steps=steps))
+    assert len(executor._recordings) == 8
+    executor.close()
+    assert not executor._recordings
 
-    def spy(params, inputs, *rest):
-        seen.append(inputs.shape[0])
-        return real(params, inputs, *rest)
 
-    monkeypatch.setattr(executor, "_gradients", spy)
+@pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
+def test_memory_is_bounded_by_the_chunk(kind, monkeypatch, engine):
+    """No tensor of the engine holds more clients than a chunk."""
+    data = engine.training_data((9,), [10] * 20)
+    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
+    executor, seen = kind(task, data, chunk=6), []
+    real = executor._steps
+
+    def spy(algorithm, spec, cohort, batches):
+        seen.append((len(cohort.start), len(batches.index)))
+        return real(algorithm, spec, cohort, batches)
+
+    monkeypatch.setattr(executor, "_steps", spy)
     chunks = list(executor.train(job))
-    assert max(seen) == max(part.stop - part.start for part in drawn) == 5
+    assert seen == [(5, 5)] * 4
     assert [c.payloads["update"].shape[0] for c in chunks] == [5, 5, 5, 5]
     assert [c.part for c in chunks][-1] == slice(15, 20)
 
 
-def test_the_loop_says_where_it_failed():
-    module = FCNN((9,), 4, hidden=(13,))
-    x, y = data((9,))
-    x[27] = float("nan")
-    task, job = job_for(module, x, parts_of([20, 20]))
+def test_the_loop_says_where_it_failed(engine):
+    data = engine.training_data((9,), [20, 20])
+    data.inputs[27] = float("nan")
+    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(
         TrainingError, match=r"client 1, round 1, local step \d: the loss is nan.*27"
     ):
-        updates(LoopExecutor(task, x, y), job)
+        engine.updates(LoopExecutor(task, data), job)
 
 
-def test_modules_that_draw_by_themselves_repeat_in_the_loop():
+def test_modules_that_draw_by_themselves_repeat_in_the_loop(engine):
     module = nn.Sequential(nn.Linear(9, 30), nn.ReLU(), nn.Dropout(0.5), nn.Linear(30, 4))
-    x, y = data((9,))
-    task, job = job_for(module, x, parts_of([20, 20]))
-    assert "global generator" in why_alone(task, x[:4], y[:4], 4)
-    assert why_alone(Task.of(FCNN((9,), 4, dropout=0.5)), x[:4], y[:4], 4) is None
+    data = engine.training_data((9,), [20, 20])
+    x, y = data.inputs[:4], data.labels[:4]
+    task, job = engine.job_for(module, data)
+    assert "global generator" in why_alone(task, x, y, 4)
+    assert why_alone(Task.of(FCNN((9,), 4, dropout=0.5)), x, y, 4) is None
     before = torch.random.get_rng_state()
-    first = updates(LoopExecutor(task, x, y, seed=1), job)
-    assert torch.equal(first, updates(LoopExecutor(task, x, y, seed=1), job))
-    assert not torch.equal(first, updates(LoopExecutor(task, x, y, seed=2), job))
+    first = engine.updates(LoopExecutor(task, data, seed=1), job)
+    assert torch.equal(first, engine.updates(LoopExecutor(task, data, seed=1), job))
+    assert not torch.equal(first, engine.updates(LoopExecutor(task, data, seed=2), job))
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_evaluation_does_not_depend_on_its_batches():
+def test_evaluation_does_not_depend_on_its_batches(engine):
     module = FCNN((9,), 4, hidden=(13,), dropout=0.5)
-    x, y = data((9,))
+    x, y = engine.samples((9,))
     task = Task.of(module)
     flat = task.spec.from_module(module)
     accuracy, loss = evaluate(task, flat, x, y)
@@ -289,101 +299,13 @@ def test_a_submodel_costs_the_memory_of_a_submodel():
     assert added["hist"] < 0.45 * added["hfedavg"]
 
 
-def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
-    assert candidates(1, 1000) == [1]
-    assert candidates(7, 1000) == [5, 7]
-    assert candidates(60, 1000) == [5, 10, 20, 60]
-    assert candidates(100_000, 1000) == [5, 10, 20, 60, 200]
-    assert candidates(100_000, 10**6) == [5, 10, 20, 60]  # 268 MB of parameters at most
-    assert candidates(100_000, 10**9) == [1]
-
-
-@pytest.mark.parametrize(
-    ("seconds_a_client", "expected"),
-    [
-        ({5: 4.0, 10: 2.0, 20: 1.0, 60: 2.0}, 20),
-        ({5: 1.0, 10: 0.95, 20: 0.95, 60: 0.95}, 5),  # not worth it
-        ({5: 1.0, 10: 2.0, 20: 0.1, 60: 0.1}, 5),  # a slower one ends the search
-    ],
-)
-def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
-    """With a clock that each chunk size moves by its known cost."""
-    clock = [0.0]
-    monkeypatch.setattr("wirelessfl.training.tuning.time.perf_counter", lambda: clock[0])
-
-    class Known:
-        def __init__(self, chunk):
-            self.chunk = chunk
-
-        def train(self, clients):
-            clock[0] += seconds_a_client[self.chunk] * clients
-            return iter(())
-
-    assert fastest_chunk(Known, lambda clients: clients, sorted(seconds_a_client)) == expected
-
-
-class Counts(nn.Linear):
-    """Changes a buffer in every forward pass."""
-
-    def __init__(self):
-        super().__init__(9, 4)
-        self.register_buffer("calls", torch.zeros(1))
-
-    def forward(self, x):
-        self.calls += 1
-        return super().forward(x)
-
-
-class Branches(nn.Linear):
-    """Looks at the data to decide what to do, which vmap cannot follow."""
-
-    def __init__(self):
-        super().__init__(9, 4)
-
-    def forward(self, x):
-        return super().forward(x) if x.sum() > 0 else 2 * super().forward(x)
-
-
-def batchnorm():
-    return nn.Sequential(
-        nn.Linear(9, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 4)
-    )
-
-
-def test_what_cannot_train_together_trains_alone_and_says_why():
-    """A batch norm sees padding as samples; branches on data cannot be vmapped."""
-    x, y = data((9,))
-    for module, reason in (
-        (batchnorm(), "mixes the samples"),
-        (Branches(), "under vmap"),
-        (nn.Sequential(nn.Linear(9, 4), nn.Dropout(0.5)), "global generator"),
-    ):
-        assert reason in why_alone(Task.of(module), x[:4], y[:4], 4)
-    module = batchnorm()
-    task, job = job_for(module, x, parts_of([20, 5, 50]))
-    expected = plain_loop(module, x, y, job, lr=0.1)
-    assert torch.allclose(updates(LoopExecutor(task, x, y), job), expected, atol=2e-6)
-
-
-def test_modules_that_do_not_fit_are_explained():
-    x, y = data((9,))
-    for module, message in (
-        (nn.Linear(8, 4), "does not run on samples of shape"),
-        (nn.Linear(9, 5), r"gives \(4, 5\) for 4 samples"),
-        (nn.Unflatten(1, (3, 3)), "trainable"),
-        (Counts(), "changes its buffer 'calls'"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            why_alone(Task.of(module), x[:4], y[:4], 4)
-
-
-def test_payloads_must_be_declared():
+def test_payloads_must_be_declared(engine):
     @dataclass(frozen=True)
     class Talkative(FedAvg):
         def send(self, params, state, cohort):
             return super().send(params, state, cohort) | {"gossip": params}
 
-    x, y = data((9,))
-    task, job = job_for(FCNN((9,), 4, hidden=(13,)), x, parts_of([20, 5]))
+    data = engine.training_data((9,), [20, 5])
+    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(ConfigError, match="gossip"):
-        updates(VmapExecutor(task, x, y, chunk=2), replace(job, algorithm=Talkative()))
+        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, algorithm=Talkative()))

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from channels.streams import Stream
 from wirelessfl.bench import engine
 from wirelessfl.bench.report import bench
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
@@ -49,8 +52,9 @@ def test_the_ways_agree():
     start = task.spec.from_module(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
     parts = [np.arange(1000), np.arange(1000, 2000)]
-    loop = engine.engine_round(LoopExecutor(task, x, y), task, start, parts)
-    vmapped = engine.engine_round(VmapExecutor(task, x, y, chunk=2), task, start, parts)
+    data = TrainingData(x, y, BatchSource(parts, engine.BATCH, Stream(0)))
+    loop = engine.engine_round(LoopExecutor(task, data), task, start, parts)
+    vmapped = engine.engine_round(VmapExecutor(task, data, chunk=2), task, start, parts)
     assert torch.allclose(loop, vmapped, atol=1e-6)
     plain = engine.plain_loop(work.module, x, y, parts)
     moved = (loop - start).norm()

@@ -85,6 +85,12 @@ class Algorithm(ABC):
         """One local step. ``params`` belongs to the caller's step and may be updated in place."""
         return params.sub_(self.gradient(grads, params, cohort), alpha=self.lr), state
 
+    @property
+    def plain_sgd(self) -> bool:
+        """Whether a local step is x - lr * gradient, which executors may fuse."""
+        own = type(self)
+        return own.step is Algorithm.step and own.gradient is Algorithm.gradient
+
     def __init_subclass__(cls) -> None:
         """Name the class after its file, if it does not say otherwise."""
         super().__init_subclass__()

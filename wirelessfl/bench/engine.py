@@ -27,8 +27,8 @@ from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.training.batches import draw_batches
-from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
@@ -96,11 +96,8 @@ def plain_loop(module: nn.Module, x: Tensor, y: Tensor, parts: list[Any]) -> Ten
 
 def engine_round(executor: Executor, task: Task, start: Tensor, parts: list[Any]) -> Tensor:
     """The same round through an executor."""
-    clients = np.arange(len(parts))
-    first = np.zeros(len(parts), dtype=np.int64)
-    batches = draw_batches(parts, clients, first, STEPS, BATCH, Stream(0)).of
-    node = np.zeros(len(parts), dtype=np.int64)
-    job = Job(FedAvg(lr=LR), task.spec, {"params": start[None]}, node, clients, STEPS, batches)
+    clients, zero = np.arange(len(parts)), np.zeros(len(parts), dtype=np.int64)
+    job = Job(FedAvg(lr=LR), task.spec, {"params": start[None]}, zero, clients, zero, STEPS)
     total = torch.zeros_like(start)
     for chunk in executor.train(job):
         total += chunk.payloads["update"].sum(0)
@@ -146,7 +143,8 @@ def engine_bench(
     for work in works():
         task = Task.of(work.module)
         start = task.spec.from_module(work.module)
-        loop, vmapped = LoopExecutor(task, x, y), VmapExecutor(task, x, y, chunk=10)
+        data = TrainingData(x, y, BatchSource(parts, BATCH, Stream(0)))
+        loop, vmapped = LoopExecutor(task, data), VmapExecutor(task, data, chunk=10)
         module = work.module
 
         def by(executor: Executor, task: Task = task, start: Tensor = start) -> Tensor:

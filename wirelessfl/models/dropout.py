@@ -43,9 +43,13 @@ class StreamDropout(nn.Module):
         """``x`` [batch, ...], elements zeroed and the rest scaled by 1/(1-p); in eval as it is."""
         if not self.training or self.p == 0.0:
             return x
-        features = torch.arange(x[0].numel(), dtype=torch.int32, device=x.device)
-        samples = torch.arange(x.shape[0], dtype=torch.int32, device=x.device)
-        rows = _mix(_mix(samples + self.key[0]) ^ self.key[1])
-        bits = _mix(rows[:, None] ^ (features + self.salt * 0x01000193)[None, :])
-        keep = ((bits >> 8) & _LOW24) >= int(self.p * (1 << 24))
-        return x * keep.view_as(x) / (1.0 - self.p)
+        mask = self.mask(self.key[None], x.shape[0], x[0].numel())[0]
+        return x * mask.view_as(x) / (1.0 - self.p)
+
+    def mask(self, keys: Tensor, samples: int, features: int) -> Tensor:
+        """What is kept, [clients, samples, features] boolean, from ``keys`` [clients, 2]."""
+        sample = torch.arange(samples, dtype=torch.int32, device=keys.device)
+        feature = torch.arange(features, dtype=torch.int32, device=keys.device)
+        rows = _mix(_mix(sample + keys[:, :1]) ^ keys[:, 1:])
+        bits = _mix(rows[..., None] ^ (feature + self.salt * 0x01000193))
+        return ((bits >> 8) & _LOW24) >= int(self.p * (1 << 24))

@@ -106,6 +106,7 @@ def build(
             data.classes,
             dropout=config.model.dropout,
             stream=stream.child("initial weights"),
+            hidden=config.model.hidden,
         )
     else:
         if config.model.dropout:
@@ -156,7 +157,6 @@ def build(
         TrainingSettings(
             local_steps=config.training.local_steps,
             edge_rounds=edge_rounds,
-            batch_size=config.training.batch_size,
             weight_by_samples=config.training.weighting == "samples",
         ),
         parts,

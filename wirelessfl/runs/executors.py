@@ -1,12 +1,15 @@
-"""Where a run is computed: device, executor, chunk and threads, resolved once."""
+"""Where a run is computed: device, executor, chunk, workers and threads, resolved once."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
+from torch.func import grad, vmap
 
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
@@ -14,61 +17,154 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.batches import draw_batches
-from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.task import Task, why_alone
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkersExecutor, why_no_workers
 
 GPU_CHUNK = 256
+WORTH_SECONDS = 20.0  # workers take seconds to start: a shorter run does without
+EXECUTORS: dict[str, type[Executor]] = {
+    cls.name: cls for cls in (StackedExecutor, VmapExecutor, LoopExecutor)
+}
 
 
 def build_executor(
     config: Config,
     task: Task,
     algorithm: Algorithm,
-    data: Dataset,
+    dataset: Dataset,
     parts: list[IntArray],
     notes: list[str],
 ) -> tuple[Executor, Config]:
-    """The executor, and the configuration with what was automatic resolved."""
+    """The executor, and the configuration with what was automatic resolved.
+
+    Args:
+        config: the settings.
+        task: what is trained; its module is moved to the device.
+        algorithm: the client rule.
+        dataset: what it is trained on.
+        parts: each client's samples.
+        notes: gets lines that the user should know.
+
+    Raises:
+        ConfigError: the device, executor or number of workers cannot be had.
+    """
     device = _device(config.run.device)
     task.module.to(device)
-    start = task.spec.from_module(task.module)
-    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
-    name = config.run.executor
-    reason = why_alone(task, inputs[:4], labels[:4], data.classes)
-    if reason is not None and name == "vmap":
-        raise ConfigError(f'executor "vmap" cannot run this model: {reason}. Choose "loop".')
-    if reason is not None and name == "auto":
-        notes.append(f"executor loop, one client at a time: {reason}.")
-        name = "loop"
-    name = "vmap" if name == "auto" else name
+    # No client fills a larger batch. One width for all, whoever trains in the same chunk.
+    batch_size = min(config.training.batch_size, max(len(part) for part in parts))
+    source = BatchSource(parts, batch_size, Stream(config.run.seed))
+    data = TrainingData(dataset.train_inputs.to(device), dataset.train_labels.to(device), source)
+    kind = _kind(config, task, data, dataset.classes, notes)
     threads = config.run.threads or torch.get_num_threads()
 
     def make(chunk: int) -> Executor:
-        if name == "loop":
-            return LoopExecutor(task, inputs, labels, seed=config.run.seed)
-        return VmapExecutor(task, inputs, labels, chunk)
+        if kind is LoopExecutor:
+            return LoopExecutor(task, data, chunk, seed=config.run.seed)
+        return kind(task, data, chunk)
 
-    def two_steps(clients: int) -> Job:
-        """The first clients' first steps from the full model."""
-        who, none = np.arange(clients), np.zeros(clients, dtype=np.int64)
-        size, stream = config.training.batch_size, Stream(config.run.seed)
-        batches = draw_batches(parts, who, none, 2, size, stream)
-        server = {key: value[None] for key, value in algorithm.initial(start).items()}
-        return Job(algorithm, task.spec, server, none, who, 2, batches.of)
+    workers: int | str = config.run.workers or 1
+    chunk = config.run.chunk
+    if device.type == "cpu":
+        with computing(threads if workers == 1 else 1):
+            jobs = partial(_two_steps, task, algorithm, data, len(parts))
+            sizes = [1] if kind is LoopExecutor else candidates(len(parts), task.spec.size)
+            chunk, seconds = fastest_chunk(make, jobs, [chunk] if chunk else sizes)
+        if workers == "auto":
+            workers = _worth(config, seconds / 2, len(even_parts(len(parts), chunk)))
+            if why_no_workers(make(chunk)) is not None:
+                workers = 1
+    elif isinstance(workers, int) and workers > 1:
+        raise ConfigError(
+            f"workers is {workers}, and the device {device}: workers are for the CPU. Choose "
+            "workers 1, or several processes by torchrun."
+        )
+    executor = make(chunk or GPU_CHUNK)
+    workers = workers if isinstance(workers, int) else 1
+    if workers > 1:
+        reason = why_no_workers(executor)
+        if reason is not None:
+            raise ConfigError(f"workers is {workers}: {reason}. Choose workers 1.")
+        executor = WorkersExecutor(executor, workers)
+    resolved = {
+        "device": str(device),
+        "executor": kind.name,
+        "chunk": executor.chunk,
+        "workers": workers,
+        "threads": threads,
+    }
+    return executor, config.model_copy(update={"run": config.run.model_copy(update=resolved)})
 
-    chunk = 1 if name == "loop" else config.run.chunk
-    if chunk is None and device.type == "cpu":
-        with computing(threads):
-            sizes = candidates(len(parts), task.spec.size)
-            chunk = fastest_chunk(make, two_steps, sizes)
-    chunk = chunk or GPU_CHUNK
-    resolved = {"device": str(device), "executor": name, "chunk": chunk, "threads": threads}
-    config = config.model_copy(update={"run": config.run.model_copy(update=resolved)})
-    return make(chunk), config
+
+def _kind(
+    config: Config, task: Task, data: TrainingData, classes: int, notes: list[str]
+) -> type[Executor]:
+    """The executor's class: the one asked for, or the fastest that can train the model."""
+    name = config.run.executor
+    x, y = data.inputs[:4], data.labels[:4]
+    reason = why_alone(task, x, y, classes)
+    if reason is not None and name in ("vmap", "stacked"):
+        raise ConfigError(f'executor "{name}" cannot run this model: {reason}. Choose "loop".')
+    if name != "auto":
+        if name == "stacked":
+            StackedExecutor(task, data, 1)  # says what it cannot train
+        return EXECUTORS[name]
+    if reason is not None:
+        notes.append(f"executor loop, one client at a time: {reason}.")
+        return LoopExecutor
+    return StackedExecutor if _stacks(task, data) else VmapExecutor
+
+
+def _stacks(task: Task, data: TrainingData) -> bool:
+    """Whether the stacked layers give the gradients of ``task``, tried for two clients."""
+    try:
+        fast = StackedExecutor(task, data, chunk=2)
+    except ConfigError:
+        return False
+    x, y = (t[:4].expand(2, *t[:4].shape) for t in (data.inputs, data.labels))
+    flat = task.spec.from_module(task.module).expand(2, -1)
+    weight = x.new_full(y.shape, 1 / y.shape[1], dtype=torch.float32)
+    keys = torch.zeros(2, 2, dtype=torch.int32, device=x.device)
+    task.module.train()
+    try:
+        found = fast.gradients(task.spec, flat, x, y, weight, keys)
+    except RuntimeError:
+        return False
+    expected = vmap(grad(task.loss))(task.spec.views(flat), x, y, weight, keys)
+    return all(
+        torch.allclose(own, expected[name], rtol=1e-3, atol=1e-5, equal_nan=True)
+        for name, own in task.spec.views(found).items()
+    )
+
+
+def _two_steps(
+    task: Task, algorithm: Algorithm, data: TrainingData, clients: int, size: int
+) -> Job:
+    """Two steps of the first ``size`` of the ``clients``, from the full model."""
+    who = np.arange(size) % clients
+    none = np.zeros(size, dtype=np.int64)
+    start = task.spec.from_module(task.module)
+    server = {key: value[None] for key, value in algorithm.initial(start).items()}
+    return Job(algorithm, task.spec, server, none, who, none, 2)
+
+
+def _worth(config: Config, seconds: float, chunks: int) -> int:
+    """How many workers pay, where a client's step takes ``seconds`` on one thread."""
+    training, clients = config.training, config.network.clients
+    steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
+    return min(_cores(), chunks) if steps * seconds > WORTH_SECONDS else 1
+
+
+def _cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from wirelessfl.runs.build import Parts, build
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.progress import Progress, RowCallback, check_marks, settings_mark
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.workers import WorkerDiedError
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,9 @@ def _go(
                 if on_note is not None:
                     on_note(note)
             try:
-                progress.run()
-            except KeyboardInterrupt:
+                with closing(parts.world.executor):
+                    progress.run()
+            except (KeyboardInterrupt, WorkerDiedError):
                 if on_note is not None:
                     on_note(f"stopped; to go on: wirelessfl resume {directory.path}")
                 raise

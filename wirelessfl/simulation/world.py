@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import partial
 
 import numpy as np
 import torch
@@ -13,7 +12,6 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.batches import Batches, draw_batches
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.rules import State
 from wirelessfl.uplinks import AirRound, Uplink
@@ -42,13 +40,11 @@ class TrainingSettings:
     Args:
         local_steps: H.
         edge_rounds: E.
-        batch_size: b.
         weight_by_samples: merge clients and cells by their samples, not uniformly.
     """
 
     local_steps: int
     edge_rounds: int
-    batch_size: int
     weight_by_samples: bool
 
 
@@ -59,7 +55,7 @@ class World:
         algorithm: client and server rules.
         uplink: how updates cross the air.
         executor: where they are computed.
-        settings: steps, rounds, batches, weights.
+        settings: steps, rounds, weights.
         parts: each client's samples, clients in the order of the network.
         params: initial parameters [P].
         stream: the run's stream.
@@ -80,8 +76,6 @@ class World:
         self.executor = executor
         self.settings = settings
         self.parts = parts
-        # No client fills a larger batch. One width for all, whoever trains in the same chunk.
-        self.batch_size = min(settings.batch_size, max(len(part) for part in parts))
         self.stream = stream
         self.cloud: State = algorithm.initial(params)
         self.steps_done = np.zeros(len(parts), dtype=np.int64)
@@ -105,8 +99,8 @@ class World:
                 servers=nodes,
                 node=plan.node,
                 clients=plan.clients,
+                first_steps=self.steps_done[plan.clients],
                 local_steps=settings.local_steps,
-                batches=partial(self._batches, plan.clients),
                 label=f"round {plan.round + 1}, edge round {edge_round + 1}",
             )
             reception = self.uplink.receive(
@@ -123,17 +117,13 @@ class World:
             for chunk in self.executor.train(job):
                 reception.add(chunk.part, chunk.payloads)
             received = reception.result()
+            for value in (*received.mean.values(), *received.each.values()):
+                submodels.silence(value)
             nodes = algorithm.merge(nodes, received)
             self.metrics = dict(received.metrics)
             self.steps_done[plan.clients] += settings.local_steps
         self.cloud = algorithm.combine(self.cloud, nodes, submodels, node_weights)
         self.totals.add(plan)
-
-    def _batches(self, clients: IntArray, part: slice) -> Batches:
-        """The next batches of some of the ``clients``."""
-        who, steps = clients[part], self.settings.local_steps
-        first = self.steps_done[who]
-        return draw_batches(self.parts, who, first, steps, self.batch_size, self.stream)
 
     def _weights(self, plan: Plan) -> tuple[FloatArray, list[float]]:
         """Weights of the clients at their node, which sum to 1 there, and of the nodes."""

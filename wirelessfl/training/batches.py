@@ -32,51 +32,54 @@ class Batches:
     weight: Tensor
     keys: Tensor
 
-    def of(self, part: slice) -> Batches:
-        """Those of some clients."""
-        return Batches(self.index[part], self.weight[part], self.keys[part])
-
     def to(self, device: torch.device) -> Batches:
         """The same on ``device``."""
         return Batches(self.index.to(device), self.weight.to(device), self.keys.to(device))
 
 
-def draw_batches(
-    parts: Sequence[IntArray],
-    clients: IntArray,
-    first_steps: IntArray,
-    steps: int,
-    batch_size: int,
-    stream: Stream,
-) -> Batches:
-    """The next ``steps`` batches of each client.
+@dataclass(frozen=True)
+class BatchSource:
+    """Where mini-batches come from: the clients' samples and the run's named streams.
 
     Args:
         parts: positions of every client's samples in the training set.
-        clients: [clients], who trains.
-        first_steps: [clients], steps that each has taken before.
-        steps: H.
         batch_size: b; a client with fewer samples uses all of them, and the last batch of a pass
             is as small as what is left.
         stream: the run's stream.
     """
-    index = np.zeros((len(clients), steps, batch_size), dtype=np.int64)
-    weight = np.zeros((len(clients), steps, batch_size), dtype=np.float32)
-    keys = np.empty((len(clients), steps, 2), dtype=np.int32)
-    for row, (client, first) in enumerate(zip(clients.tolist(), first_steps.tolist(), strict=True)):
-        own = parts[client]
-        per_pass = -(-len(own) // batch_size)
-        shuffles = stream.child("client", client, "batches")
-        order, shuffled = own, -1
-        for step in range(steps):
-            turn, place = divmod(first + step, per_pass)
-            if turn != shuffled:
-                order, shuffled = own[shuffles.generator(turn).permutation(len(own))], turn
-            batch = order[place * batch_size : (place + 1) * batch_size]
-            index[row, step, : len(batch)] = batch
-            weight[row, step, : len(batch)] = 1.0 / len(batch)
-        keys[row] = _dropout_keys(stream.child("client", client, "dropout"), first, steps)
-    return Batches(torch.from_numpy(index), torch.from_numpy(weight), torch.from_numpy(keys))
+
+    parts: Sequence[IntArray]
+    batch_size: int
+    stream: Stream
+
+    def draw(self, clients: IntArray, first_steps: IntArray, steps: int) -> Batches:
+        """The next ``steps`` batches of each client.
+
+        Args:
+            clients: [clients], who trains.
+            first_steps: [clients], steps that each has taken before.
+            steps: H.
+        """
+        size = self.batch_size
+        index = np.zeros((len(clients), steps, size), dtype=np.int64)
+        weight = np.zeros((len(clients), steps, size), dtype=np.float32)
+        keys = np.empty((len(clients), steps, 2), dtype=np.int32)
+        for row, (client, first) in enumerate(
+            zip(clients.tolist(), first_steps.tolist(), strict=True)
+        ):
+            own = self.parts[client]
+            per_pass = -(-len(own) // size)
+            shuffles = self.stream.child("client", client, "batches")
+            order, shuffled = own, -1
+            for step in range(steps):
+                turn, place = divmod(first + step, per_pass)
+                if turn != shuffled:
+                    order, shuffled = own[shuffles.generator(turn).permutation(len(own))], turn
+                batch = order[place * size : (place + 1) * size]
+                index[row, step, : len(batch)] = batch
+                weight[row, step, : len(batch)] = 1.0 / len(batch)
+            keys[row] = _dropout_keys(self.stream.child("client", client, "dropout"), first, steps)
+        return Batches(torch.from_numpy(index), torch.from_numpy(weight), torch.from_numpy(keys))
 
 
 def _dropout_keys(stream: Stream, first: int, steps: int) -> np.ndarray:

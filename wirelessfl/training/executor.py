@@ -1,10 +1,10 @@
-"""Where local updates are computed: the interface, and the two ways that exist."""
+"""Where local updates are computed: the interface of all executors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -14,9 +14,24 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.batches import Batches
+from wirelessfl.training.batches import Batches, BatchSource
 from wirelessfl.training.rules import Cohort, State
 from wirelessfl.training.task import Task
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What clients train on.
+
+    Args:
+        inputs: [samples, ...] on the device.
+        labels: [samples] on the device.
+        source: which of them are whose, and in which batches they come.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    source: BatchSource
 
 
 @dataclass(frozen=True)
@@ -29,8 +44,8 @@ class Job:
         servers: what each node sends its clients, [nodes, P] by name.
         node: [clients], each client's node.
         clients: [clients], their numbers.
+        first_steps: [clients], local steps that each has taken before.
         local_steps: H.
-        batches: draws the mini-batches of some of the clients, by their places in the job.
         label: where the job belongs, for error messages ("round 3, edge round 1").
     """
 
@@ -39,23 +54,42 @@ class Job:
     servers: State
     node: IntArray
     clients: IntArray
+    first_steps: IntArray
     local_steps: int
-    batches: Callable[[slice], Batches]
     label: str = ""
 
-    def cohort(self, part: slice) -> Cohort:
-        """The clients in ``part``, with what they were sent."""
-        rows = torch.tensor(self.node[part])
-        return Cohort(
-            self.clients[part],
-            {name: sent[rows.to(sent.device)] for name, sent in self.servers.items()},
-            self.local_steps,
+    def of(self, part: slice) -> Job:
+        """The job of some of the clients."""
+        return replace(
+            self,
+            node=self.node[part],
+            clients=self.clients[part],
+            first_steps=self.first_steps[part],
         )
+
+    def cohort(self) -> Cohort:
+        """The clients, with what they were sent."""
+        if (self.node == self.node[0]).all():  # the usual case needs no copies
+            sent = {
+                name: value[int(self.node[0])].expand(len(self.clients), -1)
+                for name, value in self.servers.items()
+            }
+        else:
+            rows = torch.tensor(self.node)
+            sent = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
+        return Cohort(sent, self.local_steps)
+
+    def batches(self, source: BatchSource) -> Batches:
+        """The clients' mini-batches."""
+        return source.draw(self.clients, self.first_steps, self.local_steps)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """What some clients of a job send: [clients in ``part``, P] by payload."""
+    """What some clients of a job send: [clients in ``part``, P] by payload.
+
+    The tensors hold until the next chunk is asked for.
+    """
 
     part: slice
     payloads: dict[str, Tensor]
@@ -66,35 +100,50 @@ class Executor(ABC):
 
     Args:
         task: model and loss.
-        inputs: training inputs [samples, ...] on the device.
-        labels: training labels [samples] on the device.
+        data: what clients train on.
         chunk: clients at a time; memory is bounded by it, results do not depend on it beyond
             rounding.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, task: Task, inputs: Tensor, labels: Tensor, chunk: int) -> None:
+    def __init__(self, task: Task, data: TrainingData, chunk: int) -> None:
         self.task = task
-        self.inputs = inputs
-        self.labels = labels
+        self.data = data
         self.chunk = chunk
 
     def train(self, job: Job) -> Iterator[Chunk]:
         """Payloads of all clients of ``job``, chunk by chunk in client order."""
-        clients = len(job.clients)
-        chunks = -(-clients // self.chunk)
-        # Even chunks: a small last one would cost nearly as much as a full one.
-        ends = [clients * (i + 1) // chunks for i in range(chunks)]
-        for part in map(slice, [0, *ends], ends):
-            sent = self._train(job, part)
-            if sent.keys() != {payload.name for payload in job.algorithm.payloads}:
-                raise ConfigError(
-                    f"algorithm {job.algorithm.name!r} sends {sorted(sent)}, and its payloads are "
-                    f"{[payload.name for payload in job.algorithm.payloads]}: they must agree."
-                )
-            yield Chunk(part, sent)
+        for part in even_parts(len(job.clients), self.chunk):
+            yield Chunk(part, self.payloads(job.of(part)))
+
+    def payloads(self, job: Job) -> dict[str, Tensor]:
+        """Payloads of the clients of ``job``, all at once: [clients, P] by name.
+
+        Raises:
+            ConfigError: they are not those that the algorithm has declared.
+        """
+        sent = self._train(job)
+        if sent.keys() != {payload.name for payload in job.algorithm.payloads}:
+            raise ConfigError(
+                f"algorithm {job.algorithm.name!r} sends {sorted(sent)}, and its payloads are "
+                f"{[payload.name for payload in job.algorithm.payloads]}: they must agree."
+            )
+        return sent
 
     @abstractmethod
-    def _train(self, job: Job, part: slice) -> dict[str, Tensor]:
-        """Payloads of the clients in ``part``."""
+    def _train(self, job: Job) -> dict[str, Tensor]:
+        """Payloads of the clients of ``job``."""
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what the executor holds: processes, memory."""
+
+
+def even_parts(clients: int, chunk: int) -> list[slice]:
+    """Slices of at most ``chunk`` of ``clients``, sizes differing by one at most.
+
+    A small last chunk would cost nearly as much as a full one.
+    """
+    chunks = -(-clients // chunk)
+    ends = [clients * (i + 1) // chunks for i in range(chunks)]
+    return list(map(slice, [0, *ends], ends))

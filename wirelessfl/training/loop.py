@@ -8,7 +8,7 @@ from torch import Tensor
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.task import Task
 
 
@@ -20,17 +20,21 @@ class LoopExecutor(Executor):
 
     name = "loop"
 
-    def __init__(self, task: Task, inputs: Tensor, labels: Tensor, *, seed: int = 0) -> None:
-        super().__init__(task, inputs, labels, chunk=1)
+    def __init__(self, task: Task, data: TrainingData, chunk: int = 1, *, seed: int = 0) -> None:
+        super().__init__(task, data, chunk)
         self.seed = seed
 
-    def _train(self, job: Job, part: slice) -> dict[str, Tensor]:
-        cohort = job.cohort(part)
-        client = int(cohort.clients[0])
+    def _train(self, job: Job) -> dict[str, Tensor]:
+        alone = [self._train_one(job.of(slice(i, i + 1))) for i in range(len(job.clients))]
+        return {name: torch.cat([sent[name] for sent in alone]) for name in alone[0]}
+
+    def _train_one(self, job: Job) -> dict[str, Tensor]:
+        cohort = job.cohort()
+        client = int(job.clients[0])
         params = cohort.start.clone()
         state = job.algorithm.begin(cohort)
         self.task.module.train()
-        batches = job.batches(part)
+        batches = job.batches(self.data.source)
         for step in range(job.local_steps):
             weight = batches.weight[0, step]
             rows = batches.index[0, step][weight > 0]  # no padding here
@@ -48,14 +52,14 @@ class LoopExecutor(Executor):
     def _gradient(
         self, spec: ParamSpec, params: Tensor, rows: Tensor, weight: Tensor, key: Tensor
     ) -> Tensor:
-        device = self.inputs.device
+        device = self.data.inputs.device
         leaf = params.detach().clone().requires_grad_()
         with torch.random.fork_rng():
             torch.manual_seed(Stream(self.seed, tuple(key.tolist())).key() >> 1)
             loss = self.task.loss(
                 spec.views(leaf),
-                self.inputs[rows.to(device)],
-                self.labels[rows.to(device)],
+                self.data.inputs[rows.to(device)],
+                self.data.labels[rows.to(device)],
                 weight.to(device),
                 key.to(device),
             )

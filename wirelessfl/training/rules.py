@@ -17,14 +17,14 @@ State = dict[str, Tensor]
 class Cohort:
     """Clients that train together; everything has them on its leading axis.
 
+    A rule sees no client's number: on a GPU the same operations are replayed for other clients.
+
     Args:
-        clients: [clients], their numbers.
         server: what their server sent them, [clients, P] by name: ``params`` and, where the
             algorithm keeps more at the server, that.
         local_steps: H, steps that each takes.
     """
 
-    clients: IntArray
     server: Mapping[str, Tensor]
     local_steps: int
 

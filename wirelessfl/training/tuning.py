@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 from wirelessfl.training.executor import Executor, Job
 
-CANDIDATES = (5, 10, 20, 60, 200)
-LARGEST_BYTES = 1 << 28  # parameters of a chunk; a step holds a few copies of them
+CANDIDATES = (1, 5, 10, 20, 60, 200)
+LARGEST_BYTES = 1 << 25  # parameters of a chunk; a step holds a few copies of them
 WORTH = 0.9  # a larger chunk has to be this much faster to be taken
+PATIENCE = 10  # up to this size a slower one does not end the search
 
 
 def candidates(clients: int, parameters: int) -> list[int]:
@@ -26,8 +27,8 @@ def candidates(clients: int, parameters: int) -> list[int]:
 
 def fastest_chunk(
     make: Callable[[int], Executor], job: Callable[[int], Job], sizes: Sequence[int]
-) -> int:
-    """The chunk size with the least seconds a client.
+) -> tuple[int, float]:
+    """The chunk size with the least seconds a client, and those.
 
     Args:
         make: an executor of a given chunk size.
@@ -38,11 +39,11 @@ def fastest_chunk(
     for size in sizes:
         executor, work = make(size), job(size)
         seconds = min(_seconds(executor, work) for _ in range(2)) / size
-        if seconds > 1.2 * least:
+        if size > PATIENCE and seconds > 1.2 * least:
             break
         if seconds < WORTH * least:
             best, least = size, seconds
-    return best
+    return best, least
 
 
 def _seconds(executor: Executor, job: Job) -> float:

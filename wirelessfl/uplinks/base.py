@@ -69,7 +69,7 @@ class Reception:
             for receiver, weight, own in zip(node, weights, sent, strict=True):
                 sums[receiver].add_(own, alpha=weight)
             if name in self._each:
-                self._each[name].append(sent)
+                self._each[name].append(sent.clone())
 
     def result(self) -> Received:
         """What the nodes have received."""

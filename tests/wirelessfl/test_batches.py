@@ -1,0 +1,41 @@
+"""Mini-batches against their definition."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels.streams import Stream
+from wirelessfl.training.batches import BatchSource
+
+
+@given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 50), st.integers(1, 25))
+def test_batches_pass_over_the_data_again_and_again(size, batch_size, first, steps):
+    """From any step on: the passes, cut into batches, are permutations of the client's samples."""
+    own = np.arange(size) * 3 + 5
+    source = BatchSource([own], batch_size, Stream(1))
+    batches = source.draw(np.array([0]), np.array([first]), steps)
+    per_pass = -(-size // batch_size)
+    from_start = source.draw(np.array([0]), np.array([0]), first + steps)
+    assert torch.equal(batches.index[0], from_start.index[0, first:])
+    assert torch.equal(batches.keys[0], from_start.keys[0, first:])
+    drawn = [
+        row[w > 0].tolist()
+        for row, w in zip(*map(list, (from_start.index[0], from_start.weight[0])), strict=True)
+    ]
+    for turn in range((first + steps) // per_pass):
+        whole = [i for b in drawn[turn * per_pass : (turn + 1) * per_pass] for i in b]
+        assert sorted(whole) == own.tolist()
+    for row in from_start.weight[0]:
+        assert float(row.sum()) == pytest.approx(1.0)
+
+
+def test_batches_do_not_depend_on_who_else_trains(engine):
+    source = BatchSource(engine.parts_of([50, 30, 70]), 16, Stream(3))
+    steps = np.array([4, 4, 4])
+    together = source.draw(np.arange(3), steps, 5)
+    alone = source.draw(np.array([2]), steps[2:], 5)
+    assert torch.equal(together.index[2], alone.index[0])
+    assert torch.equal(together.keys[2], alone.keys[0])
+    assert not torch.equal(together.index[1], together.index[2])

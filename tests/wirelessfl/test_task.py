@@ -1,0 +1,65 @@
+"""Which models can train together, and what is said of those that cannot."""
+
+import pytest
+import torch
+from torch import nn
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.task import Task, why_alone
+
+
+class Counts(nn.Linear):
+    """Changes a buffer in every forward pass."""
+
+    def __init__(self):
+        super().__init__(9, 4)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
+class Branches(nn.Linear):
+    """Looks at the data to decide what to do, which vmap cannot follow."""
+
+    def __init__(self):
+        super().__init__(9, 4)
+
+    def forward(self, x):
+        return super().forward(x) if x.sum() > 0 else 2 * super().forward(x)
+
+
+def batchnorm():
+    return nn.Sequential(
+        nn.Linear(9, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 4)
+    )
+
+
+def test_what_cannot_train_together_trains_alone_and_says_why(engine):
+    """A batch norm sees padding as samples; branches on data cannot be vmapped."""
+    x, y = engine.samples((9,))
+    for module, reason in (
+        (batchnorm(), "mixes the samples"),
+        (Branches(), "under vmap"),
+        (nn.Sequential(nn.Linear(9, 4), nn.Dropout(0.5)), "global generator"),
+    ):
+        assert reason in why_alone(Task.of(module), x[:4], y[:4], 4)
+    module = batchnorm()
+    data = engine.training_data((9,), [20, 5, 50])
+    task, job = engine.job_for(module, data)
+    expected = engine.plain_loop(module, data, job, lr=0.1)
+    assert torch.allclose(engine.updates(LoopExecutor(task, data), job), expected, atol=2e-6)
+
+
+def test_modules_that_do_not_fit_are_explained(engine):
+    x, y = engine.samples((9,))
+    for module, message in (
+        (nn.Linear(8, 4), "does not run on samples of shape"),
+        (nn.Linear(9, 5), r"gives \(4, 5\) for 4 samples"),
+        (nn.Unflatten(1, (3, 3)), "trainable"),
+        (Counts(), "changes its buffer 'calls'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            why_alone(Task.of(module), x[:4], y[:4], 4)

@@ -1,0 +1,41 @@
+"""The chunk size that the timing at start chooses."""
+
+import pytest
+
+from wirelessfl.training.tuning import candidates, fastest_chunk
+
+
+def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
+    assert candidates(1, 1000) == [1]
+    assert candidates(7, 1000) == [1, 5, 7]
+    assert candidates(60, 1000) == [1, 5, 10, 20, 60]
+    assert candidates(100_000, 1000) == [1, 5, 10, 20, 60, 200]
+    assert candidates(100_000, 10**6) == [1, 5]  # 34 MB of parameters at most
+    assert candidates(100_000, 10**9) == [1]
+
+
+@pytest.mark.parametrize(
+    ("seconds_a_client", "expected"),
+    [
+        ({5: 4.0, 10: 2.0, 20: 1.0, 60: 2.0}, 20),
+        ({5: 1.0, 10: 0.95, 20: 0.95, 60: 0.95}, 5),  # not worth it
+        ({5: 1.0, 20: 2.0, 60: 0.1, 200: 0.1}, 5),  # a slower one ends the search
+    ],
+)
+def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
+    """With a clock that each chunk size moves by its known cost."""
+    clock = [0.0]
+    monkeypatch.setattr("wirelessfl.training.tuning.time.perf_counter", lambda: clock[0])
+
+    class Known:
+        def __init__(self, chunk):
+            self.chunk = chunk
+
+        def train(self, clients):
+            clock[0] += seconds_a_client[self.chunk] * clients
+            return iter(())
+
+    assert fastest_chunk(Known, lambda clients: clients, sorted(seconds_a_client)) == (
+        expected,
+        seconds_a_client[expected],
+    )

@@ -1,0 +1,270 @@
+"""Worker processes: the same numbers, and a clean end whatever happens."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import wirelessfl
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkerDiedError, WorkersExecutor
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals")
+
+
+@pytest.fixture
+def work(engine):
+    data = engine.training_data((9,), [20, 5, 50, 16, 33, 7, 8])
+    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,), dropout=0.2), data)
+    return task, data, job
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def wait_until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
+    """Jobs of several sizes one after the other, through the same processes."""
+    task, data, job = work
+    for inner in (
+        StackedExecutor(task, data, 2),
+        VmapExecutor(task, data, 3),
+        LoopExecutor(task, data),
+    ):
+        executor = WorkersExecutor(inner, 2)
+        try:
+            for own in (job, job.of(slice(2, 3)), replace(job, local_steps=2)):
+                assert torch.equal(engine.updates(executor, own), engine.updates(inner, own))
+            pids = executor.pids
+            assert len(pids) == 2
+            assert all(map(alive, pids))
+        finally:
+            executor.close()
+        assert not any(map(alive, pids))
+
+
+def test_a_failure_in_a_worker_is_told_and_ends_them(work, engine):
+    task, data, job = work
+    data.inputs[24] = float("nan")  # client 1's
+    executor = WorkersExecutor(LoopExecutor(task, data), 2)
+    with pytest.raises(TrainingError, match=r"client 1, round 1, local step .: the loss is nan"):
+        engine.updates(executor, job)
+    assert executor.pids == []
+
+
+def test_any_exception_names_its_place(work, engine):
+    task, data, job = work
+    executor = WorkersExecutor(VmapExecutor(task, data, 2), 2)
+    executor.start()
+    with pytest.raises((TrainingError, ConfigError)):
+        engine.updates(executor, replace(job, algorithm=FedAvg(lr=object())))
+    assert executor.pids == []
+
+
+def test_a_consumer_that_stops_half_way_leaves_nothing_behind(work, engine):
+    task, data, job = work
+    executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
+    chunks = executor.train(job)
+    next(chunks)
+    pids = executor.pids
+    chunks.close()
+    assert not any(map(alive, pids))
+    assert len(engine.updates(executor, job)) == 7  # they start again
+    executor.close()
+
+
+@posix
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
+    """Whether it is killed between jobs or in the middle of one, where work remains."""
+    task, data, job = work
+    executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
+    engine.updates(executor, job)
+    victim, killed = executor.pids[1], []
+
+    def kill():
+        assert alive(victim)
+        os.kill(victim, signal.SIGKILL)
+        killed.append(time.monotonic())
+
+    def kill_at_work():
+        before = busy_ticks(victim)
+        wait_until(lambda: busy_ticks(victim) > before + 10)  # a tenth of a second
+        kill()
+
+    if idle:
+        kill()
+    else:
+        job = replace(job, local_steps=20_000)  # takes minutes
+        threading.Thread(target=kill_at_work).start()
+    with pytest.raises(WorkerDiedError, match=rf"{victim} has ended \(exit code -9, SIGKILL\)"):
+        list(executor.train(job))
+    assert time.monotonic() - killed[0] < 5
+    assert executor.pids == []
+
+
+def busy_ticks(pid):
+    """CPU time so far, in hundredths of a second."""
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
+def command(*words):
+    return [sys.executable, "-m", "wirelessfl", *map(str, words)]
+
+
+def children(pid):
+    """Worker processes below ``pid``."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            words = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(stat[1]) == pid and b"spawn_main" in words:
+            found.append(int(entry.name))
+    return found
+
+
+LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 150, "--eval-every", 15]
+LONG += ["--workers", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
+
+
+@pytest.fixture
+def long_run(tmp_path):
+    """A run of the command line with two workers, in the middle of its work."""
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        command("run", "hist", *LONG, "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until(lambda: process.poll() is not None or (out / "rows.jsonl").exists(), 90)
+    wait_until(lambda: process.poll() is not None or len(children(process.pid)) == 2)
+    assert process.poll() is None, process.communicate()
+    yield process, out, children(process.pid)
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+def rows_of(out):
+    return [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+
+
+def without_wall(rows):
+    return [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
+
+
+@posix
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find workers in")
+class TestCommandLine:
+    def test_a_killed_worker_ends_the_run_which_can_be_resumed(self, long_run, tmp_path):
+        process, out, workers = long_run
+        assert rows_of(out)[-1]["round"] < 150  # work remains
+        os.kill(workers[0], signal.SIGKILL)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 2
+        assert f"worker process {workers[0]} has ended (exit code -9, SIGKILL)" in errors
+        assert f"wirelessfl resume {out}" in errors
+        assert not any(map(alive, workers))
+        subprocess.run(command("resume", out), check=True, capture_output=True, timeout=120)
+        whole = tmp_path / "whole"
+        subprocess.run(
+            command("run", "hist", *LONG, "--out", whole),
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
+
+    def test_ctrl_c_ends_all(self, long_run):
+        process, out, workers = long_run
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert f"wirelessfl resume {out}" in errors
+        assert "Traceback" not in errors
+        wait_until(lambda: not any(map(alive, workers)))
+
+    def test_workers_leave_with_a_killed_parent(self, long_run):
+        process, _, workers = long_run
+        process.kill()
+        wait_until(lambda: not any(map(alive, workers)))
+
+
+def test_the_number_of_workers_is_resolved_and_stored(config, toy):
+    """One by default from Python; where a run is short, also when it may be more."""
+    for workers in (None, "auto", 1):
+        settings = config(rounds=1, workers=workers)
+        assert build(settings, data=toy).config.run.workers == 1
+    result = wirelessfl.run(config(rounds=1, workers=2, chunk=2), data=toy)
+    assert result.config.run.workers == 2
+    alone = wirelessfl.run(config(rounds=1, workers=1, chunk=2), data=toy)
+    assert without_wall(result.rows) == without_wall(alone.rows)
+    with pytest.raises(ConfigError, match="workers"):
+        config(workers=0)
+
+
+def test_models_that_cannot_be_sent_are_refused(config, toy):
+    module = nn.Sequential(nn.Linear(12, 4))
+    module.register_forward_hook(lambda *_: None)  # a lambda cannot be pickled
+    with pytest.raises(ConfigError, match=r"workers is 2: the model cannot be sent .*workers 1"):
+        build(config(workers=2), data=toy, model=module)
+
+
+UNGUARDED = """
+import torch, wirelessfl
+from wirelessfl.config import Config
+wirelessfl.run(Config.from_flags("hist", rounds=1, clients=8, out=OUT, workers=WORKERS, chunk=2))
+"""
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers):
+    script = tmp_path / "script.py"
+    text = UNGUARDED.replace("OUT", repr(str(tmp_path / "run"))).replace("WORKERS", str(workers))
+    script.write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode == 0) == (workers is None), done.stderr
+    if workers == 2:
+        assert '__name__ == "__main__"' in done.stderr

@@ -1,0 +1,123 @@
+"""Local training as a program of tensors, which a GPU can record once and replay."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.batches import Batches
+from wirelessfl.training.executor import Executor, Job, TrainingData
+from wirelessfl.training.rules import Cohort
+from wirelessfl.training.task import Task
+
+Tensors = dict[str, Tensor]
+Program = Callable[[Tensors], Tensors]
+RECORDINGS = 8  # kept at a time; each holds the memory of a chunk
+
+
+class TensorExecutor(Executor):
+    """Base of the executors whose H steps are the same tensor operations for every chunk.
+
+    On a GPU the H steps are recorded as a CUDA graph and replayed, with no Python between steps.
+
+    Args:
+        task: model and loss.
+        data: what clients train on.
+        chunk: clients at a time.
+        recorded: whether to record; by default on GPUs. On a CPU the recording is the program
+            itself on the recording's own tensors, which serves tests.
+    """
+
+    def __init__(
+        self, task: Task, data: TrainingData, chunk: int, *, recorded: bool | None = None
+    ) -> None:
+        super().__init__(task, data, chunk)
+        self.recorded = data.inputs.is_cuda if recorded is None else recorded
+        self._recordings: OrderedDict[object, Recording] = OrderedDict()
+
+    @abstractmethod
+    def _steps(
+        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+    ) -> Tensors:
+        """The payloads after the cohort's local steps: tensor operations alone."""
+
+    def _train(self, job: Job) -> Tensors:
+        batches = job.batches(self.data.source).to(self.data.inputs.device)
+        cohort = job.cohort()
+        self.task.module.train()
+        if not self.recorded:
+            return self._steps(job.algorithm, job.spec, cohort, batches)
+        tensors = {f"server.{name}": value for name, value in cohort.server.items()}
+        tensors |= {"index": batches.index, "weight": batches.weight, "keys": batches.keys}
+        key = (
+            job.algorithm,
+            job.local_steps,
+            tuple(job.spec.shapes.items()),
+            tuple((name, tuple(value.shape)) for name, value in tensors.items()),
+        )
+        recording = self._recordings.pop(key, None)
+        if recording is None:
+            while len(self._recordings) >= RECORDINGS:
+                self._recordings.popitem(last=False)  # the one not used for longest
+            program = partial(self._program, job.algorithm, job.spec, job.local_steps)
+            recording = Recording(program, tensors)
+        self._recordings[key] = recording
+        return recording(tensors)
+
+    def _program(
+        self, algorithm: Algorithm, spec: ParamSpec, local_steps: int, tensors: Tensors
+    ) -> Tensors:
+        server = {
+            name.removeprefix("server."): value
+            for name, value in tensors.items()
+            if name.startswith("server.")
+        }
+        batches = Batches(tensors["index"], tensors["weight"], tensors["keys"])
+        return self._steps(algorithm, spec, Cohort(server, local_steps), batches)
+
+    def close(self) -> None:
+        """Forget the recordings."""
+        self._recordings.clear()
+
+
+class Recording:
+    """A program with inputs and outputs in fixed places.
+
+    Args:
+        program: tensor operations, the same whatever the values.
+        tensors: inputs of the shapes that it will be called with.
+    """
+
+    def __init__(self, program: Program, tensors: Tensors) -> None:
+        self._program = program
+        self._inputs = {name: value.clone() for name, value in tensors.items()}
+        self._graph: torch.cuda.CUDAGraph | None = None
+        if next(iter(tensors.values())).is_cuda:
+            self._outputs = self._record()
+
+    def _record(self) -> Tensors:
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # libraries set themselves up outside the recording
+            for _ in range(2):
+                self._program(self._inputs)
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            return self._program(self._inputs)
+
+    def __call__(self, tensors: Tensors) -> Tensors:
+        """The program's outputs for ``tensors``; they hold until the next call."""
+        for name, place in self._inputs.items():
+            place.copy_(tensors[name])
+        if self._graph is None:
+            return self._program(self._inputs)
+        self._graph.replay()
+        return self._outputs

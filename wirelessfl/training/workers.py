@@ -1,0 +1,362 @@
+"""Chunks in single-thread processes: on a CPU two of these beat two threads in one process.
+
+Workers are started once and fed through pipes with words alone: parameters go in, and payloads
+come out, by shared memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch import multiprocessing as torch_multiprocessing
+
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.training.executor import Chunk, Executor, Job, even_parts
+
+SLOTS = 2  # results a worker may have waiting: it goes on while one is being added up
+SHARED_MEMORY = Path("/dev/shm")
+GRACE_SECONDS = 5.0
+UNGUARDED = (
+    "worker processes could not start. Each of them reads the script again that asks for them: put "
+    'what starts the run below `if __name__ == "__main__":`, or ask for workers 1.'
+)
+Shapes = dict[str, tuple[int, ...]]
+
+
+class WorkerDiedError(TrainingError):
+    """A worker process ended by itself, or was killed."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Shared memory: what servers send to all workers, and one worker's result slots."""
+
+    servers: Tensor
+    slots: Tensor
+
+
+@dataclass(frozen=True)
+class Order:
+    """A chunk to train.
+
+    Args:
+        job: of the chunk, without what the servers send.
+        sent: shapes of that; it lies in the shared memory, one after the other.
+        slot: where the payloads go.
+    """
+
+    job: Job
+    sent: Shapes
+    slot: int
+
+
+class Worker:
+    """One process, and the parent's end of its pipe."""
+
+    def __init__(self, executor: Executor) -> None:
+        context = torch_multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, executor), daemon=True)
+        try:
+            with _deaf_to_interrupts():
+                self.process.start()
+        except RuntimeError as error:
+            raise ConfigError(UNGUARDED) from error
+        theirs.close()
+        self.ready = False
+        self.slots = torch.empty(0)
+        self.free = deque(range(SLOTS))
+        self.waiting: deque[int] = deque()  # the chunks it has been given, by number
+
+    def send(self, message: object) -> None:
+        """Put a message into the pipe.
+
+        Raises:
+            WorkerDiedError: nobody reads it.
+        """
+        try:
+            self.pipe.send(message)
+        except OSError:
+            self.reply()
+            raise
+
+    def reply(self) -> Any:
+        """The next message of the process.
+
+        Raises:
+            WorkerDiedError: it has ended.
+        """
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join(GRACE_SECONDS)
+            code = self.process.exitcode
+            if code == 1 and not self.ready:
+                raise ConfigError(UNGUARDED) from None
+            how = f"exit code {code}"
+            if code is not None and code < 0:
+                how += f", {signal.Signals(-code).name}"
+            raise WorkerDiedError(
+                f"worker process {self.process.pid} has ended ({how}), and with it what it was "
+                "training. Was it killed, or short of memory?"
+            ) from None
+
+    def close(self) -> None:
+        """End the process."""
+        self.pipe.close()  # it leaves when it reads this
+        self.process.join(0.1 if self.waiting else GRACE_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.process.close()
+
+
+class WorkersExecutor(Executor):
+    """An executor's work, done by several single-thread processes.
+
+    They start with the first job. A worker that dies ends the run with its exit code; workers end
+    with the run, whatever ends it, and with their parent, even if that is killed.
+
+    Args:
+        inner: what each worker has; it and the model must be picklable.
+        workers: how many.
+    """
+
+    name = "workers"
+
+    def __init__(self, inner: Executor, workers: int) -> None:
+        super().__init__(inner.task, inner.data, inner.chunk)
+        self.inner = inner
+        self.count = workers
+        self._workers: list[Worker] = []
+        self._servers = torch.empty(0)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that run now."""
+        return [worker.process.pid or 0 for worker in self._workers]
+
+    def train(self, job: Job) -> Iterator[Chunk]:
+        """Payloads of all clients of ``job``, in client order, whoever finishes first.
+
+        Raises:
+            WorkerDiedError: a worker ended before it was asked to.
+            TrainingError: a client failed.
+        """
+        self.start()
+        parts = even_parts(len(job.clients), self.chunk)
+        sent = self._share(job)
+        bare = replace(job, servers={})
+        orders = deque(enumerate(parts))
+        done: dict[int, tuple[Worker, int, Shapes]] = {}
+        try:
+            for number, part in enumerate(parts):
+                while number not in done:
+                    self._hand_out(orders, bare, sent)
+                    self._take_in(done)
+                worker, slot, shapes = done.pop(number)
+                yield Chunk(part, _views(worker.slots[slot], shapes))
+                worker.free.append(slot)
+        except BaseException:  # also a consumer that stops half way: replies would be left over
+            self.close()
+            raise
+
+    def _hand_out(self, orders: deque[tuple[int, slice]], job: Job, sent: Shapes) -> None:
+        """Give the next chunks to whoever has the least to do, while there is room."""
+        while orders:
+            worker = min(self._workers, key=lambda worker: len(worker.waiting))
+            if not worker.free:
+                return
+            number, part = orders.popleft()
+            worker.send(Order(job.of(part), sent, worker.free.popleft()))
+            worker.waiting.append(number)
+
+    def _take_in(self, done: dict[int, tuple[Worker, int, Shapes]]) -> None:
+        """Wait for at least one result."""
+        by_pipe = {id(worker.pipe): worker for worker in self._workers}
+        for pipe in wait([worker.pipe for worker in self._workers]):
+            worker = by_pipe[id(pipe)]
+            answer = worker.reply()  # of one that waits for orders, only its end can be heard
+            number = worker.waiting.popleft()
+            if isinstance(answer, BaseException):
+                raise answer
+            slot, shapes = answer
+            done[number] = worker, slot, shapes
+
+    def start(self) -> None:
+        """Start the processes, where they do not run yet.
+
+        Raises:
+            ConfigError: they cannot start.
+        """
+        if self._workers:
+            return
+        try:
+            self._workers = [Worker(self.inner) for _ in range(self.count)]
+            for worker in self._workers:
+                worker.ready = worker.reply()
+        except BaseException:
+            self.close()
+            raise
+
+    def _share(self, job: Job) -> Shapes:
+        """Put what the servers send into shared memory, and make sure that results have room."""
+        needed = sum(value.numel() for value in job.servers.values())
+        room = min(self.chunk, len(job.clients)) * job.spec.size * len(job.algorithm.payloads)
+        small = room > max(worker.slots.shape[-1] for worker in self._workers)
+        if small or needed > len(self._servers):
+            if needed > len(self._servers):
+                self._servers = _shared(needed)
+            for worker in self._workers:
+                if small:
+                    worker.slots = _shared(SLOTS, room)
+                worker.send(Places(self._servers, worker.slots))
+                worker.reply()
+        shapes = {name: tuple(value.shape) for name, value in job.servers.items()}
+        for name, place in _views(self._servers, shapes).items():
+            place.copy_(job.servers[name])
+        return shapes
+
+    def payloads(self, job: Job) -> dict[str, Tensor]:
+        """Payloads of all clients of ``job``, gathered."""
+        chunks = [
+            {name: value.clone() for name, value in chunk.payloads.items()}
+            for chunk in self.train(job)
+        ]
+        return {name: torch.cat([sent[name] for sent in chunks]) for name in chunks[0]}
+
+    def _train(self, job: Job) -> dict[str, Tensor]:
+        return self.payloads(job)
+
+    def close(self) -> None:
+        """End the processes."""
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.close()
+        self._servers = torch.empty(0)
+        self.inner.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that start meanwhile do not hear Ctrl-C: it is for the parent, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _shared(*shape: int) -> Tensor:
+    shared: Tensor = torch.empty(shape).share_memory_()  # type: ignore[no-untyped-call]
+    return shared
+
+
+def _views(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
+    """Tensors that lie in ``memory`` one after the other."""
+    views, position = {}, 0
+    for name, shape in shapes.items():
+        end = position + math.prod(shape)
+        views[name] = memory[position:end].view(shape)
+        position = end
+    return views
+
+
+def _serve(pipe: Connection, executor: Executor) -> None:
+    """A worker's life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the parent could not see to it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _keep_memory()
+    with suppress(EOFError, OSError):  # the parent has closed its end
+        _take_orders(pipe, executor)
+
+
+def _take_orders(pipe: Connection, executor: Executor) -> None:
+    """Train and answer until the pipe is closed."""
+    places = Places(torch.empty(0), torch.empty(0))
+    pipe.send(True)  # ready
+    while True:
+        message = pipe.recv()
+        if isinstance(message, Places):
+            places = message
+            pipe.send(True)
+            continue
+        try:
+            answer: object = _carry_out(message, executor, places)
+        except (TrainingError, ConfigError, DataError) as error:
+            answer = error
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            answer = TrainingError(
+                f"a worker failed in {last.name} ({Path(last.filename).name}, line {last.lineno}): "
+                f"{type(error).__name__}: {error}"
+            )
+        pipe.send(answer)
+
+
+def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
+    """Train a chunk, and put its payloads into their slot."""
+    job = replace(order.job, servers=_views(places.servers, order.sent))
+    payloads = executor.payloads(job)
+    shapes = {name: tuple(value.shape) for name, value in payloads.items()}
+    for name, place in _views(places.slots[order.slot], shapes).items():
+        place.copy_(payloads[name])
+    return order.slot, shapes
+
+
+def _keep_memory() -> None:
+    """Let freed blocks be used again: getting large ones anew costs a page fault per 4 KiB."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+        mallopt(-3, 1 << 30)
+        mallopt(-1, (1 << 31) - 1)
+
+
+def _end_with_parent() -> None:
+    """Leave as soon as the parent is gone, in the middle of whatever it is."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def why_no_workers(executor: Executor) -> str | None:
+    """Why ``executor`` cannot run in worker processes here; None where it can."""
+    needed = executor.data.inputs.numel() * executor.data.inputs.element_size()
+    if executor.data.inputs.is_shared():  # type: ignore[no-untyped-call]
+        needed = 0
+    needed += 4 * executor.task.spec.size * (2 * SLOTS * executor.chunk + 16)
+    if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:
+        return (
+            f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory they need "
+            "(in a container: --shm-size)"
+        )
+    try:
+        pickle.dumps(executor.task)
+    except Exception as error:  # whatever a user's module raises
+        return f"the model cannot be sent to other processes ({error})"
+    main = __import__("__main__")
+    if type(executor.task.module).__module__ == "__main__" and not hasattr(main, "__file__"):
+        return "the model is defined in a session that other processes cannot read: use a module"
+    return None
