@@ -23,6 +23,8 @@ def add_flags(
     parser: argparse.ArgumentParser,
     algorithms: Iterable[type[Algorithm]],
     uplinks: Iterable[type[Uplink]],
+    *,
+    lists: bool = False,
 ) -> None:
     """Add a flag for every setting of a run.
 
@@ -30,23 +32,29 @@ def add_flags(
         parser: where to.
         algorithms: whose settings to offer: the one that is run, or all where none is named.
         uplinks: likewise.
+        lists: whether each takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` where one value
+            is a list itself.
     """
     for section, model in SECTIONS.items():
         group = parser.add_argument_group(f"{section} settings")
         for name, info in model.model_fields.items():
-            _add(group, name, info.annotation, info.description, info.default)
+            _add(group, name, info.annotation, info.description, info.default, lists)
     names = "{" + ",".join(sorted(uplink_classes())) + "}"
+    several: dict[str, Any] = {"type": _values} if lists else {}
     parser.add_argument_group("uplink settings").add_argument(
-        "--uplink", metavar="NAME", help=f"how updates cross the air: {names} (default: tdma)"
+        "--uplink",
+        metavar="NAME",
+        help=f"how updates cross the air: {names} (default: tdma)",
+        **several,
     )
     seen: set[str] = set()
     for kind, owners in (("algorithm", algorithms), ("uplink", uplinks)):
         for owner in owners:
-            _add_owner(parser, kind, owner, seen)
+            _add_owner(parser, kind, owner, seen, lists)
 
 
 def _add_owner(
-    parser: argparse.ArgumentParser, kind: str, owner: type[Any], seen: set[str]
+    parser: argparse.ArgumentParser, kind: str, owner: type[Any], seen: set[str], lists: bool
 ) -> None:
     """The flags of one algorithm or uplink, in a group of their own."""
     tdma = uplink_classes()["tdma"]
@@ -62,10 +70,12 @@ def _add_owner(
         seen.add(flag)
         info = FieldInfo.from_annotation(hints[entry.name])
         default = None if entry.default is MISSING else entry.default
-        _add(group, flag, info.annotation, info.description, default)
+        _add(group, flag, info.annotation, info.description, default, lists)
 
 
-def _add(group: Any, name: str, annotation: Any, text: str | None, default: Any) -> None:
+def _add(
+    group: Any, name: str, annotation: Any, text: str | None, default: Any, lists: bool
+) -> None:
     """One flag; values stay text, the configuration reads and checks them."""
     kind = _without_none(annotation)
     shown = "" if default is None else f" (default: {default})"
@@ -75,13 +85,34 @@ def _add(group: Any, name: str, annotation: Any, text: str | None, default: Any)
     elif kind is bool:
         options, shown = {"action": "store_const", "const": True}, ""
     elif get_origin(kind) is tuple:
-        options = {"metavar": "LOW,HIGH", "type": lambda words: tuple(words.split(","))}
+        many = get_args(kind)[-1] is Ellipsis
+        options = {"metavar": "N,..." if many else "LOW,HIGH", "type": _split}
+    if lists and name != "out":
+        if get_origin(kind) is tuple:
+            options |= {"type": _tuples, "metavar": options["metavar"] + ";..."}
+        elif kind is not bool:
+            shape = "{" + ",".join(options.pop("choices")) + "}" if "choices" in options else "X"
+            options = {"metavar": f"{shape},...", "type": _values}
+        else:
+            options["const"] = [True]
     group.add_argument(
         "--" + name.replace("_", "-"),
         dest=name,
         help=((text or "") + shown).replace("%", "%%"),
         **options,
     )
+
+
+def _split(words: str) -> tuple[str, ...]:
+    return tuple(words.split(","))
+
+
+def _values(words: str) -> list[str]:
+    return words.split(",")
+
+
+def _tuples(words: str) -> list[tuple[str, ...]]:
+    return [_split(word) for word in words.split(";")]
 
 
 def _without_none(annotation: Any) -> Any:

@@ -55,6 +55,23 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print the closing table as JSON")
     if words[:1] == ["run"]:
         _add_run_flags(run, words[1:])
+    sweep = commands.add_parser(
+        "sweep",
+        help="all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
+        description="Run every combination of the given values, each once: runs are kept in the "
+        "folder --out (runs/sweep) under the hash of their settings. Flags are those of `run`, "
+        "with values separated by commas, or by semicolons where a value has commas itself.",
+        allow_abbrev=False,
+    )
+    sweep.set_defaults(command=_sweep)
+    sweep.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="see `wirelessfl list`")
+    sweep.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
+    sweep.add_argument("--json", action="store_true", help="print the closing table as JSON")
+    if words[:1] == ["sweep"]:
+        from wirelessfl.cli.sweep import add_sweep_arguments
+
+        add_sweep_arguments(sweep)
+        _add_run_flags(sweep, words[1:], lists=True)
     resume = commands.add_parser("resume", help="go on with a run that was stopped")
     resume.set_defaults(command=_resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
@@ -72,7 +89,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_run_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+def _add_run_flags(
+    parser: argparse.ArgumentParser, words: Sequence[str], *, lists: bool = False
+) -> None:
     """Flags of the algorithm and uplink that the words name; of all where they name none."""
     from wirelessfl.algorithms import algorithm_classes, find_algorithm
     from wirelessfl.cli.flags import add_flags
@@ -95,15 +114,34 @@ def _add_run_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
     add_flags(
         parser,
         [find_algorithm(algorithm)] if algorithm else algorithm_classes().values(),
-        [find_uplink(uplink)] if uplink else uplink_classes().values(),
+        [find_uplink(name) for name in uplink.split(",")] if uplink else uplink_classes().values(),
+        lists=lists,
     )
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.cli.show import progress
-    from wirelessfl.config import Config, read_toml, tables_from_flags
+    from wirelessfl.config import Config, tables_from_flags
     from wirelessfl.runs.run import run
+
+    tables = _tables(arguments)
+    flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
+    config = Config.of(tables_from_flags(tables, flags))
+    if config.run.workers is None:  # a command can always start other processes
+        run_section = config.run.model_copy(update={"workers": "auto"})
+        config = config.model_copy(update={"run": run_section})
+    console = Console(stderr=True)
+    label = f"{config.algorithm['name']} on {config.data.dataset}"
+    with progress(label, config.training.rounds, console) as show:
+        result = run(config, on_row=show, on_note=partial(_say, console))
+    _close(result, arguments.json)
+    return 0
+
+
+def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The configuration file's tables, with the algorithm that the command names."""
+    from wirelessfl.config import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
     if arguments.algorithm:
@@ -111,15 +149,14 @@ def _run(arguments: argparse.Namespace) -> int:
         same = isinstance(kept, dict) and kept.get("name") == arguments.algorithm
         tables["algorithm"] = kept if same else {"name": arguments.algorithm}
     if "algorithm" not in tables:
-        raise ConfigError("no algorithm: wirelessfl run ALGORITHM, or --config FILE.toml.")
-    flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
-    config = Config.of(tables_from_flags(tables, flags))
-    console = Console(stderr=True)
-    label = f"{config.algorithm['name']} on {config.data.dataset}"
-    with progress(label, config.training.rounds, console) as show:
-        result = run(config, on_row=show, on_note=partial(_say, console))
-    _close(result, arguments.json)
-    return 0
+        raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
+    return tables
+
+
+def _sweep(arguments: argparse.Namespace) -> int:
+    from wirelessfl.cli.sweep import sweep_command
+
+    return sweep_command(arguments, _tables(arguments))
 
 
 def _resume(arguments: argparse.Namespace) -> int:

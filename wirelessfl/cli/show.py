@@ -69,3 +69,39 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
         ]
         table.add_row(summary.get("label", summary["algorithm"]), *cells)
     return table
+
+
+@contextmanager
+def sweep_progress(
+    runs: Sequence[tuple[str, int]], console: Console
+) -> Iterator[Callable[[int, Row], None]]:
+    """A bar for all runs together and one for each at work; silent when not on a terminal.
+
+    Args:
+        runs: label and rounds of each.
+        console: where to draw.
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}  {task.fields[note]}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        rounds = [number for _, number in runs]
+        whole = bar.add_task(f"{len(runs)} runs, global rounds", total=sum(rounds), note="")
+        tasks: dict[int, Any] = {}
+        reached = [0] * len(runs)
+
+        def show(place: int, row: Row) -> None:
+            if place not in tasks:
+                tasks[place] = bar.add_task(runs[place][0], total=rounds[place], note="")
+            reached[place] = row["round"]
+            bar.update(tasks[place], completed=row["round"], note=f"{row['accuracy']:.3f}")
+            if row["round"] == rounds[place]:
+                bar.remove_task(tasks.pop(place))
+            bar.update(whole, completed=sum(reached))
+
+        yield show

@@ -1,0 +1,164 @@
+"""Sweeps: the same runs in turn, in processes and on Ray; failures that keep the others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.sweep import SweepError, is_finished, kept_folder, settings_hash, sweep
+
+
+def configs(rounds=2, seeds=(1, 2, 3), **flags):
+    small = {"clients": 8, "local_steps": 2, "threads": 1, "chunk": 2} | flags
+    return [Config.from_flags("hist", rounds=rounds, seed=seed, **small) for seed in seeds]
+
+
+def bare(results):
+    return [
+        [{k: v for k, v in row.items() if k != "wall_seconds"} for row in result.rows]
+        for result in results
+    ]
+
+
+def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
+    base = settings_hash(Config.from_flags("hist"))
+    assert base == settings_hash(Config.from_flags("hist", out=tmp_path, data_dir=tmp_path))
+    assert base != settings_hash(Config.from_flags("hist", seed=2))
+    assert base != settings_hash(Config.from_flags("hfedavg"))
+
+
+def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
+    """In the order asked for, equal settings once, and a second sweep runs nothing."""
+    wanted = configs()
+    wanted.append(wanted[0])
+    seen = []
+    alone = sweep(wanted, tmp_path / "alone")
+    together = sweep(wanted, tmp_path / "together", jobs=2, on_row=lambda *a: seen.append(a))
+    assert bare(alone) == bare(together)
+    assert [r.config.run.seed for r in together] == [1, 2, 3, 1]
+    assert len(list((tmp_path / "together").iterdir())) == 3
+    assert sorted({place for place, _ in seen}) == [0, 1, 2]
+    assert len(seen) == 9
+    before = [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")]
+    assert bare(sweep(wanted, tmp_path / "together", jobs=2)) == bare(alone)
+    assert [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")] == before
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_failure_keeps_the_others(tmp_path, jobs):
+    wanted = configs()
+    bad = configs(seeds=(7,), dataset="mnist", data_dir=tmp_path / "nowhere")
+    (tmp_path / "nowhere").write_text("a file where the data should be")
+    with pytest.raises(SweepError, match=r"1 of the runs failed.*seed 7, cells 4") as caught:
+        sweep([wanted[0], bad[0], wanted[1]], tmp_path / "runs", jobs=jobs)
+    assert [failure.config.run.seed for failure in caught.value.failures] == [7]
+    assert is_finished(wanted[0], tmp_path / "runs")
+    assert is_finished(wanted[1], tmp_path / "runs")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+def test_a_killed_process_is_told_with_its_exit_code_and_its_run_goes_on(tmp_path):
+    long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
+    killed = []
+
+    def kill():
+        rows = kept_folder(long[0], tmp_path) / "rows.jsonl"
+        end = time.monotonic() + 60
+        while not rows.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                mine = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if mine == os.getpid() and str(rows.parent / "config.toml") in {
+                    os.readlink(fd) for fd in (entry / "fd").iterdir()
+                }:
+                    os.kill(int(entry.name), signal.SIGKILL)
+                    killed.append(entry.name)
+            except OSError:
+                continue
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(SweepError, match="exit code -9"):
+        sweep([*long, *short], tmp_path, jobs=2)
+    killer.join()
+    assert len(killed) == 1
+    assert not is_finished(long[0], tmp_path)  # work remained
+    assert is_finished(short[0], tmp_path)
+
+
+def test_nonsense_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="jobs is 0"):
+        sweep(configs(), tmp_path, jobs=0)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"pip install 'wirelessfl\[ray\]'"):
+        sweep(configs(), tmp_path, ray="local")
+
+
+ON_RAY = """
+import json, sys
+from pathlib import Path
+from wirelessfl.config import Config
+from wirelessfl.runs.sweep import sweep
+small = {"clients": 8, "local_steps": 2, "threads": 1, "chunk": 2}
+configs = [Config.from_flags("hist", rounds=r, seed=1, **small) for r in (1, 2)]
+results = sweep(configs, Path(sys.argv[1]), ray="local")
+print(json.dumps([result.rows for result in results]))
+"""
+
+
+def test_a_local_ray_gives_the_same_rows(tmp_path):
+    """In a process of its own: Ray leaves threads and sockets behind that are not ours."""
+    pytest.importorskip("ray")
+    done = subprocess.run(
+        [sys.executable, "-c", ON_RAY, str(tmp_path / "ray")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout.splitlines()[-1])
+    alone = sweep([configs(rounds=r, seeds=(1,))[0] for r in (1, 2)], tmp_path / "alone")
+    for run in rows:
+        for row in run:
+            row.pop("wall_seconds")
+    assert rows == bare(alone)
+
+
+COMMAND = ["sweep", "hist", "--clients", "8", "--local-steps", "2", "--rounds", "1"]
+
+
+def test_the_command_runs_the_product_of_its_lists(tmp_path, capsys):
+    words = [*COMMAND, "--cells", "2,4", "--seed", "1,2", "--cpu-hz", "1e9,2e9"]
+    assert main([*words, "--out", str(tmp_path), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["cells"], row["seed"]) for row in rows] == [(2, 1), (2, 2), (4, 1), (4, 2)]
+    assert len({row["directory"] for row in rows}) == 4
+    assert "cpu_hz" not in rows[0]  # one value, which is a pair
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    assert "cells" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cells", "2,9"], "cells is 9 and clients 8"),
+        (["--cells", "2,,4"], "cells is ''"),
+        (["--cpu-hz", "1e9,2e9;1e9"], "cpu_hz"),
+        (["--jobs", "0"], "jobs is 0"),
+    ],
+)
+def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, message):
+    out = tmp_path / "out"
+    assert main([*COMMAND, *words, "--out", str(out)]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()

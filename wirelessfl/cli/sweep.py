@@ -1,0 +1,96 @@
+"""``wirelessfl sweep``: the runs of all combinations of some settings."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from wirelessfl.cli.flags import given_flags
+from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress
+from wirelessfl.config import Config, tables_from_flags
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.sweep import sweep
+
+OWN = ("algorithm", "config", "json", "command", "jobs", "ray", "out")
+
+
+def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that ``run`` has not."""
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="runs at a time, one CPU thread each (1)"
+    )
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", help="run on a Ray cluster, or on a local one: local"
+    )
+
+
+def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
+    """Check all combinations, run them, print a table with a row for each.
+
+    Args:
+        arguments: of the command line; settings are lists of values.
+        tables: the configuration that the flags change.
+    """
+    if arguments.jobs < 1:
+        raise ConfigError(f"jobs is {arguments.jobs}: at least one process is needed.")
+    lists: dict[str, list[Any]] = given_flags(arguments, OWN)
+    choices = [
+        dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
+    ]
+    configs = [Config.of(tables_from_flags(tables, choice)) for choice in choices]
+    varied = [name for name, values in lists.items() if len(values) > 1]
+    described = [{name: config_value(config, name) for name in varied} for config in configs]
+    labels = [", ".join(f"{k} {v}" for k, v in entry.items()) or "run" for entry in described]
+    root = Path(arguments.out or "runs/sweep")
+    runs = [(label, c.training.rounds) for label, c in zip(labels, configs, strict=True)]
+    with sweep_progress(runs, Console(stderr=True)) as show:
+        results = sweep(configs, root, jobs=arguments.jobs, ray=arguments.ray, on_row=show)
+    rows = [
+        {**entry, **result.summary(), **entry}
+        for entry, result in zip(described, results, strict=True)
+    ]
+    if arguments.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        Console().print(_table(varied, rows))
+        print(f"runs: {root}")
+    return 0
+
+
+def config_value(config: Config, flag: str) -> Any:
+    """The value of a setting by the name of its flag."""
+    from wirelessfl.algorithms import find_algorithm
+    from wirelessfl.config import flag_homes
+    from wirelessfl.uplinks import find_uplink
+
+    if flag == "uplink":
+        return config.uplink["name"]
+    homes = flag_homes(find_algorithm(config.algorithm["name"]), find_uplink(config.uplink["name"]))
+    section, key = homes[flag]
+    table = getattr(config, section)
+    return table[key] if isinstance(table, Mapping) else getattr(table, key)
+
+
+def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
+    target = rows[0].get("target")
+    columns = TOTALS if target is None else TO_TARGET
+    title = None if target is None else f"cost of accuracy {target:g}"
+    table = Table(title=title)
+    for name in varied:
+        table.add_column(name.replace("_", " "))
+    for heading, _ in columns.values():
+        table.add_column(heading, justify="right")
+    for row in rows:
+        numbers = [
+            "not reached" if row[key] is None else format(row[key], form)
+            for key, (_, form) in columns.items()
+        ]
+        table.add_row(*(str(row[name]) for name in varied), *numbers)
+    return table
