@@ -1,23 +1,31 @@
-"""Runs that are made once: kept on disk under the hash of their settings."""
+"""Runs that are made once, in the order of what they decide, and read by every figure."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from wirelessfl.cli.show import progress
+from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
-from wirelessfl.runs.run import RunResult, resume, run
+from wirelessfl.runs import sweep as sweeps
+from wirelessfl.runs.run import RunResult, resume
 
 
-def settings_hash(config: Config) -> str:
-    """What tells the runs apart: all settings but where they are kept."""
-    bare = config.model_copy(update={"run": config.run.model_copy(update={"out": None})})
-    bare = bare.model_copy(update={"data": bare.data.model_copy(update={"data_dir": None})})
-    return hashlib.sha256(bare.to_toml().encode()).hexdigest()[:16]
+class Planned(NamedTuple):
+    """A run to be made.
+
+    Args:
+        label: shown beside its progress bar.
+        config: its settings.
+        rank: runs of a lower rank are made first.
+    """
+
+    label: str
+    config: Config
+    rank: int = 0
 
 
 def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
@@ -30,10 +38,35 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
         flags: settings by their flag names.
     """
     config = Config.from_flags(algorithm, **flags)
-    folder = root / f"{algorithm}-{settings_hash(config)}"
-    console = Console(stderr=True)
-    with progress(label, config.training.rounds, console) as show:
-        if (folder / "config.toml").is_file():
-            return resume(folder, on_row=show)
-        out = config.run.model_copy(update={"out": folder})
-        return run(config.model_copy(update={"run": out}), on_row=show)
+    with progress(label, config.training.rounds, Console(stderr=True)) as show:
+        return sweeps.kept_run(config, root, show)
+
+
+def make_runs(
+    planned: Iterable[Planned], root: Path, *, jobs: int = 1, ray: str | None = None
+) -> None:
+    """Make all runs that are not kept below ``root`` yet, by rank.
+
+    Args:
+        planned: the runs; equal settings are run once.
+        root: folder of all runs.
+        jobs: local processes, with one CPU thread a run where there are several.
+        ray: address of a Ray cluster, or ``local``.
+    """
+    by_rank = sorted(planned, key=lambda run: run.rank)
+    once = {sweeps.settings_hash(run.config): run for run in reversed(by_rank)}
+    todo = [run for run in by_rank if once[sweeps.settings_hash(run.config)] is run]
+    todo = [run for run in todo if not sweeps.is_finished(run.config, root)]
+    labels = [(run.label, run.config.training.rounds) for run in todo]
+    with sweep_progress(labels, Console(stderr=True)) as show:
+        configs = [run.config for run in todo]
+        sweeps.sweep(configs, root, jobs=jobs, ray=ray, on_row=show)
+
+
+def kept_results(configs: Sequence[Config], root: Path) -> dict[str, RunResult]:
+    """The finished runs among ``configs``, by the hash of their settings."""
+    return {
+        sweeps.settings_hash(config): resume(sweeps.kept_folder(config, root))
+        for config in configs
+        if sweeps.is_finished(config, root)
+    }

@@ -90,3 +90,32 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     for file in files:
         figure.savefig(file, dpi=200)
     return files
+
+
+def draw_bars(axes: Axes, bars: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> None:
+    """Groups of bars: the mean of the values, their range as a line.
+
+    Args:
+        axes: where to draw.
+        bars: by series, then by group, the value of each seed; an empty list leaves a gap.
+        label: what the height is.
+    """
+    groups = list(dict.fromkeys(group for series in bars.values() for group in series))
+    width = 0.8 / len(bars)
+    for i, (series, by_group) in enumerate(bars.items()):
+        for j, group in enumerate(groups):
+            values = by_group.get(group, ())
+            x = j + (i - (len(bars) - 1) / 2) * width
+            named = series if j == 0 else None
+            height = float(np.mean(values)) if values else 0.0
+            axes.bar(x, height, width, color=COLOURS[i % len(COLOURS)], label=named)
+            if len(values) > 1:
+                axes.plot([x, x], [min(values), max(values)], color="0.2", linewidth=1)
+            if group in by_group and not values:
+                axes.text(x, 0, "not\nreached", rotation=90, fontsize=6, ha="center", va="bottom")
+    axes.set_xticks(range(len(groups)), groups, fontsize=8)
+    axes.set_ylabel(label, fontsize=9)
+    axes.grid(visible=False, axis="x")
+    axes.set_axisbelow(True)
+    axes.margins(y=0.35)  # room for the legend
+    axes.legend(fontsize=8, frameon=False)

@@ -27,6 +27,9 @@ class Hist(HFedAvg):
         size_cap: cap (19c) on an optimised part, in units of total/cells.
         partition: split every second hidden layer (a submodel is 1/N of the split layers), or
             all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
+        hidden_biases: biases of the split neurons travel with them, or stay with the client, which
+            trains them in its local steps and never sends them: servers keep them as they were
+            drawn. That is how we read the published code, which leaves them out of the exchange.
     """
 
     name = "hist"
@@ -47,6 +50,11 @@ class Hist(HFedAvg):
         ),
     ] = "alternate"
 
+    hidden_biases: Annotated[
+        Literal["exchanged", "local"],
+        Field(description="biases of split neurons: exchanged, or trained and never sent"),
+    ] = "exchanged"
+
     def submodels(self, context: RoundContext) -> Submodels:
         """Masks (3): disjoint, whole in their union, drawn afresh given their sizes."""
         partition = context.partition(self.partition)
@@ -60,4 +68,8 @@ class Hist(HFedAvg):
                 "each cell needs one. Have fewer cells."
             )
         dice = [context.stream.child("mask", layer.producer) for layer in partition.layers]
-        return extract(partition, deal_neurons(partition, sizes, [d.generator() for d in dice]))
+        neurons = deal_neurons(partition, sizes, [d.generator() for d in dice])
+        submodels = extract(partition, neurons)
+        if self.hidden_biases == "local":
+            return submodels.keeping([f"{layer.producer}.bias" for layer in partition.layers])
+        return submodels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,7 +24,13 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 
 
 def build_model(
-    name: str, input_shape: Sequence[int], classes: int, *, dropout: float, stream: Stream
+    name: str,
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    dropout: float,
+    stream: Stream,
+    hidden: Sequence[int] | None = None,
 ) -> nn.Module:
     """The model called ``name``, its weights drawn from ``stream`` by its own initialisation.
 
@@ -33,12 +40,15 @@ def build_model(
         classes: number of outputs.
         dropout: probability, passed on only where it is not zero.
         stream: where the initial weights come from.
+        hidden: widths of hidden layers, passed on only where given.
 
     Raises:
         ConfigError: no such model, or it does not fit the input.
     """
     factory = by_name("model", name, MODELS)
-    options = {"dropout": dropout} if dropout else {}
+    options: dict[str, Any] = {"dropout": dropout} if dropout else {}
+    if hidden is not None:
+        options["hidden"] = tuple(hidden)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream.key() >> 1)
         try:
@@ -46,7 +56,7 @@ def build_model(
         except TypeError as error:
             raise ConfigError(
                 f"model {name!r} cannot be made with (input_shape, classes"
-                f"{', dropout' if options else ''}): {error}"
+                f"{''.join(f', {option}' for option in options)}): {error}"
             ) from error
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model {name!r} made {model!r}: an nn.Module is needed.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,12 +24,14 @@ class Submodels:
         index: [nodes, P_max] positions in the full flat vector, -1 where padded; None for the
             whole model at every node.
         full_size: P of the full model.
+        kept: names of parameters that clients train and never send.
     """
 
     spec: ParamSpec
     lengths: IntArray
     index: Tensor | None
     full_size: int
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def whole(cls, spec: ParamSpec, nodes: int) -> Submodels:
@@ -40,6 +42,27 @@ class Submodels:
     def nodes(self) -> int:
         """Number of nodes."""
         return len(self.lengths)
+
+    def keeping(self, names: Sequence[str]) -> Submodels:
+        """The same, the parameters ``names`` not exchanged; bytes and seconds do not count them."""
+        kept = tuple(name for name in names if name in self.spec.shapes)
+        found = replace(self, kept=kept)
+        lost = np.zeros_like(self.lengths)
+        for where in found._slices():
+            own = where.stop - where.start
+            lost += own if self.index is None else (self.index[:, where] >= 0).sum(1).numpy()
+        return replace(found, lengths=self.lengths - lost)
+
+    def silence(self, sent: Tensor) -> Tensor:
+        """``sent`` [..., P_max] with zeros, in place, where nothing is exchanged."""
+        for where in self._slices():
+            sent[..., where] = 0.0
+        return sent
+
+    def _slices(self) -> list[slice]:
+        """Where the parameters lie that are not exchanged."""
+        starts, shapes = self.spec.offsets, self.spec.shapes
+        return [slice(starts[n], starts[n] + math.prod(shapes[n])) for n in self.kept]
 
     def gather(self, full: Tensor) -> Tensor:
         """Submodels [nodes, P_max] of the vector ``full`` [P]; padding is zero."""

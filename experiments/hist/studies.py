@@ -1,0 +1,156 @@
+"""Studies: the runs behind a figure or table, from its file of settings."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from experiments.runs import Planned, kept_results
+from wirelessfl.config import Config
+from wirelessfl.runs.run import RunResult
+from wirelessfl.runs.sweep import settings_hash
+
+Scale = Literal["smoke", "small", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+SETTINGS = Path(__file__).with_name("settings")
+LATER = 3  # how much later a further seed comes than the first: behind other cases' first ones
+NAMES = {"hfedavg": "HFedAvg", "hist": "HIST"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One curve, or one row of a table: settings that are run with several seeds.
+
+    Args:
+        settings: by flag names, with ``algorithm``.
+        seeds: seeds to run.
+        rank: what is run first; runs of a lower rank decide more.
+    """
+
+    settings: dict[str, Any]
+    seeds: tuple[int, ...]
+    rank: int
+
+    def __getitem__(self, name: str) -> Any:
+        return self.settings.get(name)
+
+    @property
+    def label(self) -> str:
+        """Algorithm and number of cells."""
+        return f"{NAMES[self['algorithm']]}, N = {self['cells']}"
+
+    def config(self, seed: int) -> Config:
+        """The run with this seed; settings that other studies leave out count as left out."""
+        flags = {k: v for k, v in self.settings.items() if k != "algorithm"}
+        return Config.from_flags(self["algorithm"], **flags, seed=seed)
+
+    @property
+    def command(self) -> str:
+        """The command that makes the run again, with the first seed."""
+        words = [
+            f"--{name.replace('_', '-')} {_word(value)}"
+            for name, value in self.settings.items()
+            if name not in ("algorithm", "data_dir")
+        ]
+        return f"wirelessfl run {self['algorithm']} {' '.join(words)} --seed {self.seeds[0]}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """All cases of one figure or table at one scale."""
+
+    name: str
+    cases: tuple[Case, ...]
+
+    @classmethod
+    def load(cls, name: str, scale: Scale, data_dir: Path | None = None) -> Study:
+        """The study of ``settings/NAME.toml``."""
+        text = tomllib.loads((SETTINGS / f"{name}.toml").read_text(encoding="utf-8"))
+        common = text["settings"] | text["scale"][scale]
+        cases: list[Case] = []
+        for grid in text["grid"]:
+            if scale not in grid.get("scales", SCALES):
+                continue
+            own = {k: v for k, v in grid.items() if k not in ("scales", *SCALES)}
+            settings = common | own | grid.get(scale, {})
+            if data_dir is not None:
+                settings["data_dir"] = data_dir
+            seeds, rank = tuple(settings.pop("seeds")), settings.pop("rank", 0)
+            lists = [k for k, v in settings.items() if isinstance(v, list)]
+            for values in itertools.product(*(settings[k] for k in lists)):
+                cases.append(Case(settings | dict(zip(lists, values, strict=True)), seeds, rank))
+        return cls(name, tuple(cases))
+
+    def planned(self) -> list[Planned]:
+        """Every run, with what to call it and when it is its turn."""
+        return [
+            Planned(
+                f"{self.name}: {case.label}, seed {seed}",
+                case.config(seed),
+                case.rank + (LATER if place else 0),
+            )
+            for case in self.cases
+            for place, seed in enumerate(case.seeds)
+        ]
+
+    def results(self, root: Path) -> Results:
+        """What is kept below ``root`` of this study's runs."""
+        kept = kept_results([case.config(s) for case in self.cases for s in case.seeds], root)
+        found = {
+            i: [kept[key] for s in case.seeds if (key := settings_hash(case.config(s))) in kept]
+            for i, case in enumerate(self.cases)
+        }
+        return Results(self, found)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The finished runs of a study, by case."""
+
+    study: Study
+    runs: dict[int, list[RunResult]]
+
+    def rows(self, case: Case) -> list[list[dict[str, Any]]]:
+        """The rows of each seed that is there."""
+        return [run.rows for run in self.runs[self.study.cases.index(case)]]
+
+    def where(self, **wanted: Any) -> list[Case]:
+        """Cases with these settings that have been run."""
+        return [
+            case
+            for i, case in enumerate(self.study.cases)
+            if self.runs[i] and all(case[k] == v for k, v in wanted.items())
+        ]
+
+    def values(self, name: str) -> list[Any]:
+        """The different values of a setting among the cases that have been run, in order."""
+        return list(dict.fromkeys(case[name] for case in self.where()))
+
+    @property
+    def missing(self) -> list[str]:
+        """Cases, or seeds of them, that have not been run."""
+        return [
+            f"{case.label} ({_described(case)}), {len(case.seeds) - len(self.runs[i])} of "
+            f"{len(case.seeds)} seeds"
+            for i, case in enumerate(self.study.cases)
+            if len(self.runs[i]) < len(case.seeds)
+        ]
+
+
+def _word(value: Any) -> str:
+    """As it stands on a command line."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _described(case: Case) -> str:
+    shown = ("split", "lr", "mask_sizes", "partition", "dropout", "hidden_biases")
+    return ", ".join(f"{name} {case[name]}" for name in shown if case[name] is not None)
+
+
+def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:
+    """The first row with at least this accuracy in [0, 1]."""
+    return next((row for row in rows if row["accuracy"] >= accuracy), None)

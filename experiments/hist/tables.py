@@ -1,0 +1,257 @@
+"""Tables of finished runs as Markdown, the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from experiments.hist.figures import SPLITS
+from experiments.hist.studies import NAMES, Case, Results, first_reaching
+
+MISSING = "not reached"
+
+# Global rounds to the two targets, as the published MB give them by the formula of VI-B2; and the
+# published MB. By table, split, N, algorithm.
+PUBLISHED: dict[str, dict[tuple[str, int, str], tuple[tuple[int, int], tuple[float, float]]]] = {
+    "table1": {
+        ("noniid", 2, "hist"): ((30, 262), (13.20, 115.30)),
+        ("noniid", 2, "hfedavg"): ((28, 244), (23.66, 206.18)),
+        ("noniid", 4, "hist"): ((34, 320), (8.08, 76.06)),
+        ("noniid", 4, "hfedavg"): ((24, 292), (20.28, 246.74)),
+        ("cell-iid", 2, "hist"): ((10, 88), (4.40, 38.72)),
+        ("cell-iid", 2, "hfedavg"): ((8, 102), (6.76, 86.20)),
+        ("cell-iid", 4, "hist"): ((14, 104), (3.32, 24.72)),
+        ("cell-iid", 4, "hfedavg"): ((14, 106), (11.84, 89.58)),
+    },
+    "table2": {
+        ("noniid", 2, "hist"): ((0, 0), (177.50, 856.14)),
+        ("noniid", 2, "hfedavg"): ((38, 156), (392.16, 1609.92)),
+        ("noniid", 4, "hist"): ((0, 0), (110.64, 528.18)),
+        ("noniid", 4, "hfedavg"): ((38, 174), (392.16, 1795.68)),
+        ("cell-iid", 2, "hist"): ((0, 0), (114.76, 584.52)),
+        ("cell-iid", 2, "hfedavg"): ((22, 118), (227.04, 1217.76)),
+        ("cell-iid", 4, "hist"): ((0, 0), (74.72, 394.84)),
+        ("cell-iid", 4, "hfedavg"): ((26, 152), (268.32, 1568.64)),
+    },
+}
+TARGETS = {"table1": (0.7, 0.8), "table2": (0.5, 0.7)}
+# Published code, FCNN with dropout 0.5, learning rate 0.01, seed 1: after 10, 20, 30 rounds.
+LANDMARK = {
+    ("hfedavg", 2): "76.1 / 78.2 / 79.6",
+    ("hist", 2): "74.8 / 76.4 / 77.8",
+    ("hist", 4): "72.5 / 74.7 / 75.3",
+    ("hist", 6): "69.8 / 72.3 / 74.4",
+}
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def reached(
+    seeds: Sequence[list[dict[str, Any]]], accuracy: float, what: str, form: str = ".1f"
+) -> str:
+    """Mean over the seeds of ``what`` when they first reach ``accuracy``, and each seed's own."""
+    hits = [first_reaching(rows, accuracy) for rows in seeds]
+    values = [hit[what] for hit in hits if hit is not None]
+    if not values:
+        return MISSING
+    shown = format(statistics.mean(values), form if form != "d" else ".0f")
+    if len(values) < len(seeds):
+        return f"{shown} ({len(values)} of {len(seeds)} seeds)"
+    if len(values) == 1:
+        return shown
+    return f"{shown} ({min(values):{form}} to {max(values):{form}})"
+
+
+def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> str:
+    """Mean accuracy in percent after each of these rounds."""
+    shown = []
+    for mark in marks:
+        values = [row["accuracy"] for rows in seeds for row in rows if row["round"] == mark]
+        shown.append(f"{100 * statistics.mean(values):.1f}" if values else "-")
+    return " / ".join(shown)
+
+
+def traffic(results: Results) -> str:
+    """Figures 3 and 4: accuracy, and rounds and MiB a client to 75 and 80 %."""
+    head = ["split, learning rate", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
+    head += ["rounds to 75 %", "to 80 %", "MiB to 75 %", "to 80 %"]
+    rows = []
+    for case in results.where():
+        seeds = results.rows(case)
+        rows.append(
+            [
+                f"{SPLITS[case['split']]}, {case['lr']:g}",
+                case.label,
+                str(len(seeds)),
+                accuracies(seeds, (10, 20, 40, 60, 100)),
+                *(reached(seeds, at, "round", "d") for at in (0.75, 0.8)),
+                *(reached(seeds, at, "uplink_mib") for at in (0.75, 0.8)),
+            ]
+        )
+    return markdown(head, rows)
+
+
+def periods(results: Results) -> str:
+    """Figure 5: accuracy after some global rounds for each E and H."""
+    head = [
+        "split",
+        "E",
+        "H",
+        "accuracy (%) after 5 / 10 / 15 / 20 global rounds",
+        "rounds to 80 %",
+    ]
+    return markdown(
+        head,
+        [
+            [
+                SPLITS[case["split"]],
+                str(case["edge_rounds"]),
+                str(case["local_steps"]),
+                accuracies(results.rows(case), (5, 10, 15, 20)),
+                reached(results.rows(case), 0.8, "round", "d"),
+            ]
+            for case in results.where()
+        ],
+    )
+
+
+def masks(results: Results) -> str:
+    """Figure 6: simulated seconds a round and to 80 %."""
+    head = ["N", "run", "seeds", "simulated s a round", "rounds to 80 %", "simulated s to 80 %"]
+    rows = []
+    for case in sorted(results.where(), key=lambda case: case["cells"]):
+        seeds = results.rows(case)
+        second = statistics.mean(run[-1]["sim_seconds"] / run[-1]["round"] for run in seeds)
+        masks = f", {case['mask_sizes']} masks" if case["mask_sizes"] else ""
+        rows.append(
+            [
+                str(case["cells"]),
+                NAMES[case["algorithm"]] + masks,
+                str(len(seeds)),
+                f"{second:.2f}",
+                reached(seeds, 0.8, "round", "d"),
+                reached(seeds, 0.8, "sim_seconds"),
+            ]
+        )
+    return markdown(head, rows)
+
+
+def schemes(results: Results) -> str:
+    """Figure 8: three hidden layers under both partitions."""
+    head = ["partition", "run", "MiB a client and round", "accuracy (%) after 10 / 20 / 40"]
+    head += ["rounds to 80 %", "MiB to 80 %"]
+    return markdown(
+        head,
+        [
+            [
+                case["partition"] or "none",
+                case.label,
+                f"{statistics.mean(run[1]['uplink_mib'] for run in results.rows(case)):.2f}",
+                accuracies(results.rows(case), (10, 20, 40)),
+                reached(results.rows(case), 0.8, "round", "d"),
+                reached(results.rows(case), 0.8, "uplink_mib"),
+            ]
+            for case in results.where()
+        ],
+    )
+
+
+def published_mb(rounds: float, cells: int, model_mb: float, conv: int, dense: int) -> float:
+    """MB a client in the accounting of VI-B2, with E = 5.
+
+    E * (vol_c + vol_f / N) / (vol_c + vol_f) * model size a round; N = 1 for the full model.
+    """
+    return rounds * 5 * model_mb * (conv + dense / cells) / (conv + dense)
+
+
+def targets(results: Results) -> str:
+    """Tables I and II: rounds first, then MiB as sent, then MB in the accounting of VI-B2."""
+    name = results.study.name
+    low, high = TARGETS[name]
+    head = ["split", "run", f"rounds to {low:.0%} / {high:.0%}", "paper"]
+    head += ["MiB as sent", "MB by VI-B2, 61,706 parameters", "paper"]
+    if name == "table2":
+        head.remove("MB by VI-B2, 61,706 parameters")
+    rows = []
+    for case in results.study.cases:
+        key = (case["split"], case["cells"], case["algorithm"])
+        rounds, mb = PUBLISHED[name][key]
+        seeds = results.rows(case)
+        cells = [SPLITS[case["split"]], case.label]
+        cells.append(_both(low, high, lambda at, s=seeds: _mean(s, at, "round", ".0f")))  # type: ignore[misc]
+        cells.append(f"{rounds[0]} / {rounds[1]}" if rounds[0] else "not given")
+        cells.append(_both(low, high, lambda at, s=seeds: _mean(s, at, "uplink_mib", ".2f")))  # type: ignore[misc]
+        if name == "table1":
+            share = case["cells"] if case["algorithm"] == "hist" else 1
+            cells.append(_both(low, high, lambda at, s=seeds, n=share: _by_formula(s, at, n)))  # type: ignore[misc]
+        cells.append(f"{mb[0]:.2f} / {mb[1]:.2f}")
+        rows.append(cells)
+    return markdown(head, rows)
+
+
+def _both(low: float, high: float, value: Callable[[float], str]) -> str:
+    return f"{value(low)} / {value(high)}"
+
+
+def _mean(seeds: Sequence[list[dict[str, Any]]], accuracy: float, what: str, form: str) -> str:
+    hits = [first_reaching(rows, accuracy) for rows in seeds]
+    values = [hit[what] for hit in hits if hit is not None]
+    if not seeds:
+        return "not run"
+    if not values:
+        return f"more than {seeds[0][-1]['round']}" if what == "round" else "-"
+    return format(statistics.mean(values), form)
+
+
+def _by_formula(seeds: Sequence[list[dict[str, Any]]], accuracy: float, cells: int) -> str:
+    hits = [first_reaching(rows, accuracy) for rows in seeds]
+    values = [hit["round"] for hit in hits if hit is not None]
+    if not values:
+        return "-"
+    return f"{published_mb(statistics.mean(values), cells, 0.169, 2572, 59134):.2f}"
+
+
+def ablation_rows(results: Results) -> str:
+    """One row an ablation, with the command that makes it again."""
+    head = ["run", "learning rate", "dropout", "hidden biases"]
+    head += ["accuracy (%) after 10 / 20 / 30 / 40", "published code", "rounds to 75 %", "to 80 %"]
+    head += ["MiB to 75 %", "to 80 %"]
+    rows, commands = [], []
+    for case in results.where():
+        seeds = results.rows(case)
+        dropout = case["dropout"] or 0.0
+        biases = case["hidden_biases"] or ("exchanged" if case["algorithm"] == "hist" else "-")
+        same = case["lr"] == 0.01 and dropout == 0.5 and biases in ("local", "-")
+        published = LANDMARK.get((case["algorithm"], case["cells"]), "-") if same else "-"
+        rows.append(
+            [
+                case.label,
+                f"{case['lr']:g}",
+                f"{dropout:g}",
+                biases,
+                accuracies(seeds, (10, 20, 30, 40)),
+                published,
+                *(reached(seeds, at, "round", "d") for at in (0.75, 0.8)),
+                *(reached(seeds, at, "uplink_mib") for at in (0.75, 0.8)),
+            ]
+        )
+        commands.append(f"{_title(case, dropout, biases)}: `{case.command}`")
+    listed = "".join(f"- {command}\n" for command in commands)
+    return markdown(head, rows) + "\nCommands, row by row:\n\n" + listed
+
+
+def _title(case: Case, dropout: float, biases: str) -> str:
+    return f"{case.label}, lr {case['lr']:g}, dropout {dropout:g}, biases {biases}"
+
+
+def not_run(results: Results) -> str:
+    """A line on what is missing."""
+    if not results.missing:
+        return ""
+    return "\nNot run: " + "; ".join(results.missing) + ".\n"
