@@ -1,6 +1,9 @@
 """Small problems on which whole runs take a fraction of a second, and the plain training loop."""
 
 import copy
+import os
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -107,6 +110,24 @@ def plain_loop(module, data, job, lr, **options):
     return torch.stack(changes)
 
 
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def holder(file):
+    """The process that has a run's configuration open, which is its lock."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(file) in {os.readlink(fd) for fd in (entry / "fd").iterdir()}:
+                return int(entry.name)
+        except OSError:  # another user's, or gone
+            continue
+    raise AssertionError(f"nobody holds {file}")
+
+
 @pytest.fixture(scope="session")
 def engine():
     """What the engine's tests share: jobs on random data, and the loop they are held against."""
@@ -117,4 +138,6 @@ def engine():
         training_data=training_data,
         updates=updates,
         plain_loop=plain_loop,
+        wait_until=wait_until,
+        holder=holder,
     )

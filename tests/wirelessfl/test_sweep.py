@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -66,25 +65,15 @@ def test_one_failure_keeps_the_others(tmp_path, jobs):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_killed_process_is_told_with_its_exit_code_and_its_run_goes_on(tmp_path):
+def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine):
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
 
     def kill():
-        rows = kept_folder(long[0], tmp_path) / "rows.jsonl"
-        end = time.monotonic() + 60
-        while not rows.exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                mine = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if mine == os.getpid() and str(rows.parent / "config.toml") in {
-                    os.readlink(fd) for fd in (entry / "fd").iterdir()
-                }:
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    killed.append(entry.name)
-            except OSError:
-                continue
+        config = kept_folder(long[0], tmp_path) / "config.toml"
+        engine.wait_until(lambda: config.with_name("rows.jsonl").exists())
+        killed.append(engine.holder(config))
+        os.kill(killed[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -43,13 +43,6 @@ def alive(pid):
     return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
-def wait_until(condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def one_thread():
     before = torch.get_num_threads()
@@ -124,7 +117,7 @@ def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
 
     def kill_at_work():
         before = busy_ticks(victim)
-        wait_until(lambda: busy_ticks(victim) > before + 10)  # a tenth of a second
+        engine.wait_until(lambda: busy_ticks(victim) > before + 10)  # a tenth of a second
         kill()
 
     if idle:
@@ -166,7 +159,7 @@ LONG += ["--workers", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0
 
 
 @pytest.fixture
-def long_run(tmp_path):
+def long_run(tmp_path, engine):
     """A run of the command line with two workers, in the middle of its work."""
     out = tmp_path / "run"
     process = subprocess.Popen(
@@ -176,8 +169,8 @@ def long_run(tmp_path):
         text=True,
         start_new_session=True,
     )
-    wait_until(lambda: process.poll() is not None or (out / "rows.jsonl").exists(), 90)
-    wait_until(lambda: process.poll() is not None or len(children(process.pid)) == 2)
+    engine.wait_until(lambda: process.poll() is not None or (out / "rows.jsonl").exists(), 90)
+    engine.wait_until(lambda: process.poll() is not None or len(children(process.pid)) == 2)
     assert process.poll() is None, process.communicate()
     yield process, out, children(process.pid)
     if process.poll() is None:
@@ -215,19 +208,19 @@ class TestCommandLine:
         )
         assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
 
-    def test_ctrl_c_ends_all(self, long_run):
+    def test_ctrl_c_ends_all(self, long_run, engine):
         process, out, workers = long_run
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 130
         assert f"wirelessfl resume {out}" in errors
         assert "Traceback" not in errors
-        wait_until(lambda: not any(map(alive, workers)))
+        engine.wait_until(lambda: not any(map(alive, workers)))
 
-    def test_workers_leave_with_a_killed_parent(self, long_run):
+    def test_workers_leave_with_a_killed_parent(self, long_run, engine):
         process, _, workers = long_run
         process.kill()
-        wait_until(lambda: not any(map(alive, workers)))
+        engine.wait_until(lambda: not any(map(alive, workers)))
 
 
 def test_the_number_of_workers_is_resolved_and_stored(config, toy):

@@ -6,15 +6,20 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from wirelessfl import check_packages
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+
+if TYPE_CHECKING:
+    from wirelessfl.config import Config
+    from wirelessfl.runs.run import RunResult
+    from wirelessfl.simulation.shards import Shards
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
@@ -22,13 +27,15 @@ USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; a user's error is one line on stderr and exit status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    leads = os.environ.get("RANK", "0") == "0"  # torchrun's processes run into the same errors
     try:
         check_packages()
         sys.path.append(os.getcwd())  # where users keep modules that they name
         parsed = _parser(words).parse_args(words)
         status: int = parsed.command(parsed)
     except USER_ERRORS as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        if leads or isinstance(error, TrainingError):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -121,21 +128,18 @@ def _add_run_flags(
 
 def _run(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.flags import given_flags
-    from wirelessfl.cli.show import progress
     from wirelessfl.config import Config, tables_from_flags
     from wirelessfl.runs.run import run
+    from wirelessfl.simulation.shards import sharded
 
     tables = _tables(arguments)
     flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
     config = Config.of(tables_from_flags(tables, flags))
-    if config.run.workers is None:  # a command can always start other processes
-        run_section = config.run.model_copy(update={"workers": "auto"})
-        config = config.model_copy(update={"run": run_section})
-    console = Console(stderr=True)
-    label = f"{config.algorithm['name']} on {config.data.dataset}"
-    with progress(label, config.training.rounds, console) as show:
-        result = run(config, on_row=show, on_note=partial(_say, console))
-    _close(result, arguments.json)
+    with sharded() as shards:
+        if config.run.workers is None and shards.count == 1:  # a command can start processes
+            run_section = config.run.model_copy(update={"workers": "auto"})
+            config = config.model_copy(update={"run": run_section})
+        _watch(config, shards, arguments.json, partial(run, config))
     return 0
 
 
@@ -160,17 +164,31 @@ def _sweep(arguments: argparse.Namespace) -> int:
 
 
 def _resume(arguments: argparse.Namespace) -> int:
-    from wirelessfl.cli.show import progress
     from wirelessfl.runs.directory import RunDirectory
     from wirelessfl.runs.run import resume
+    from wirelessfl.simulation.shards import sharded
 
-    _, config = RunDirectory.open(arguments.directory)
+    with sharded() as shards:
+        # Only the first process needs to see the folder.
+        config = RunDirectory.open(arguments.directory)[1] if shards.rank == 0 else None
+        _watch(config, shards, arguments.json, partial(resume, arguments.directory))
+    return 0
+
+
+def _watch(
+    config: Config | None, shards: Shards, as_json: bool, start: Callable[..., RunResult]
+) -> None:
+    """Show a run's progress, and its closing table."""
+    from wirelessfl.cli.show import progress
+
+    if config is None or shards.rank > 0:
+        start(shards=shards)
+        return
     console = Console(stderr=True)
     label = f"{config.algorithm['name']} on {config.data.dataset}"
     with progress(label, config.training.rounds, console) as show:
-        result = resume(arguments.directory, on_row=show, on_note=partial(_say, console))
-    _close(result, arguments.json)
-    return 0
+        result = start(on_row=show, on_note=partial(_say, console), shards=shards)
+    _close(result, as_json)
 
 
 def _close(result: Any, as_json: bool) -> None:

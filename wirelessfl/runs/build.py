@@ -17,6 +17,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
 from wirelessfl.runs.executors import build_executor
 from wirelessfl.simulation.plan import Links, Planner
+from wirelessfl.simulation.shards import Shards
 from wirelessfl.simulation.world import TrainingSettings, World
 from wirelessfl.submodels import Partition, make_partition
 from wirelessfl.submodels.partition import Scheme
@@ -54,6 +55,7 @@ def build(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
+    shards: Shards = Shards(),  # noqa: B008, frozen
 ) -> Parts:
     """The objects of the run that ``config`` describes, its first round planned as a check.
 
@@ -62,6 +64,7 @@ def build(
         model: used instead of the configured one, with the weights it has.
         data: used instead of the configured data set.
         network: used instead of the configured network; sets cells and clients.
+        shards: the processes that share the clients.
 
     The configuration that is stored names the given data set and model.
 
@@ -162,6 +165,7 @@ def build(
         parts,
         start.to(device),
         stream,
+        shards,
     )
     return Parts(
         config,

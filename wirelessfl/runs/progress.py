@@ -26,7 +26,10 @@ RowCallback = Callable[[Row], None]
 
 
 class Progress:
-    """A run under way: where it stands, its rows and its checkpoints."""
+    """A run under way: where it stands, its rows and its checkpoints.
+
+    Where several processes share the clients, the first one evaluates and writes.
+    """
 
     def __init__(
         self, parts: Parts, given: list[str], directory: RunDirectory, on_row: RowCallback | None
@@ -39,21 +42,24 @@ class Progress:
         self.finished = False
         self.wall_before = 0.0
         self.started = self.saved = time.monotonic()
-        self.marks = fingerprint(parts, directory)
-        checkpoint = directory.load()
-        if checkpoint is None:
+        self.shards = parts.world.shards
+        self.leads = self.shards.rank == 0
+        self.marks = fingerprint(parts, directory) if self.leads else {}
+        checkpoint = self.shards.from_first(directory.load() if self.leads else None)
+        if checkpoint is not None:
+            self._restore(*checkpoint)
+        elif self.leads:
             directory.cut_rows(0)
             self.write_checkpoint()
-        else:
-            self._restore(*checkpoint)
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        check_marks(self.directory, state, self.marks)
+        if self.leads:
+            check_marks(self.directory, state, self.marks)
         self.parts.world.restore(tensors, state["totals"])
         self.schedule.restore(state["schedule"])
         self.clock.now, self.wall_before = state["sim_seconds"], state["wall_seconds"]
         self.finished = state["finished"]
-        if not self.finished:
+        if self.leads and not self.finished:
             self.directory.cut_rows(state["rows_bytes"])
 
     def run(self) -> None:
@@ -62,7 +68,8 @@ class Progress:
         with computing(parts.config.run.threads or torch.get_num_threads()):
             simulate(self.schedule, parts.planner, parts.world, self.clock, self.report, self.save)
         self.finished = True
-        self.write_checkpoint()
+        if self.leads:
+            self.write_checkpoint()
 
     def wall_seconds(self) -> float:
         """Since the start of the run, stops not counted."""
@@ -70,6 +77,8 @@ class Progress:
 
     def report(self, number: int) -> None:
         """Evaluate the model and write its row."""
+        if not self.leads:
+            return
         parts, world = self.parts, self.parts.world
         params = world.cloud["params"]
         accuracy, loss = evaluate(parts.task, params, parts.test_inputs, parts.test_labels)
@@ -88,7 +97,7 @@ class Progress:
 
     def save(self) -> None:
         """Write a checkpoint, if the last one is old enough."""
-        if time.monotonic() - self.saved >= self.parts.config.run.checkpoint_seconds:
+        if self.leads and time.monotonic() - self.saved >= self.parts.config.run.checkpoint_seconds:
             self.write_checkpoint()
 
     def write_checkpoint(self) -> None:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from torch import Tensor, nn
 
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.runs.build import Parts, build
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.progress import Progress, RowCallback, check_marks, settings_mark
+from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.workers import WorkerDiedError
+
+T = TypeVar("T")
+ALONE = Shards()
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ def run(
     network: Network | None = None,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
+    shards: Shards = ALONE,
 ) -> RunResult:
     """Train as ``config`` says, writing rows and checkpoints to its folder.
 
@@ -83,6 +89,8 @@ def run(
         network: used instead of the configured network, whose other settings then say nothing.
         on_row: called with each row as it is written.
         on_note: called with each line the user should know.
+        shards: the processes that share the clients, from ``wirelessfl.simulation.shards.sharded``
+            in a script that ``torchrun`` starts; the first one writes the folder.
 
     Raises:
         ConfigError: wrong settings, found before anything is written.
@@ -90,14 +98,11 @@ def run(
         TrainingError: a client failed (executor ``loop``).
     """
     config = _config(config)
-    if config.run.out is not None:
-        RunDirectory.check_free(config.run.out)
-    given = _given(model=model, data=data, network=network)
-    parts = build(config, model=model, data=data, network=network)
-    if config.run.out is not None:
-        directory = RunDirectory.create(config.run.out, parts.config)
-    else:
-        directory = _new_directory(parts.config)
+    out, given = config.run.out, _given(model=model, data=data, network=network)
+    if out is not None:
+        _by_first(shards, partial(RunDirectory.check_free, out))
+    parts = _build(config, shards, model=model, data=data, network=network)
+    directory = _by_first(shards, partial(_directory, parts.config))
     return _go(parts, given, directory, on_row, on_note)
 
 
@@ -109,6 +114,7 @@ def resume(
     network: Network | None = None,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
+    shards: Shards = ALONE,
 ) -> RunResult:
     """Go on with the run in the folder ``path``; a finished one is read and left as it is.
 
@@ -117,28 +123,64 @@ def resume(
         model, data, network: what was given to ``run``, if anything was.
         on_row: called with each new row.
         on_note: called with each line the user should know.
+        shards: as for ``run``; their number may differ from before.
 
     Raises:
         ConfigError: there is no run in it, it is damaged, its settings or what was given to it are
             not those it began with, or another process is at work on it.
     """
-    directory, config = RunDirectory.open(Path(path))
+    directory, config = _by_first(shards, partial(RunDirectory.open, Path(path)))
     given = _given(model=model, data=data, network=network)
-    checkpoint = directory.load()
+    checkpoint = _by_first(shards, directory.load)
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
-        check_marks(directory, state, settings_mark(directory))
+        _by_first(shards, lambda: check_marks(directory, state, settings_mark(directory)))
         spec = ParamSpec({name: tuple(shape) for name, shape in state["shapes"].items()})
-        params = spec.views(tensors["cloud.params"])
-        return RunResult(config, directory.rows(), params, directory.path)
+        params, rows = spec.views(tensors["cloud.params"]), _by_first(shards, directory.rows)
+        return RunResult(config, rows, params, directory.path)
     if checkpoint is not None and checkpoint[1]["given"] != given:
         began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
         raise ConfigError(
             f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
             f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
         )
-    parts = build(config, model=model, data=data, network=network)
+    parts = _build(config, shards, model=model, data=data, network=network)
     return _go(parts, given, directory, on_row, on_note)
+
+
+def _by_first(shards: Shards, action: Callable[[], T]) -> T:
+    """What ``action`` gives in the first process; its error is raised in all."""
+    done: T | None = None
+    error: Exception | None = None
+    if shards.rank == 0:
+        try:
+            done = action()
+        except (ConfigError, DataError) as caught:
+            error = caught
+    done, error = shards.from_first((done, error))
+    if error is not None:
+        raise error
+    return cast(T, done)
+
+
+def _build(config: Config, shards: Shards, **things: Any) -> Parts:
+    """The objects of the run in every process, with what the first one has found by timing."""
+    parts: Parts | None = None
+    error: Exception | None = None
+    for leading in (True, False):
+        if leading == (shards.rank == 0) and error is None:
+            try:
+                parts = build(config, shards=shards, **things)
+            except (ConfigError, DataError) as caught:
+                error = caught
+        if leading and shards.count > 1:
+            settled, error = shards.from_first((parts.config.run if parts else None, error))
+            config = config if settled is None else config.model_copy(update={"run": settled})
+    failed = next((own for own in shards.all(error) if own is not None), None)
+    if failed is not None:
+        raise failed
+    assert parts is not None
+    return parts
 
 
 def _given(**things: object) -> list[str]:
@@ -150,6 +192,13 @@ def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
     if isinstance(config, str | Path):
         return Config.from_toml(Path(config))
     return Config.of(config.model_dump() if isinstance(config, Config) else config)
+
+
+def _directory(config: Config) -> RunDirectory:
+    """The folder of a new run."""
+    if config.run.out is not None:
+        return RunDirectory.create(config.run.out, config)
+    return _new_directory(config)
 
 
 def _new_directory(config: Config) -> RunDirectory:
@@ -174,7 +223,8 @@ def _go(
     on_note: Callable[[str], None] | None,
 ) -> RunResult:
     """Run the event loop from the folder's checkpoint, or from the start, to the end."""
-    with directory.at_work():
+    shards = parts.world.shards
+    with directory.at_work() if shards.rank == 0 else nullcontext():
         progress = Progress(parts, given, directory, on_row)
         if not progress.finished:
             for note in parts.notes:
@@ -188,4 +238,4 @@ def _go(
                     on_note(f"stopped; to go on: wirelessfl resume {directory.path}")
                 raise
     params = parts.task.spec.views(parts.world.cloud["params"].cpu())
-    return RunResult(parts.config, directory.rows(), params, directory.path)
+    return RunResult(parts.config, _by_first(shards, directory.rows), params, directory.path)

@@ -11,6 +11,7 @@ from torch import Tensor
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.simulation.plan import Plan
+from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.rules import State
@@ -59,6 +60,7 @@ class World:
         parts: each client's samples, clients in the order of the network.
         params: initial parameters [P].
         stream: the run's stream.
+        shards: the processes that share the clients.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class World:
         parts: list[IntArray],
         params: Tensor,
         stream: Stream,
+        shards: Shards = Shards(),  # noqa: B008, frozen
     ) -> None:
         self.algorithm = algorithm
         self.uplink = uplink
@@ -77,6 +80,7 @@ class World:
         self.settings = settings
         self.parts = parts
         self.stream = stream
+        self.shards = shards
         self.cloud: State = algorithm.initial(params)
         self.steps_done = np.zeros(len(parts), dtype=np.int64)
         self.totals = Totals()
@@ -114,8 +118,11 @@ class World:
                     stream=self.stream.child("round", plan.round, "edge", edge_round, "air"),
                 )
             )
-            for chunk in self.executor.train(job):
-                reception.add(chunk.part, chunk.payloads)
+            mine = self.shards.share(len(plan.clients))
+            for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
+                part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
+                reception.add(part, chunk.payloads)
+            reception.share(self.shards, [p.name for p in algorithm.payloads], nodes["params"])
             received = reception.result()
             for value in (*received.mean.values(), *received.each.values()):
                 submodels.silence(value)

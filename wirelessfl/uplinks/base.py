@@ -7,6 +7,7 @@ report to. Its dataclass fields are its settings, like those of an algorithm.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -18,6 +19,7 @@ from torch import Tensor
 from channels import ChannelDraw
 from channels.streams import Stream
 from wirelessfl.registry import file_name
+from wirelessfl.simulation.shards import Shards
 from wirelessfl.training.rules import Received
 
 FloatArray = NDArray[np.float64]
@@ -70,6 +72,20 @@ class Reception:
                 sums[receiver].add_(own, alpha=weight)
             if name in self._each:
                 self._each[name].append(sent.clone())
+
+    def share(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+        """Take in what the clients of other processes have sent.
+
+        Args:
+            shards: the processes; each has added its own share of the clients.
+            payloads: names of all payloads.
+            like: [nodes, elements], for processes without a client.
+        """
+        for name in payloads:
+            shards.sum(self._sums.setdefault(name, torch.zeros_like(like)))
+            if name in self._each:
+                own = torch.cat([like[:0], *self._each[name]])
+                self._each[name] = [shards.gather(own, len(self.air.clients))]
 
     def result(self) -> Received:
         """What the nodes have received."""

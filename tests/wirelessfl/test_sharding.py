@@ -1,0 +1,117 @@
+"""Processes that share the clients of every round: the rows of one process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirelessfl.cli import main
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.simulation.shards import Shards, sharded
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "wirelessfl"]
+SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
+
+
+def together(*words, check=True):
+    done = subprocess.run(
+        [*TORCHRUN, *map(str, words)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 or not check, done.stderr
+    return done
+
+
+def rows_of(out):
+    return [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+
+
+def assert_same(out, other):
+    """Accuracy and loss to 1e-5, what is simulated exactly."""
+    for one, two in zip(rows_of(out), rows_of(other), strict=True):
+        assert one.keys() == two.keys()
+        for name, value in one.items():
+            if name in ("accuracy", "loss"):
+                assert value == pytest.approx(two[name], abs=1e-5)
+            elif name != "wall_seconds":
+                assert value == two[name], name
+    params, others = (RunDirectory(o).load()[0]["cloud.params"] for o in (out, other))
+    assert torch.allclose(params, others, atol=1e-5)
+    return params
+
+
+@given(st.integers(0, 50), st.integers(1, 9))
+def test_shares_are_disjoint_whole_and_even(clients, count):
+    shares = [Shards(rank, count).share(clients) for rank in range(count)]
+    together = np.concatenate([np.arange(clients)[share] for share in shares])
+    assert together.tolist() == list(range(clients))
+    sizes = [share.stop - share.start for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_one_process_is_alone():
+    with sharded({}) as shards:
+        assert (shards.rank, shards.count, shards.share(5)) == (0, 1, slice(0, 5))
+        ones = torch.ones(3)
+        assert shards.sum(ones) is ones
+        assert shards.gather(ones, 3) is ones
+        assert shards.from_first("x") == "x"
+        assert shards.all("x") == ["x"]
+
+
+CASES = {
+    "uneven cells": ["hist", "--clients", 7, "--cells", 3, "--rounds", 3],
+    "one client for two": ["fedavg", "--clients", 1, "--rounds", 2],
+    "weights": "hfedavg --clients 6 --cells 2 --rounds 2 --split dirichlet --weighting "
+    "samples".split(),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys):
+    words = [*map(str, CASES[case]), *SMALL]
+    done = together("run", *words, "--out", tmp_path / "two")
+    assert done.stdout.count("rows, parameters and settings") == 1  # the first alone speaks
+    assert main(["run", *words, "--workers", "1", "--out", str(tmp_path / "one")]) == 0
+    capsys.readouterr()
+    moved = assert_same(tmp_path / "two", tmp_path / "one")
+    assert float(moved.abs().max()) > 0
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine):
+    words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "200", *SMALL]
+    words += ["--eval-every", "20", "--checkpoint-seconds", "0"]
+    out, whole = tmp_path / "killed", tmp_path / "whole"
+    process = subprocess.Popen(
+        [*TORCHRUN, "run", *words, "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    engine.wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 3)
+    os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
+    assert process.wait(60) != 0  # torchrun notices, and ends the other
+    assert rows_of(out)[-1]["round"] < 200  # work remained
+    together("resume", out)
+    assert main(["run", *words, "--workers", "1", "--out", str(whole)]) == 0
+    capsys.readouterr()
+    assert_same(out, whole)
+    done = together("resume", out)  # a finished run is read
+    assert "200" in done.stdout
+
+
+def test_a_mistake_is_said_once_and_leaves_nothing(tmp_path):
+    out = tmp_path / "out"
+    for words in (["--cells", 99], ["--dataset", "mnist", "--data-dir", tmp_path / "none"]):
+        done = together("run", "hist", *words, "--out", out, check=False)
+        assert done.returncode != 0
+        assert done.stderr.count("Error: ") - done.stderr.count("ChildFailedError: ") == 1
+        assert not out.exists()
