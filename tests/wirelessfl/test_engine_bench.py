@@ -1,72 +1,160 @@
-"""The engine's benchmark at two clients: its rows, and that all ways do the same work."""
+"""The engine's benchmark at a few clients: its tables, and that all ways do the same work."""
+
+import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
-from channels.streams import Stream
-from wirelessfl.bench import engine
+from wirelessfl.bench import engine, gpu, memory, works
 from wirelessfl.bench.report import bench
-from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.executor import TrainingData
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, build, ways
+from wirelessfl.cli import main
+from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.task import Task
-from wirelessfl.training.vmapped import VmapExecutor
 
 
 @pytest.fixture
 def no_data(monkeypatch):
-    monkeypatch.setattr(engine, "find_place", lambda *_: type("Place", (), {"folder": NOWHERE}))
+    nowhere = type("Place", (), {"folder": Path("/nowhere")})
+    monkeypatch.setattr(works, "find_place", lambda *_: nowhere)
 
 
-NOWHERE = engine.Path("/nowhere")
-
-
-def test_rows(no_data):
-    rows = engine.engine_bench(repeats=1, clients=2)
-    assert [row["work"] for row in rows] == ["W1 (random data)"] * 4 + ["W2 (random data)"] * 4
-    for plain, *others, floor in (rows[:4], rows[4:]):
-        assert plain["way"].startswith("plain loop")
+def test_tables(no_data, monkeypatch):
+    few = {name: way._replace(workers=1) for name, way in ways().items() if name != FAST}
+    few[FAST] = ways()[FAST]._replace(workers=2)
+    monkeypatch.setattr(engine, "ways", lambda: few)  # workers take seconds to start
+    tables = engine.engine_bench(repeats=1, clients=4, scaling=(2,), memory=False)
+    titles = ["machine", "W1", "W2", "W1 with more clients", "submodels on W1", "goals"]
+    assert [title.split(":")[0] for title in tables] == titles
+    for title, rows in tables.items():
+        if title[:3] not in ("W1:", "W2:"):
+            continue
+        assert "random data" in title
+        assert [row["way"] for row in rows] == [PLAIN, *few, "floor"]
+        plain, *others, floor = rows
         assert plain["ratio"] == 1.0
-        assert floor["percent_of_floor"] == 100.0
-        for row in (plain, *others, floor):
+        assert floor["%_of_floor"] == 100.0
+        for row in (plain, *others):
             assert row["seconds"] > 0
             assert row["ratio"] == pytest.approx(plain["seconds"] / row["seconds"])
-            assert row["percent_of_floor"] == pytest.approx(100 * floor["seconds"] / row["seconds"])
+            assert row["%_of_floor"] == pytest.approx(100 * floor["seconds"] / row["seconds"])
+        for row in others:
+            assert row["chunk"] >= 1
+            assert (row["start_s"] is not None) == (row["way"] == FAST)
+    scaled = tables["W1 with more clients"]
+    assert [(row["way"], row["clients"]) for row in scaled] == [
+        (GENERAL, 2),
+        (FAST, 2),
+    ]
+    sizes = [row["parameters"] for row in tables["submodels on W1"]]
+    assert sizes == [238_510, 150 * 795 + 10, 75 * 795 + 10, 38 * 795 + 10]
+    assert len(tables["goals"]) == 6
 
 
 def test_flop_counts():
     """Three times the forward pass: 2 FLOP a weight and sample in W1, a use and sample in W2."""
-    samples = engine.CLIENTS * engine.STEPS * engine.BATCH
-    first, second = engine.works()
-    assert first.flop == pytest.approx(3 * 2 * samples * (784 * 300 + 300 * 10), rel=1e-3)
+    steps = works.CLIENTS * works.STEPS * works.BATCH
+    first, second = works.works().values()
+    assert first.flop == pytest.approx(3 * 2 * steps * (784 * 300 + 300 * 10), rel=1e-3)
     conv = 24 * 24 * 6 * 25 + 8 * 8 * 16 * 150
     dense = 256 * 120 + 120 * 84 + 84 * 10
-    assert second.flop == pytest.approx(3 * 2 * samples * (conv + dense), rel=1e-3)
+    assert second.flop == pytest.approx(3 * 2 * steps * (conv + dense), rel=1e-3)
 
 
-def test_the_ways_agree():
-    """A round of the loop and of the engine end in the same mean; the plain loop shuffles."""
-    work = engine.works()[0]
+@pytest.mark.parametrize("name", ["W1", "W2"])
+def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
+    work = works.works()[name]
     task = Task.of(work.module)
-    start = task.spec.from_module(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
-    parts = [np.arange(1000), np.arange(1000, 2000)]
-    data = TrainingData(x, y, BatchSource(parts, engine.BATCH, Stream(0)))
-    loop = engine.engine_round(LoopExecutor(task, data), task, start, parts)
-    vmapped = engine.engine_round(VmapExecutor(task, data, chunk=2), task, start, parts)
-    assert torch.allclose(loop, vmapped, atol=1e-6)
-    plain = engine.plain_loop(work.module, x, y, parts)
-    moved = (loop - start).norm()
-    assert (plain - loop).norm() < 0.5 * moved  # the same passes in another order
+    data, job = works.dealt(x, y, 2), works.job_of(task, 2)
+    batches = job.batches(data.source)
+    expected = torch.zeros(task.spec.size)
+    start = task.spec.from_module(work.module)
+    for client in range(2):
+        flat = start.clone()
+        for rows in batches.index[client]:
+            leaf = flat.clone().requires_grad_()
+            logits = torch.func.functional_call(work.module, task.spec.views(leaf), (x[rows],))
+            F.cross_entropy(logits, y[rows]).backward()
+            flat = flat - works.LR * leaf.grad
+        expected += flat - start
+    assert float(expected.abs().max()) > 1e-3
+    for way in ways().values():
+        executor = build(way, task, data)
+        try:
+            assert torch.allclose(works.trained(executor, job)[0], expected, atol=1e-5), way
+        finally:
+            executor.close()
+    plain = works.plain_loop(work.module, data) - start
+    assert (plain - expected / 2).norm() < 0.5 * plain.norm()  # the same passes, shuffled otherwise
 
 
-def test_json(no_data, monkeypatch, capsys):
-    import json
+def test_the_plain_loop_takes_h_steps_of_few_samples_too():
+    """1000 clients hold 60 samples each: 20 steps are ten passes."""
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+    x, y = torch.rand(120, 1, 28, 28), torch.arange(120) % 10
+    data, calls = works.dealt(x, y, 2), []
+    module.register_forward_hook(lambda *_: calls.append(1))
+    works.plain_loop(module, data)
+    assert len(calls) == 2 * works.STEPS
 
-    monkeypatch.setattr(engine, "engine_bench", lambda *_: [{"way": "known", "seconds": 1.0}])
-    assert bench("engine", 1, None, as_json=True) == 0
-    (rows,) = json.loads(capsys.readouterr().out).values()
-    assert rows == [{"way": "known", "seconds": 1.0}]
-    assert bench("engine", 1, None, as_json=False) == 0
-    assert "known" in capsys.readouterr().out
+
+def test_submodels_are_hists():
+    task = Task.of(works.works()["W1"].module)
+    job = works.submodel_job(task, 8, 4)
+    assert isinstance(job.spec, ParamSpec)
+    assert job.servers["params"].shape == (4, 75 * 795 + 10)
+    assert job.node.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    start = task.spec.views(task.spec.from_module(task.module))["layers.1.weight"]
+    rows = torch.cat([job.spec.views(p)["layers.1.weight"] for p in job.servers["params"]])
+    assert torch.equal(rows.sort(0).values, start.sort(0).values)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no /proc")
+def test_peaks_count_what_is_added_and_not_what_stood_there():
+    kept = np.ones(20_000_000)
+
+    def work():
+        mine = np.ones(10_000_000)  # 80 MB
+        return sum(float(mine[::1000].sum()) for _ in range(300))
+
+    added = memory.peak_added(work, [os.getpid()])
+    assert 70e6 < added < 110e6
+    assert kept.nbytes == 160_000_000
+    assert memory.peak_mb("W1", FAST, 2) < 200
+
+
+def test_the_gpu_table_runs_its_recordings_here():
+    """The code a GPU would run; on a CPU the figures mean nothing."""
+    x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
+    tables = gpu.gpu_tables(x, y, 2, 1, torch.device("cpu"))
+    assert [title[:9] for title in tables] == ["W1 on cpu", "W2 on cpu"]
+    for rows in tables.values():
+        assert rows[0]["way"] == "plain loop"
+        assert all(row["percent_of_bandwidth"] > 0 for row in rows)
+
+
+def test_goals_are_judged(monkeypatch):
+    verdicts = [engine._goal("x", measured, 2.0)["verdict"] for measured in (2.1, 1.91, 1.5)]
+    assert verdicts == ["met", "met within 5 %", "not met"]
+    assert engine._goal("x", 0.4, 0.5, below=True)["verdict"] == "met"
+    assert engine._goal("x", 0.6, 0.5, below=True)["verdict"] == "not met"
+
+
+def test_json_and_quick(no_data, monkeypatch, capsys):
+    known = {"table": [{"way": "known", "seconds": 1.0, "empty": None}]}
+    monkeypatch.setattr(engine, "engine_bench", lambda *_, **__: known)
+    assert main(["bench", "engine", "--quick", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "table (quick: not to be quoted)": known["table"]
+    }
+    assert bench("engine", 1, None, as_json=False, quick=False) == 0
+    shown = capsys.readouterr().out
+    assert "known" in shown
+    assert "empty" not in shown
+    assert main(["bench", "--repeats", "0"]) == 2
+    assert "repeats is 0" in capsys.readouterr().err

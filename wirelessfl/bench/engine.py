@@ -1,186 +1,263 @@
-"""The engine against a plain PyTorch loop on the reference works W1 and W2.
-
-60 clients with 1000 samples each take H = 20 SGD steps of batch 50 from the same weights, and are
-averaged; evaluation is not timed. W1 is the FCNN 784-300-10, W2 is LeNet-5 (28x28).
-"""
+"""The engine's benchmark: every way of training against the plain loop, in one run."""
 
 from __future__ import annotations
 
-import copy
 import statistics
-import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.utils.data import DataLoader, TensorDataset
 
-from channels.streams import Stream
-from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.data import load_dataset
-from wirelessfl.data.files import find_place
-from wirelessfl.errors import DataError
-from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.executor import Executor, Job, TrainingData
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.bench.memory import peak_mb
+from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, Way, build, ways, with_threads
+from wirelessfl.bench.works import (
+    CLIENTS,
+    Work,
+    dealt,
+    job_of,
+    plain_loop,
+    samples,
+    submodel_job,
+    trained,
+    works,
+)
+from wirelessfl.training.executor import Executor
 from wirelessfl.training.task import Task
-from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkersExecutor
 
-CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
+Rows = list[dict[str, Any]]
+NEAR = 0.95  # a goal is met within five per cent
 
 
-@dataclass(frozen=True)
-class Work:
-    """A reference work.
+def engine_bench(
+    repeats: int = 5,
+    data_dir: Path | None = None,
+    clients: int = CLIENTS,
+    scaling: tuple[int, ...] = (60, 240, 1000),
+    memory: bool = True,
+) -> dict[str, Rows]:
+    """Interleaved medians on W1 and W2, scaling, submodels and the goals.
 
     Args:
-        name: W1 or W2.
-        module: what every client trains.
-        flop: of a round, three times the forward pass.
+        repeats: of each way.
+        data_dir: folder of the data sets.
+        clients: in W1 and W2; 60 is the reference.
+        scaling: numbers of clients to try W1 with.
+        memory: whether to measure peaks, which starts processes.
+
+    Returns:
+        Tables by title: seconds are medians of a round's local training; ``ratio`` is to the plain
+        loop on one thread in the same run; ``%_of_floor`` to the work's FLOP at the matrix
+        product rate measured here on all cores.
     """
+    x, y, source = samples(data_dir)
+    rate = max(sgemm_rate(), sgemm_rate())
+    one = with_threads(1, sgemm_rate)
+    tables: dict[str, Rows] = {"machine": machine(source, rate, one)}
+    for name, work in works().items():
+        title = f"{name}: {clients} clients, {source}"
+        tables[title] = _work_table(work, x, y, clients, repeats, rate, data_dir, memory)
+    tables["W1 with more clients"] = _scaling(x, y, scaling, repeats, data_dir, memory)
+    tables["submodels on W1"] = _submodels(x, y, clients, repeats)
+    if torch.cuda.is_available():
+        from wirelessfl.bench.gpu import gpu_tables
 
-    name: str
-    module: nn.Module
-    flop: float
-
-
-def works() -> list[Work]:
-    """W1 and W2, with fixed initial weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return [
-            Work("W1", FCNN((1, 28, 28), 10), 85.75e9),
-            Work("W2", LeNet5((1, 28, 28), 10), 101.4e9),
-        ]
-
-
-def training_data(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
-    """Fashion-MNIST where it is at hand, else random data of its shape."""
-    try:
-        place = find_place("fashion-mnist", data_dir)
-        if place.folder.is_dir():
-            data = load_dataset("fashion-mnist", data_dir)
-            return data.train_inputs, data.train_labels, "Fashion-MNIST"
-    except DataError as error:
-        if data_dir is not None:
-            raise
-        print(f"random data instead of Fashion-MNIST: {error}", file=sys.stderr)
-    random = Stream(0, ("bench",)).generator()
-    x = random.uniform(-1, 1, (CLIENTS * SAMPLES, 1, 28, 28)).astype(np.float32)
-    return torch.from_numpy(x), torch.from_numpy(random.integers(0, 10, len(x))), "random data"
+        tables |= gpu_tables(x, y, clients, repeats, torch.device("cuda"))
+    tables["goals"] = goals(tables)
+    return tables
 
 
-def plain_loop(module: nn.Module, x: Tensor, y: Tensor, parts: list[Any]) -> Tensor:
-    """Research code: deepcopy, DataLoader, torch.optim.SGD, client by client, then the mean."""
-    total: Tensor | None = None
-    for part in parts:
-        model = copy.deepcopy(module).train()
-        optimizer = torch.optim.SGD(model.parameters(), lr=LR)
-        loader = DataLoader(TensorDataset(x[part], y[part]), batch_size=BATCH, shuffle=True)
-        for inputs, labels in loader:
-            optimizer.zero_grad()
-            F.cross_entropy(model(inputs), labels).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-        flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
-        total = flat if total is None else total + flat
-    assert total is not None
-    return total / len(parts)
+def machine(source: str, rate: float, one: float) -> Rows:
+    """What it is measured on."""
+    return [
+        {"what": "data", "value": source},
+        {"what": "sgemm, all cores", "value": f"{rate / 1e9:.0f} GFLOP/s"},
+        {"what": "sgemm, one thread", "value": f"{one / 1e9:.0f} GFLOP/s"},
+        {"what": "threads", "value": str(torch.get_num_threads())},
+        {"what": "GPU", "value": _gpu()},
+    ]
 
 
-def engine_round(executor: Executor, task: Task, start: Tensor, parts: list[Any]) -> Tensor:
-    """The same round through an executor."""
-    clients, zero = np.arange(len(parts)), np.zeros(len(parts), dtype=np.int64)
-    job = Job(FedAvg(lr=LR), task.spec, {"params": start[None]}, zero, clients, zero, STEPS)
-    total = torch.zeros_like(start)
-    for chunk in executor.train(job):
-        total += chunk.payloads["update"].sum(0)
-    return start + total / len(parts)
+def _gpu() -> str:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "none: unmeasured"
 
 
 def sgemm_rate(size: int = 2048, repeats: int = 5) -> float:
     """Measured float32 matrix products, in FLOP/s, the best of a few."""
     a, b = torch.ones(size, size), torch.ones(size, size)
-    best = min(_seconds(lambda: a @ b) for _ in range(repeats + 1))
+    best = min(seconds_of(lambda: a @ b) for _ in range(repeats + 1))
     return 2 * size**3 / best
 
 
-def _seconds(call: Callable[[], Any]) -> float:
+def seconds_of(call: Callable[[], Any]) -> float:
+    """Wall seconds of a call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
-def _one_thread(call: Callable[[], Any]) -> Any:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def interleaved(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each call, taken in turn, after one call of each that does not count."""
+    for call in calls.values():
+        call()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            times[name].append(seconds_of(call))
+    return times
+
+
+def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
+    """Start the workers of those that have some; seconds that it took, by name."""
+    return {
+        name: seconds_of(executor.start)
+        for name, executor in executors.items()
+        if isinstance(executor, WorkersExecutor)
+    }
+
+
+def _work_table(
+    work: Work,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    clients: int,
+    repeats: int,
+    rate: float,
+    data_dir: Path | None,
+    memory: bool,
+) -> Rows:
+    data, task = dealt(x, y, clients), Task.of(work.module)
+    executors = {name: build(way, task, data) for name, way in ways().items()}
+    started = _started(executors)
+    job = job_of(task, clients)
+    calls: dict[str, Callable[[], Any]] = {
+        PLAIN: lambda: with_threads(1, lambda: plain_loop(work.module, data))
+    }
+    for name, executor in executors.items():
+        threads = 1 if isinstance(executor, WorkersExecutor) else torch.get_num_threads()
+        calls[name] = lambda e=executor, t=threads: with_threads(t, lambda: trained(e, job))  # type: ignore[misc]
     try:
-        return call()
+        times = interleaved(calls, repeats)
     finally:
-        torch.set_num_threads(threads)
-
-
-def engine_bench(
-    repeats: int = 5, data_dir: Path | None = None, clients: int = CLIENTS
-) -> list[dict[str, Any]]:
-    """Interleaved medians on W1 and W2.
-
-    Returns:
-        Rows with work, way, seconds a round, ratio to the plain loop on one thread in the same run,
-        and percent of the floor (the work's FLOP at the sgemm rate measured here).
-    """
-    x, y, source = training_data(data_dir)
-    order = Stream(0, ("parts",)).generator().permutation(len(y))
-    parts = [order[i * SAMPLES : (i + 1) * SAMPLES] for i in range(clients)]
-    rate = sgemm_rate()
-    rows = []
-    for work in works():
-        task = Task.of(work.module)
-        start = task.spec.from_module(work.module)
-        data = TrainingData(x, y, BatchSource(parts, BATCH, Stream(0)))
-        loop, vmapped = LoopExecutor(task, data), VmapExecutor(task, data, chunk=10)
-        module = work.module
-
-        def by(executor: Executor, task: Task = task, start: Tensor = start) -> Tensor:
-            return engine_round(executor, task, start, parts)
-
-        ways: dict[str, Callable[[], Any]] = {
-            "plain loop, one thread": lambda m=module: _one_thread(  # type: ignore[misc]
-                lambda: plain_loop(m, x, y, parts)
-            ),
-            "loop executor": lambda e=loop, b=by: b(e),  # type: ignore[misc]
-            "vmap, chunks of 10": lambda e=vmapped, b=by: b(e),  # type: ignore[misc]
-        }
-        times: dict[str, list[float]] = {way: [] for way in ways}
-        for _ in range(repeats):
-            for way, call in ways.items():
-                times[way].append(_seconds(call))
-        medians = {way: statistics.median(seen) for way, seen in times.items()}
-        floor = work.flop * clients / CLIENTS / rate
-        plain = medians["plain loop, one thread"]
-        rows += [
-            {
-                "work": f"{work.name} ({source})",
-                "way": way,
-                "seconds": seconds,
-                "ratio": plain / seconds,
-                "percent_of_floor": 100 * floor / seconds,
-            }
-            for way, seconds in medians.items()
-        ]
+        for executor in executors.values():
+            executor.close()
+    floor = work.flop * clients / CLIENTS / rate
+    rows: Rows = []
+    for name, seen in times.items():
+        median = statistics.median(seen)
         rows.append(
             {
-                "work": f"{work.name} ({source})",
-                "way": f"floor at {rate / 1e9:.0f} GFLOP/s, {torch.get_num_threads()} threads",
-                "seconds": floor,
-                "ratio": plain / floor,
-                "percent_of_floor": 100.0,
+                "way": name,
+                "seconds": median,
+                "range": f"{min(seen):.3g} - {max(seen):.3g}",
+                "ratio": statistics.median(times[PLAIN]) / median,
+                "%_of_floor": 100 * floor / median,
+                "chunk": executors[name].chunk if name in executors else None,
+                "start_s": started.get(name),
+                "peak_mb": peak_mb(work.name, name, clients, data_dir) if memory else None,
             }
         )
+    rows.append({**dict.fromkeys(rows[0]), "way": "floor", "seconds": floor})
+    rows[-1] |= {"ratio": rows[0]["seconds"] / floor, "%_of_floor": 100.0}
     return rows
+
+
+def _scaling(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    sizes: tuple[int, ...],
+    repeats: int,
+    data_dir: Path | None,
+    memory: bool,
+) -> Rows:
+    work, rows = works()["W1"], []
+    task = Task.of(work.module)
+    for name, way in ((GENERAL, ways()[GENERAL]), (FAST, ways()[FAST])):
+        for clients in sizes:
+            data = dealt(x, y, clients)
+            seen = _times_alone(way, task, data, clients, repeats)
+            median = statistics.median(seen)
+            rows.append(
+                {
+                    "way": name,
+                    "clients": clients,
+                    "samples_each": len(data.source.parts[0]),
+                    "seconds": median,
+                    "ms_a_client": 1e3 * median / clients,
+                    "peak_mb": peak_mb("W1", name, clients, data_dir) if memory else None,
+                }
+            )
+    return rows
+
+
+def _times_alone(way: Way, task: Task, data: Any, clients: int, repeats: int) -> list[float]:
+    executor, job = build(way, task, data), job_of(task, clients)
+    _started({"": executor})
+    try:
+        calls = {"": lambda: with_threads(1, lambda: trained(executor, job))}
+        return interleaved(calls, repeats)[""]
+    finally:
+        executor.close()
+
+
+def _submodels(x: torch.Tensor, y: torch.Tensor, clients: int, repeats: int) -> Rows:
+    """One edge round of local training: HFedAvg, and HIST with several numbers of cells."""
+    data, task = dealt(x, y, clients), Task.of(works()["W1"].module)
+    executor = build(ways()[FAST], task, data)
+    _started({"": executor})
+    jobs = {"HFedAvg": job_of(task, clients)}
+    jobs |= {f"HIST, N = {n}": submodel_job(task, clients, n) for n in (2, 4, 8)}
+    calls: dict[str, Callable[[], Any]] = {
+        name: lambda j=job: with_threads(1, lambda: trained(executor, j))  # type: ignore[misc]
+        for name, job in jobs.items()
+    }
+    try:
+        times = interleaved(calls, repeats)
+    finally:
+        executor.close()
+    full = statistics.median(times["HFedAvg"])
+    return [
+        {
+            "run": name,
+            "parameters": jobs[name].spec.size,
+            "seconds": statistics.median(seen),
+            "of_hfedavg": statistics.median(seen) / full,
+        }
+        for name, seen in times.items()
+    ]
+
+
+def goals(tables: Mapping[str, Rows]) -> Rows:
+    """Each goal beside what was measured."""
+
+    def ratio(work: str, *names: str) -> float:
+        table = next(rows for title, rows in tables.items() if title.startswith(f"{work}:"))
+        ratios: list[float] = [row["ratio"] for row in table if row["way"] in names]
+        return max(ratios)
+
+    general = (GENERAL, "vmap, chunks of 10")
+    fast = (FAST, "stacked layers")
+    rows = [
+        _goal("W1, any module: 3.5x", ratio("W1", *general), 3.5),
+        _goal("W1, linear layers: 4.5x", ratio("W1", *fast), 4.5),
+        _goal("W2, any module: 2.2x", ratio("W2", *general), 2.2),
+        _goal("W2, convolutions: 4x", ratio("W2", *fast), 4.0),
+    ]
+    scaled = [row for row in tables["W1 with more clients"] if row["way"] == FAST]
+    growth = scaled[-1]["ms_a_client"] / scaled[0]["ms_a_client"]
+    most = scaled[-1]["clients"]
+    rows.append(_goal(f"{most} clients: at most 1.1x the time of each", growth, 1.1, below=True))
+    peaks = [row["peak_mb"] for row in tables["W1 with more clients"] if row["clients"] == most]
+    if None not in peaks:
+        rows.append(_goal(f"{most} clients: 200 MB over the data", max(peaks), 200, below=True))
+    four = next(r for r in tables["submodels on W1"] if r["run"] == "HIST, N = 4")
+    rows.append(_goal("HIST, N = 4: half of HFedAvg", four["of_hfedavg"], 0.5, below=True))
+    return rows
+
+
+def _goal(goal: str, measured: float, wanted: float, *, below: bool = False) -> dict[str, Any]:
+    share = wanted / measured if below else measured / wanted
+    verdict = "met" if share >= 1 else "met within 5 %" if share >= NEAR else "not met"
+    return {"goal": goal, "measured": measured, "verdict": verdict}

@@ -12,39 +12,51 @@ from rich.table import Table
 from wirelessfl.errors import ConfigError
 
 
-def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool) -> int:
-    """Run ``engine``, ``solvers`` or ``all`` and print rows or JSON.
+def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
+    """Run ``engine``, ``solvers`` or ``all`` and print tables or JSON.
 
     Args:
         what: which benchmarks.
         repeats: runs of each way; medians are shown.
         data_dir: folder of the data sets.
         as_json: print JSON instead of tables.
+        quick: fewer clients, no memory: to see that it works, not to quote.
     """
     if repeats < 1:
         raise ConfigError(f"repeats is {repeats}: time each way at least once.")
+    console = Console(stderr=True)
     tables: dict[str, list[dict[str, Any]]] = {}
+    quiet = not console.is_terminal
     if what in ("all", "engine"):
         from wirelessfl.bench.engine import engine_bench
 
-        tables["engine: a round of local training"] = engine_bench(repeats, data_dir)
+        small: dict[str, Any] = {"clients": 4, "scaling": (2, 4), "memory": False}
+        with console.status("timing the engine") if not quiet else console:
+            tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "solvers"):
         from wirelessfl.bench.mask_sizes import mask_size_bench
 
-        tables["mask sizes"] = mask_size_bench(repeats)
+        with console.status("timing the solvers") if not quiet else console:
+            tables["mask sizes"] = mask_size_bench(repeats)
+    if quick:
+        tables = {f"{title} (quick: not to be quoted)": rows for title, rows in tables.items()}
     if as_json:
         print(json.dumps(tables, indent=2))
         return 0
     for title, rows in tables.items():
-        table = Table(title=title)
-        for key in rows[0]:
-            table.add_column(
-                key.replace("_", " "), justify="left" if isinstance(rows[0][key], str) else "right"
-            )
-        for row in rows:
-            table.add_row(*(_text(value) for value in row.values()))
-        Console().print(table)
+        Console().print(_table(title, rows))
     return 0
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+    table = Table(title=title)
+    shown = [key for key in rows[0] if any(row[key] is not None for row in rows)]
+    for key in shown:
+        text = isinstance(rows[0][key], str)
+        table.add_column(key.replace("_", " "), justify="left" if text else "right", no_wrap=text)
+    for row in rows:
+        table.add_row(*(_text(row[key]) for key in shown))
+    return table
 
 
 def _text(value: object) -> str:

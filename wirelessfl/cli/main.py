@@ -92,6 +92,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")
     bench.add_argument("--repeats", type=int, default=5, metavar="N", help="runs of each (5)")
+    bench.add_argument("--quick", action="store_true", help="few clients: only to see it work")
     bench.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
     return parser
 
@@ -236,4 +237,6 @@ def _list(arguments: argparse.Namespace) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     from wirelessfl.bench.report import bench
 
-    return bench(arguments.what, arguments.repeats, arguments.data_dir, arguments.json)
+    return bench(
+        arguments.what, arguments.repeats, arguments.data_dir, arguments.json, arguments.quick
+    )

@@ -16,21 +16,24 @@ from wirelessfl.training.rules import Cohort
 
 
 class VmapExecutor(TensorExecutor):
-    """``vmap(grad(functional_call))`` over the clients of a chunk; one client needs no vmap."""
+    """``vmap(grad(functional_call))`` over the clients of a chunk; one client needs none."""
 
     name = "vmap"
 
     def _steps(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
+        if len(batches.index) == 1:
+            return self._alone(algorithm, spec, cohort, batches)
         params = cohort.start.clone()
         tensors = spec.views(params)
         state = algorithm.begin(cohort)
+        gradients: Any = vmap(grad(self.task.loss))
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
         for step in range(cohort.local_steps):
             rows = batches.index[:, step]
-            gradients = self._gradients(
+            found = gradients(
                 tensors,
                 self.data.inputs[rows],
                 self.data.labels[rows],
@@ -38,28 +41,34 @@ class VmapExecutor(TensorExecutor):
                 batches.keys[:, step],
             )
             if flat is None:  # plain SGD spares the copy
-                torch._foreach_add_(
-                    list(tensors.values()),
-                    [gradients[name] for name in tensors],
-                    alpha=-algorithm.lr,
-                )
+                for name, value in tensors.items():
+                    value.sub_(found[name], alpha=algorithm.lr)
                 continue
             for name, slot in spec.views(flat).items():
-                slot.copy_(gradients[name])
+                slot.copy_(found[name])
             params, state = algorithm.step(params, flat, state, cohort)
             tensors = spec.views(params)
         return algorithm.send(params, state, cohort)
 
-    def _gradients(
-        self, tensors: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
+    def _alone(
+        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
-        """Gradients [clients, *shape] by name."""
-        if len(x) > 1:
-            together: Any = vmap(grad(self.task.loss))
-            gradients: dict[str, Tensor] = together(tensors, x, y, weight, keys)
-            return gradients
-        leaves = {name: value[0].requires_grad_() for name, value in tensors.items()}
-        with torch.enable_grad():
-            loss = self.task.loss(leaves, x[0], y[0], weight[0], keys[0])
-        found = torch.autograd.grad(loss, list(leaves.values()))
-        return {name: value[None] for name, value in zip(leaves, found, strict=True)}
+        """One client, by plain autograd on the module itself."""
+        params = cohort.start.clone()
+        state = algorithm.begin(cohort)
+        inputs, labels = self.data.inputs, self.data.labels
+        with self.task.holding() as parameters:
+            leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
+            for step in range(cohort.local_steps):
+                for leaf, value in zip(leaves, tensors, strict=True):
+                    leaf.data = value
+                rows, key = batches.index[0, step], batches.keys[0, step]
+                loss = self.task.own_loss(inputs[rows], labels[rows], batches.weight[0, step], key)
+                found = torch.autograd.grad(loss, leaves)
+                if algorithm.plain_sgd:
+                    torch._foreach_add_(tensors, found, alpha=-algorithm.lr)
+                    continue
+                flat = torch.cat([value.reshape(-1) for value in found])[None]
+                params, state = algorithm.step(params, flat, state, cohort)
+                tensors = list(spec.views(params[0]).values())
+        return algorithm.send(params, state, cohort)

@@ -1,0 +1,98 @@
+"""Peak memory of a round of training, measured in fresh processes.
+
+Proportional set size (PSS) counts a page that several processes share once. The figure is the
+peak over this process and its workers while they train, less what stood there just before: the
+idle workers and the data. ``python -m wirelessfl.bench.memory WORK WAY CLIENTS`` prints it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.bench.ways import PLAIN, build, ways
+from wirelessfl.bench.works import dealt, job_of, plain_loop, samples, trained, works
+from wirelessfl.training.task import Task
+from wirelessfl.training.workers import WorkersExecutor
+
+SAMPLE_SECONDS = 0.02
+
+
+def pss_bytes(pids: Sequence[int]) -> int:
+    """Proportional set size of these processes together, from /proc."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += 1024 * int(line.split()[1])
+    return total
+
+
+def peak_added(call: Callable[[], Any], pids: Sequence[int]) -> int:
+    """Bytes that ``call`` adds at its peak to what the processes hold before it."""
+    before, peak, done = pss_bytes(pids), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(SAMPLE_SECONDS):
+            peak = max(peak, pss_bytes(pids))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        call()
+    finally:
+        done.set()
+        watcher.join()
+    return max(peak - before, 0)
+
+
+def peak_mb(work: str, way: str, clients: int, data_dir: Path | None = None) -> float | None:
+    """Peak megabytes over data and idle processes; None where there is no /proc.
+
+    Args:
+        work: W1 or W2.
+        way: a key of ``ways()``, or the plain loop.
+        clients: how many train.
+        data_dir: folder of the data sets.
+    """
+    if not Path("/proc/self/smaps_rollup").exists():
+        return None
+    command = [sys.executable, "-m", "wirelessfl.bench.memory", work, way, str(clients)]
+    if data_dir is not None:
+        command.append(str(data_dir))
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def _measure(work: str, way: str, clients: int, data_dir: Path | None) -> float:
+    import os
+
+    import torch
+
+    x, y, _ = samples(data_dir)
+    data, chosen = dealt(x, y, clients), works()[work]
+    pids, task = [os.getpid()], Task.of(chosen.module)
+    if way == PLAIN:
+        torch.set_num_threads(1)
+        small = dealt(x[:2000], y[:2000], 2)
+        plain_loop(chosen.module, small)  # what libraries allocate once
+        return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
+    executor = build(ways()[way], task, data)
+    if isinstance(executor, WorkersExecutor):
+        executor.start()
+        pids += executor.pids
+    job = job_of(task, clients)
+    try:
+        return peak_added(lambda: trained(executor, job), pids) / 1e6
+    finally:
+        executor.close()
+
+
+if __name__ == "__main__":
+    _, named, how, number, *folder = sys.argv
+    print(_measure(named, how, int(number), Path(folder[0]) if folder else None))

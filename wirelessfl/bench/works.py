@@ -1,0 +1,136 @@
+"""The reference works W1 and W2, and the plain PyTorch loop that they are held against.
+
+60 clients with 1000 samples each take H = 20 SGD steps of batch 50 from the same weights, and are
+averaged; evaluation is not timed. W1 is the FCNN 784-300-10, W2 is LeNet-5 (28x28).
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from channels.streams import Stream
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.data import load_dataset
+from wirelessfl.data.files import find_place
+from wirelessfl.errors import DataError
+from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.submodels import deal_neurons, extract, make_partition
+from wirelessfl.submodels.partition import IntArray, even_sizes
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import Executor, Job, TrainingData
+from wirelessfl.training.task import Task
+
+CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
+
+
+@dataclass(frozen=True)
+class Work:
+    """A reference work.
+
+    Args:
+        name: W1 or W2.
+        module: what every client trains.
+        flop: of a round of 60 clients, three times the forward pass.
+    """
+
+    name: str
+    module: nn.Module
+    flop: float
+
+
+def works() -> dict[str, Work]:
+    """W1 and W2 by name, with fixed initial weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return {
+            "W1": Work("W1", FCNN((1, 28, 28), 10), 85.75e9),
+            "W2": Work("W2", LeNet5((1, 28, 28), 10), 101.4e9),
+        }
+
+
+def samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
+    """Fashion-MNIST where it is at hand, else random data of its shape; and which of them."""
+    try:
+        place = find_place("fashion-mnist", data_dir)
+        if place.folder.is_dir():
+            data = load_dataset("fashion-mnist", data_dir)
+            return data.train_inputs, data.train_labels, "Fashion-MNIST"
+    except DataError as error:
+        if data_dir is not None:
+            raise
+        print(f"random data instead of Fashion-MNIST: {error}", file=sys.stderr)
+    random = Stream(0, ("bench",)).generator()
+    x = random.uniform(-1, 1, (CLIENTS * SAMPLES, 1, 28, 28)).astype(np.float32)
+    return torch.from_numpy(x), torch.from_numpy(random.integers(0, 10, len(x))), "random data"
+
+
+def dealt(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
+    """The samples in ``clients`` equal random parts, 1000 each at most."""
+    order = Stream(0, ("parts",)).generator().permutation(len(y))
+    each = min(SAMPLES, len(y) // clients)
+    parts = [order[i * each : (i + 1) * each] for i in range(clients)]
+    return TrainingData(x, y, BatchSource(parts, min(BATCH, each), Stream(0)))
+
+
+def plain_loop(module: nn.Module, data: TrainingData) -> Tensor:
+    """Research code: deepcopy, DataLoader, torch.optim.SGD, client by client, then the mean.
+
+    On whatever device the module and the data are.
+    """
+    total: Tensor | None = None
+    for part in data.source.parts:
+        model = copy.deepcopy(module).train()
+        optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+        rows = torch.from_numpy(part).to(data.inputs.device)
+        own = TensorDataset(data.inputs[rows], data.labels[rows])
+        loader, step = DataLoader(own, batch_size=BATCH, shuffle=True), 0
+        while step < STEPS:
+            for inputs, labels in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(model(inputs), labels).backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                step += 1
+                if step == STEPS:
+                    break
+        flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+        total = flat if total is None else total + flat
+    assert total is not None
+    return total / len(data.source.parts)
+
+
+def job_of(task: Task, clients: int) -> Job:
+    """The local training of a round in which every client has the full model."""
+    zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
+    start = task.spec.from_module(task.module)[None]
+    return Job(FedAvg(lr=LR), task.spec, {"params": start}, zero, who, zero, STEPS)
+
+
+def submodel_job(task: Task, clients: int, cells: int) -> Job:
+    """The same in ``cells`` cells, each with its part of the model, as HIST deals them."""
+    partition = make_partition(task.module, task.spec)
+    sizes = even_sizes(partition.width, cells)
+    dice = [Stream(0, ("mask", layer.producer)).generator() for layer in partition.layers]
+    submodels = extract(partition, deal_neurons(partition, sizes, dice))
+    zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
+    servers = {"params": submodels.gather(task.spec.from_module(task.module))}
+    node: IntArray = who * cells // clients
+    return Job(FedAvg(lr=LR), submodels.spec, servers, node, who, zero, STEPS)
+
+
+def trained(executor: Executor, job: Job) -> Tensor:
+    """The sums of the clients' changes at their nodes, [nodes, P]: what a round must compute."""
+    sums = torch.zeros_like(job.servers["params"])
+    for chunk in executor.train(job):
+        nodes = job.node[chunk.part].tolist()
+        for node, update in zip(nodes, chunk.payloads["update"], strict=True):
+            sums[node].add_(update)
+    return sums
