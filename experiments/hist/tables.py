@@ -103,7 +103,7 @@ def periods(results: Results) -> str:
         "split",
         "E",
         "H",
-        "accuracy (%) after 5 / 10 / 15 / 20 global rounds",
+        "accuracy (%) after 5 / 10 / 15 global rounds",
         "rounds to 80 %",
     ]
     return markdown(
@@ -113,7 +113,7 @@ def periods(results: Results) -> str:
                 SPLITS[case["split"]],
                 str(case["edge_rounds"]),
                 str(case["local_steps"]),
-                accuracies(results.rows(case), (5, 10, 15, 20)),
+                accuracies(results.rows(case), (5, 10, 15)),
                 reached(results.rows(case), 0.8, "round", "d"),
             ]
             for case in results.where()

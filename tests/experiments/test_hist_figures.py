@@ -1,5 +1,7 @@
 """The HIST paper's figures and tables at smoke scale: the rows behind them."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from experiments.hist.__main__ import EXPERIMENTS, main, reproduce
 from experiments.hist.studies import SCALES, Study
 from experiments.runs import Planned, make_runs
 from wirelessfl.config import Config
+from wirelessfl.runs.sweep import kept_folder
 
 FCNN = 22_510  # parameters of 64-300-10
 MIB = 4 / 2**20
@@ -138,6 +141,20 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
     assert "nothing is run at scale small" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if e.draw is not None])
+@pytest.mark.parametrize("which", [0, -1])
+def test_an_interrupted_study_is_drawn_from_what_is_there(name, which, found, out, tmp_path):
+    """One run alone, the first or the last planned, makes a picture and a line on the others."""
+    study = Study.load(EXPERIMENTS[name].study, "smoke")
+    config = study.planned()[which].config
+    kept = kept_folder(config, out / "runs")
+    shutil.copytree(kept, kept_folder(config, tmp_path / "runs"))
+    (results,) = reproduce([name], "smoke", tmp_path, only_kept=True).values()
+    assert sum(len(runs) for runs in results.runs.values()) == 1
+    assert "Not run: " in (tmp_path / f"{name}.md").read_text()
+    assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
 
 def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path):

@@ -39,11 +39,21 @@ def test_one_cell_is_fedavg(config, toy):
     assert star.rows[-1]["accuracy"] > star.rows[0]["accuracy"] + 0.2
 
 
-@pytest.mark.parametrize("algorithm", ["hfedavg", "hist"])
+@pytest.mark.parametrize(
+    ("algorithm", "own"),
+    [
+        ("hfedavg", {}),
+        ("hist", {}),
+        ("hist", {"hidden_biases": "local"}),
+    ],
+)
 @pytest.mark.parametrize("hidden", [(10,), (9, 8, 7)])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
-def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighting):
-    """Masks on the full vector, (4) to (7), client by client; shared coordinates are averaged."""
+def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, weighting):
+    """Masks on the full vector, (4) to (7), client by client; shared coordinates are averaged.
+
+    Local hidden biases move in a client's steps, and no server hears of it.
+    """
     settings = config(
         algorithm,
         rounds=2,
@@ -53,6 +63,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
         split="dirichlet",
         min_samples=5,
         weighting=weighting,
+        **own,
     )
     module = model(hidden)
     parts = build(settings, data=toy, model=module)
@@ -62,6 +73,10 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
     if weighting == "uniform":
         sizes[:] = 1.0
     x = task.spec.from_module(module)
+    silent = torch.zeros(task.spec.size)
+    if own:
+        for layer in parts.planner.make_partition("alternate").layers:
+            task.spec.views(silent)[f"{layer.producer}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):
         index = parts.planner.plan(number).submodels.index
@@ -90,7 +105,8 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, hidden, weighti
                         )
                         loss = F.cross_entropy(logits, toy.train_labels[rows])
                         local = local - 0.1 * masks[cell] * torch.autograd.grad(loss, leaf)[0]
-                    total += sizes[client] / sizes[members].sum() * local
+                    heard = torch.where(silent > 0, edge, local)
+                    total += sizes[client] / sizes[members].sum() * heard
                 edge = total
             edge_models.append(edge)
         steps_done += 6

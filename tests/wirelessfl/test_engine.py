@@ -48,7 +48,8 @@ def unusual():
         nn.Flatten(),
         StreamDropout(0.0),
         nn.Linear(27, 5, bias=False),
-        nn.LeakyReLU(),
+        nn.Sigmoid(),
+        nn.ReLU(),
         nn.Linear(5, 4),
     )
 

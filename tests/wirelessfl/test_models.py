@@ -5,6 +5,7 @@ import torch
 from torch.func import functional_call, vmap
 
 from channels.streams import Stream
+from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, StreamDropout, build_model
 
@@ -42,6 +43,18 @@ def test_wrong_input_and_unknown_model_are_explained():
         build_model("nowhere:model", (1, 8, 8), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ValueError, match="dropout is 1"):
         FCNN((4,), 2, dropout=1.0)
+
+
+def test_hidden_layers_are_as_asked_or_refused():
+    model = build_model("fcnn", (7,), 3, dropout=0, stream=Stream(1), hidden=(5, 4))
+    shapes = [tuple(p.shape) for p in model.parameters() if p.dim() == 2]
+    assert shapes == [(5, 7), (4, 5), (3, 4)]
+    for name, shape in (("lenet5", (1, 28, 28)), ("cifar-cnn", (3, 32, 32))):
+        with pytest.raises(ConfigError, match=rf"{name}.*Leave hidden out, or choose fcnn"):
+            build_model(name, shape, 10, dropout=0, stream=Stream(1), hidden=(5,))
+    for wrong in ("0", "-1", "12,0"):
+        with pytest.raises(ConfigError, match=r"hidden\.\d is '-?\d'"):
+            Config.from_flags("hist", hidden=wrong.split(","))
 
 
 def keys(client, step):

@@ -54,9 +54,10 @@ def build_model(
         try:
             model = factory(input_shape, classes, **options)
         except TypeError as error:
+            remedy = f" Leave {' and '.join(options)} out, or choose fcnn." if options else ""
             raise ConfigError(
                 f"model {name!r} cannot be made with (input_shape, classes"
-                f"{''.join(f', {option}' for option in options)}): {error}"
+                f"{''.join(f', {option}' for option in options)}): {error}.{remedy}"
             ) from error
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model {name!r} made {model!r}: an nn.Module is needed.")

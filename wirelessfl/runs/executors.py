@@ -74,7 +74,9 @@ def build_executor(
         with computing(threads if workers == 1 else 1):
             jobs = partial(_two_steps, task, algorithm, data, len(parts))
             sizes = [1] if kind is LoopExecutor else candidates(len(parts), task.spec.size)
-            chunk, seconds = fastest_chunk(make, jobs, [chunk] if chunk else sizes)
+            seconds = 0.0
+            if chunk is None or workers == "auto":
+                chunk, seconds = fastest_chunk(make, jobs, [chunk] if chunk else sizes)
         if workers == "auto":
             workers = _worth(config, seconds / 2, len(even_parts(len(parts), chunk)))
             if why_no_workers(make(chunk)) is not None:
@@ -84,7 +86,7 @@ def build_executor(
             f"workers is {workers}, and the device {device}: workers are for the CPU. Choose "
             "workers 1, or several processes by torchrun."
         )
-    executor = make(chunk or GPU_CHUNK)
+    executor = make(chunk or _gpu_chunk(task.spec.size))
     workers = workers if isinstance(workers, int) else 1
     if workers > 1:
         reason = why_no_workers(executor)
@@ -158,6 +160,12 @@ def _worth(config: Config, seconds: float, chunks: int) -> int:
     training, clients = config.training, config.network.clients
     steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
     return min(_cores(), chunks) if steps * seconds > WORTH_SECONDS else 1
+
+
+def _gpu_chunk(parameters: int) -> int:
+    """As many clients as fit well, on a GPU: a step holds a handful of copies of each."""
+    free, _ = torch.cuda.mem_get_info()
+    return max(min(GPU_CHUNK, free // (16 * 4 * parameters)), 1)
 
 
 def _cores() -> int:

@@ -153,12 +153,15 @@ class Conv2d(Layer):
         return found[0] if inputs else grad
 
 
+@dataclass(frozen=True)
 class ReLU(Layer):
-    """nn.ReLU, in place."""
+    """nn.ReLU, in place unless the layer before still needs its output."""
+
+    in_place: bool
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
         """Saves its output."""
-        x = x.relu_()
+        x = x.relu_() if self.in_place else x.relu()
         return x, (x,)
 
     def backward(

@@ -122,7 +122,7 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
             layer = Conv2d(f"{name}.weight", bias, *size)
             return [layer] if images else [ToImages(), layer]
     if kind is nn.ReLU and before:
-        return [ReLU()]
+        return [ReLU(in_place=not isinstance(before[-1], Free))]
     if isinstance(module, StreamDropout) and not images and before:
         return [Dropout(module)] if module.p > 0 else []
     if (kind in POINTWISE and before) or (kind in POOLING and images):
@@ -150,6 +150,7 @@ class StackedExecutor(TensorExecutor):
                 f'executor "stacked" cannot train model {type(task.module).__name__}: {error}. '
                 'Choose "vmap".'
             ) from error
+        self._first = next(i for i, layer in enumerate(self.layers) if layer.trainable)
 
     @torch.no_grad()
     def _steps(
@@ -192,6 +193,5 @@ class StackedExecutor(TensorExecutor):
         grad = x.softmax(-1)
         grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
         grad *= weight[..., None]
-        first = next(i for i, layer in enumerate(self.layers) if layer.trainable)
-        for i in range(len(self.layers) - 1, first - 1, -1):
-            grad = self.layers[i].backward(grad, saved[i], params, write, i > first)
+        for i in range(len(self.layers) - 1, self._first - 1, -1):
+            grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
