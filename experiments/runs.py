@@ -10,8 +10,9 @@ from rich.console import Console
 
 from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
-from wirelessfl.runs import sweep as sweeps
+from wirelessfl.runs import kept
 from wirelessfl.runs.run import RunResult, resume
+from wirelessfl.runs.sweep import sweep
 
 
 class Planned(NamedTuple):
@@ -39,7 +40,7 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
     """
     config = Config.from_flags(algorithm, **flags)
     with progress(label, config.training.rounds, Console(stderr=True)) as show:
-        return sweeps.kept_run(config, root, show)
+        return kept.kept_run(config, root, show)
 
 
 def make_runs(
@@ -54,19 +55,19 @@ def make_runs(
         ray: address of a Ray cluster, or ``local``.
     """
     by_rank = sorted(planned, key=lambda run: run.rank)
-    once = {sweeps.settings_hash(run.config): run for run in reversed(by_rank)}
-    todo = [run for run in by_rank if once[sweeps.settings_hash(run.config)] is run]
-    todo = [run for run in todo if not sweeps.is_finished(run.config, root)]
+    once = {kept.settings_hash(run.config): run for run in reversed(by_rank)}
+    todo = [run for run in by_rank if once[kept.settings_hash(run.config)] is run]
+    todo = [run for run in todo if not kept.is_finished(run.config, root)]
     labels = [(run.label, run.config.training.rounds) for run in todo]
     with sweep_progress(labels, Console(stderr=True)) as show:
         configs = [run.config for run in todo]
-        sweeps.sweep(configs, root, jobs=jobs, ray=ray, on_row=show)
+        sweep(configs, root, jobs=jobs, ray=ray, on_row=show)
 
 
 def kept_results(configs: Sequence[Config], root: Path) -> dict[str, RunResult]:
     """The finished runs among ``configs``, by the hash of their settings."""
     return {
-        sweeps.settings_hash(config): resume(sweeps.kept_folder(config, root))
+        kept.settings_hash(config): resume(kept.kept_folder(config, root))
         for config in configs
-        if sweeps.is_finished(config, root)
+        if kept.is_finished(config, root)
     }

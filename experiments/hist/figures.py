@@ -23,12 +23,7 @@ FLOOR = 0.6  # lowest accuracy shown
 
 def fig3(results: Results, out: Path) -> list[Path]:
     """Accuracy against MiB sent per client: a panel for every split and learning rate."""
-    panels = [
-        (split, lr)
-        for split in results.values("split")
-        for lr in results.values("lr")
-        if results.where(split=split, lr=lr)
-    ]
+    panels = _panels(results)
     figure, axes = new_figure(columns=len(panels), height=2.8)
     for place, (panel, (split, lr)) in enumerate(zip(axes, panels, strict=True)):
         cases = [case for case in results.where(split=split, lr=lr) if case["cells"] <= 6]
@@ -39,12 +34,7 @@ def fig3(results: Results, out: Path) -> list[Path]:
 
 def fig4(results: Results, out: Path) -> list[Path]:
     """MiB per client to 80 % against the number of cells; bars that are missing never got there."""
-    panels = [
-        (split, lr)
-        for split in results.values("split")
-        for lr in results.values("lr")
-        if results.where(split=split, lr=lr)
-    ]
+    panels = _panels(results)
     figure, axes = new_figure(columns=len(panels), height=2.4)
     for panel, (split, lr) in zip(axes, panels, strict=True):
         bars = {
@@ -190,6 +180,12 @@ def to_target(results: Results, case: Case, what: str) -> list[float]:
     """``what`` of the first row with 80 %, for each seed that got there."""
     hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
     return [hit[what] for hit in hits if hit is not None]
+
+
+def _panels(results: Results) -> list[tuple[str, float]]:
+    """Splits and learning rates with something to draw."""
+    pairs = [(split, lr) for split in results.values("split") for lr in results.values("lr")]
+    return [(split, lr) for split, lr in pairs if results.where(split=split, lr=lr)]
 
 
 def _curves(

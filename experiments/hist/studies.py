@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 from experiments.runs import Planned, kept_results
 from wirelessfl.config import Config
+from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.run import RunResult
-from wirelessfl.runs.sweep import settings_hash
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -99,12 +99,12 @@ class Study:
 
     def results(self, root: Path) -> Results:
         """What is kept below ``root`` of this study's runs."""
-        kept = kept_results([case.config(s) for case in self.cases for s in case.seeds], root)
-        found = {
-            i: [kept[key] for s in case.seeds if (key := settings_hash(case.config(s))) in kept]
+        found = kept_results([case.config(s) for case in self.cases for s in case.seeds], root)
+        by_case = {
+            i: [found[key] for s in case.seeds if (key := settings_hash(case.config(s))) in found]
             for i, case in enumerate(self.cases)
         }
-        return Results(self, found)
+        return Results(self, by_case)
 
 
 @dataclass(frozen=True)

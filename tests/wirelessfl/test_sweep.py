@@ -13,7 +13,8 @@ import pytest
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.sweep import SweepError, is_finished, kept_folder, settings_hash, sweep
+from wirelessfl.runs.kept import is_finished, kept_folder, settings_hash
+from wirelessfl.runs.sweep import SweepError, sweep
 
 
 def configs(rounds=2, seeds=(1, 2, 3), **flags):

@@ -57,11 +57,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     run.set_defaults(command=_run)
-    run.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="see `wirelessfl list`")
-    run.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
-    run.add_argument("--json", action="store_true", help="print the closing table as JSON")
-    if words[:1] == ["run"]:
-        _add_run_flags(run, words[1:])
     sweep = commands.add_parser(
         "sweep",
         help="all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
@@ -71,14 +66,16 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     sweep.set_defaults(command=_sweep)
-    sweep.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="see `wirelessfl list`")
-    sweep.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
-    sweep.add_argument("--json", action="store_true", help="print the closing table as JSON")
-    if words[:1] == ["sweep"]:
-        from wirelessfl.cli.sweep import add_sweep_arguments
+    for name, command in (("run", run), ("sweep", sweep)):
+        command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
+        command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
+        command.add_argument("--json", action="store_true", help="print the table as JSON")
+        if words[:1] == [name]:
+            if name == "sweep":
+                from wirelessfl.cli.sweep import add_sweep_arguments
 
-        add_sweep_arguments(sweep)
-        _add_run_flags(sweep, words[1:], lists=True)
+                add_sweep_arguments(sweep)
+            _add_run_flags(command, words[1:], lists=name == "sweep")
     resume = commands.add_parser("resume", help="go on with a run that was stopped")
     resume.set_defaults(command=_resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")

@@ -5,15 +5,11 @@ They run one after the other, in several local processes, or on a Ray cluster.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import multiprocessing
 import signal
-import tarfile
-import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,7 +20,9 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.run import RunResult, resume, run
+from wirelessfl.runs.kept import kept_folder, kept_run, settings_hash
+from wirelessfl.runs.on_ray import on_ray
+from wirelessfl.runs.run import RunResult, resume
 
 OnRow = Callable[[int, Row], None]
 """Called with the place of a run in the list and each row it writes."""
@@ -57,51 +55,6 @@ class SweepError(TrainingError):
             for failure in failures
         )
         super().__init__(f"{len(failures)} of the runs failed, and the others are kept: {said}")
-
-
-def settings_hash(config: Config) -> str:
-    """What tells runs apart: all settings but where the data and the results are kept."""
-    bare = config.model_copy(update={"run": config.run.model_copy(update={"out": None})})
-    bare = bare.model_copy(update={"data": bare.data.model_copy(update={"data_dir": None})})
-    return hashlib.sha256(bare.to_toml().encode()).hexdigest()[:16]
-
-
-def kept_folder(config: Config, root: Path) -> Path:
-    """Where the run of these settings is kept below ``root``."""
-    return root / f"{config.algorithm['name'].replace(':', '.')}-{settings_hash(config)}"
-
-
-def is_finished(config: Config, root: Path) -> bool:
-    """Whether the run of these settings is kept below ``root``, to its end."""
-    folder = kept_folder(config, root)
-    try:
-        return (folder / "checkpoint.safetensors").is_file() and bool(
-            _state(folder).get("finished")
-        )
-    except ConfigError:
-        return False
-
-
-def _state(folder: Path) -> dict[str, Any]:
-    from wirelessfl.runs.directory import RunDirectory
-
-    checkpoint = RunDirectory(folder).load()
-    return {} if checkpoint is None else checkpoint[1]
-
-
-def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = None) -> RunResult:
-    """The run of these settings: read from disk, gone on with, or made.
-
-    Args:
-        config: the settings; ``out`` counts for nothing.
-        root: folder of all runs.
-        on_row: called with each row as it is written.
-    """
-    folder = kept_folder(config, root)
-    if (folder / "config.toml").is_file():
-        return resume(folder, on_row=on_row)
-    out = config.run.model_copy(update={"out": folder})
-    return run(config.model_copy(update={"run": out}), on_row=on_row)
 
 
 def sweep(
@@ -138,7 +91,7 @@ def sweep(
         first.setdefault(settings_hash(config), place)
     places = list(first.values())
     if ray is not None:
-        failures = _on_ray(configs, places, root, ray, tell)
+        failures = [Failure(*failed) for failed in on_ray(configs, places, root, ray, tell)]
     elif jobs > 1:
         failures = _in_processes(configs, places, root, jobs, tell)
     else:
@@ -226,97 +179,3 @@ def _in_processes(
         for child in children.values():
             child.end()
     return failures
-
-
-def _on_ray(
-    configs: Sequence[Config], places: list[int], root: Path, address: str, tell: OnRow
-) -> list[Failure]:
-    """Runs as Ray tasks; their folders travel both ways, so no file system need be shared."""
-    try:
-        import ray
-    except ImportError as error:
-        raise ConfigError(
-            "ray is asked for and not installed: pip install 'wirelessfl[ray]'."
-        ) from error
-    failures = []
-    with _cluster(ray, address):
-        remote = ray.remote(max_retries=0, num_cpus=1)(_make_packed)
-        tasks = {
-            remote.remote(configs[place], _pack(kept_folder(configs[place], root))): place
-            for place in places
-        }
-        while tasks:
-            done, _ = ray.wait(list(tasks), num_returns=1)
-            place = tasks.pop(done[0])
-            folder = kept_folder(configs[place], root)
-            try:
-                rows, packed, reason = ray.get(done[0])
-            except ray.exceptions.RayError as error:
-                lines = str(error).strip().splitlines()
-                failures.append(Failure(configs[place], lines[-1] if lines else repr(error)))
-                continue
-            if packed:
-                _unpack(packed, folder)
-            for row in rows:
-                tell(place, row)
-            if reason:
-                failures.append(Failure(configs[place], reason))
-    return failures
-
-
-@contextmanager
-def _cluster(ray: Any, address: str) -> Iterator[None]:
-    """A connection to the cluster at ``address``, or one of our own."""
-    if ray.is_initialized():  # the caller's
-        yield
-        return
-    try:
-        if address == "local":
-            ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
-        else:
-            ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ConfigError(
-            f"ray is {address}, and no cluster answers there: {str(error).splitlines()[0]}"
-        ) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
-    """On a cluster: go on with the packed folder, or make the run; its rows, folder, failure."""
-    torch.set_num_threads(1)
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as root:
-        folder, reason = kept_folder(config, Path(root)), ""
-        if packed:
-            _unpack(packed, folder)
-        try:
-            kept_run(config, Path(root), rows.append)
-        except (ConfigError, DataError, TrainingError) as error:
-            reason = str(error)
-        return rows, _pack(folder), reason
-
-
-def _pack(folder: Path) -> bytes:
-    """A run's folder as bytes; none where there is no run."""
-    if not (folder / "config.toml").is_file():
-        return b""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(folder, arcname=".")
-    return buffer.getvalue()
-
-
-def _unpack(packed: bytes, folder: Path) -> None:
-    """Put a packed folder in the place of ``folder``, whole."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(draft, filter="data")
-        folder.mkdir(exist_ok=True)
-        # The checkpoint last: it names how much of the rows it covers.
-        for file in sorted(Path(draft).iterdir(), key=lambda f: f.suffix == ".safetensors"):
-            file.replace(folder / file.name)

@@ -6,20 +6,15 @@ come out, by shared memory.
 
 from __future__ import annotations
 
-import ctypes
-import math
-import multiprocessing
-import os
 import pickle
 import shutil
 import signal
 import threading
-import traceback
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +22,9 @@ import torch
 from torch import Tensor
 from torch import multiprocessing as torch_multiprocessing
 
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.training.executor import Chunk, Executor, Job, even_parts
+from wirelessfl.training.worker_process import Order, Places, Shapes, serve, views_in
 
 SLOTS = 2  # results a worker may have waiting: it goes on while one is being added up
 SHARED_MEMORY = Path("/dev/shm")
@@ -37,34 +33,10 @@ UNGUARDED = (
     "worker processes could not start. Each of them reads the script again that asks for them: put "
     'what starts the run below `if __name__ == "__main__":`, or ask for workers 1.'
 )
-Shapes = dict[str, tuple[int, ...]]
 
 
 class WorkerDiedError(TrainingError):
     """A worker process ended by itself, or was killed."""
-
-
-@dataclass(frozen=True)
-class Places:
-    """Shared memory: what servers send to all workers, and one worker's result slots."""
-
-    servers: Tensor
-    slots: Tensor
-
-
-@dataclass(frozen=True)
-class Order:
-    """A chunk to train.
-
-    Args:
-        job: of the chunk, without what the servers send.
-        sent: shapes of that; it lies in the shared memory, one after the other.
-        slot: where the payloads go.
-    """
-
-    job: Job
-    sent: Shapes
-    slot: int
 
 
 class Worker:
@@ -73,7 +45,7 @@ class Worker:
     def __init__(self, executor: Executor) -> None:
         context = torch_multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, executor), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, executor), daemon=True)
         try:
             with _deaf_to_interrupts():
                 self.process.start()
@@ -172,7 +144,7 @@ class WorkersExecutor(Executor):
                     self._hand_out(orders, bare, sent)
                     self._take_in(done)
                 worker, slot, shapes = done.pop(number)
-                yield Chunk(part, _views(worker.slots[slot], shapes))
+                yield Chunk(part, views_in(worker.slots[slot], shapes))
                 worker.free.append(slot)
         except BaseException:  # also a consumer that stops half way: replies would be left over
             self.close()
@@ -230,7 +202,7 @@ class WorkersExecutor(Executor):
                 worker.send(Places(self._servers, worker.slots))
                 worker.reply()
         shapes = {name: tuple(value.shape) for name, value in job.servers.items()}
-        for name, place in _views(self._servers, shapes).items():
+        for name, place in views_in(self._servers, shapes).items():
             place.copy_(job.servers[name])
         return shapes
 
@@ -270,75 +242,6 @@ def _deaf_to_interrupts() -> Iterator[None]:
 def _shared(*shape: int) -> Tensor:
     shared: Tensor = torch.empty(shape).share_memory_()  # type: ignore[no-untyped-call]
     return shared
-
-
-def _views(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
-    """Tensors that lie in ``memory`` one after the other."""
-    views, position = {}, 0
-    for name, shape in shapes.items():
-        end = position + math.prod(shape)
-        views[name] = memory[position:end].view(shape)
-        position = end
-    return views
-
-
-def _serve(pipe: Connection, executor: Executor) -> None:
-    """A worker's life."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the parent could not see to it
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(1)
-    _keep_memory()
-    with suppress(EOFError, OSError):  # the parent has closed its end
-        _take_orders(pipe, executor)
-
-
-def _take_orders(pipe: Connection, executor: Executor) -> None:
-    """Train and answer until the pipe is closed."""
-    places = Places(torch.empty(0), torch.empty(0))
-    pipe.send(True)  # ready
-    while True:
-        message = pipe.recv()
-        if isinstance(message, Places):
-            places = message
-            pipe.send(True)
-            continue
-        try:
-            answer: object = _carry_out(message, executor, places)
-        except (TrainingError, ConfigError, DataError) as error:
-            answer = error
-        except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            answer = TrainingError(
-                f"a worker failed in {last.name} ({Path(last.filename).name}, line {last.lineno}): "
-                f"{type(error).__name__}: {error}"
-            )
-        pipe.send(answer)
-
-
-def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
-    """Train a chunk, and put its payloads into their slot."""
-    job = replace(order.job, servers=_views(places.servers, order.sent))
-    payloads = executor.payloads(job)
-    shapes = {name: tuple(value.shape) for name, value in payloads.items()}
-    for name, place in _views(places.slots[order.slot], shapes).items():
-        place.copy_(payloads[name])
-    return order.slot, shapes
-
-
-def _keep_memory() -> None:
-    """Let freed blocks be used again: getting large ones anew costs a page fault per 4 KiB."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
-        mallopt(-3, 1 << 30)
-        mallopt(-1, (1 << 31) - 1)
-
-
-def _end_with_parent() -> None:
-    """Leave as soon as the parent is gone, in the middle of whatever it is."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def why_no_workers(executor: Executor) -> str | None:

@@ -1,0 +1,115 @@
+"""A worker process: it takes orders from a pipe, trains, and answers."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.training.executor import Executor, Job
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Shared memory: what servers send to all workers, and one worker's result slots."""
+
+    servers: Tensor
+    slots: Tensor
+
+
+@dataclass(frozen=True)
+class Order:
+    """A chunk to train.
+
+    Args:
+        job: of the chunk, without what the servers send.
+        sent: shapes of that; it lies in the shared memory, one after the other.
+        slot: where the payloads go.
+    """
+
+    job: Job
+    sent: Shapes
+    slot: int
+
+
+def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
+    """Tensors that lie in ``memory`` one after the other."""
+    views, position = {}, 0
+    for name, shape in shapes.items():
+        end = position + math.prod(shape)
+        views[name] = memory[position:end].view(shape)
+        position = end
+    return views
+
+
+def serve(pipe: Connection, executor: Executor) -> None:
+    """A worker's life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the parent could not see to it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _keep_memory()
+    with suppress(EOFError, OSError):  # the parent has closed its end
+        _take_orders(pipe, executor)
+
+
+def _take_orders(pipe: Connection, executor: Executor) -> None:
+    """Train and answer until the pipe is closed."""
+    places = Places(torch.empty(0), torch.empty(0))
+    pipe.send(True)  # ready
+    while True:
+        message = pipe.recv()
+        if isinstance(message, Places):
+            places = message
+            pipe.send(True)
+            continue
+        try:
+            answer: object = _carry_out(message, executor, places)
+        except (TrainingError, ConfigError, DataError) as error:
+            answer = error
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            answer = TrainingError(
+                f"a worker failed in {last.name} ({Path(last.filename).name}, line {last.lineno}): "
+                f"{type(error).__name__}: {error}"
+            )
+        pipe.send(answer)
+
+
+def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
+    """Train a chunk, and put its payloads into their slot."""
+    job = replace(order.job, servers=views_in(places.servers, order.sent))
+    payloads = executor.payloads(job)
+    shapes = {name: tuple(value.shape) for name, value in payloads.items()}
+    for name, place in views_in(places.slots[order.slot], shapes).items():
+        place.copy_(payloads[name])
+    return order.slot, shapes
+
+
+def _keep_memory() -> None:
+    """Let freed blocks be used again: getting large ones anew costs a page fault per 4 KiB."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+        mallopt(-3, 1 << 30)
+        mallopt(-1, (1 << 31) - 1)
+
+
+def _end_with_parent() -> None:
+    """Leave as soon as the parent is gone, in the middle of whatever it is."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
