@@ -33,6 +33,12 @@ class TrainingData:
     labels: Tensor
     source: BatchSource
 
+    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs [..., *sample] and labels [...] at the positions ``rows`` [...]."""
+        # On a CPU this copies sample by sample, in less than half the time of inputs[rows].
+        flat = self.inputs.flatten(1).index_select(0, rows.reshape(-1))
+        return flat.view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
+
 
 @dataclass(frozen=True)
 class Job:

@@ -161,8 +161,7 @@ class StackedExecutor(TensorExecutor):
         state = algorithm.begin(cohort)
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
         for step in range(cohort.local_steps):
-            rows = batches.index[:, step]
-            x, y = self.data.inputs[rows], self.data.labels[rows]
+            x, y = self.data.batch(batches.index[:, step])
             weight, keys = batches.weight[:, step], batches.keys[:, step]
             if flat is None:  # plain SGD, fused
                 self._back(tensors, Write(tensors, 1.0, -algorithm.lr), x, y, weight, keys)

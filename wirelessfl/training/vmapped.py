@@ -32,14 +32,8 @@ class VmapExecutor(TensorExecutor):
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
         for step in range(cohort.local_steps):
-            rows = batches.index[:, step]
-            found = gradients(
-                tensors,
-                self.data.inputs[rows],
-                self.data.labels[rows],
-                batches.weight[:, step],
-                batches.keys[:, step],
-            )
+            x, y = self.data.batch(batches.index[:, step])
+            found = gradients(tensors, x, y, batches.weight[:, step], batches.keys[:, step])
             if flat is None:  # plain SGD spares the copy
                 for name, value in tensors.items():
                     value.sub_(found[name], alpha=algorithm.lr)
@@ -56,14 +50,13 @@ class VmapExecutor(TensorExecutor):
         """One client, by plain autograd on the module itself."""
         params = cohort.start.clone()
         state = algorithm.begin(cohort)
-        inputs, labels = self.data.inputs, self.data.labels
         with self.task.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
-                rows, key = batches.index[0, step], batches.keys[0, step]
-                loss = self.task.own_loss(inputs[rows], labels[rows], batches.weight[0, step], key)
+                x, y = self.data.batch(batches.index[0, step])
+                loss = self.task.own_loss(x, y, batches.weight[0, step], batches.keys[0, step])
                 found = torch.autograd.grad(loss, leaves)
                 if algorithm.plain_sgd:
                     torch._foreach_add_(tensors, found, alpha=-algorithm.lr)
