@@ -48,6 +48,7 @@ def draw_curves(
     floor: float | None = None,
     common: bool = False,
     legend: bool = True,
+    styles: Sequence[str] = (),
 ) -> None:
     """Accuracy in percent against ``against``, a curve a label.
 
@@ -60,9 +61,12 @@ def draw_curves(
         floor: lowest accuracy shown, in [0, 1].
         common: end the horizontal axis soon after the shortest curve.
         legend: whether to name the curves.
+        styles: labels whose places give colour and dashes, so that panels with other curves agree.
     """
     ends = []
-    for i, (label, seeds) in enumerate(runs.items()):
+    places = list(styles) or list(runs)
+    for label, seeds in runs.items():
+        i = places.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
         y = 100 * np.array([[row["accuracy"] for row in rows[:length]] for rows in seeds])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.hist.studies import NAMES, Case, Results, first_reaching
-from wirelessfl.figures import COLOURS, Against, draw_bars, draw_curves, new_figure, save_figure
+from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, save_figure
 from wirelessfl.runs.build import build
 
 if TYPE_CHECKING:
@@ -23,11 +23,25 @@ FLOOR = 0.6  # lowest accuracy shown
 
 def fig3(results: Results, out: Path) -> list[Path]:
     """Accuracy against MiB sent per client: a panel for every split and learning rate."""
-    panels = _panels(results)
+    shown = [case for case in results.where() if case["cells"] <= 6]
+    panels = [pair for pair in _panels(results) if pair in {(c["split"], c["lr"]) for c in shown}]
+    if not panels:
+        return []
     figure, axes = new_figure(columns=len(panels), height=2.8)
+    styles = sorted({case.label for case in shown})
     for place, (panel, (split, lr)) in enumerate(zip(axes, panels, strict=True)):
-        cases = [case for case in results.where(split=split, lr=lr) if case["cells"] <= 6]
-        _curves(panel, results, cases, "uplink_mib", common=True, legend=place == 0)
+        cases = {c.label: results.rows(c) for c in shown if (c["split"], c["lr"]) == (split, lr)}
+        curves = {label: cases[label] for label in styles if label in cases}
+        draw_curves(
+            panel,
+            curves,
+            "uplink_mib",
+            floor=_floor(curves),
+            target=TARGET,
+            common=True,
+            legend=place == 0,
+            styles=styles,
+        )
         panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}", fontsize=9)
     return save_figure(figure, out / "fig3")
 
@@ -186,13 +200,6 @@ def _panels(results: Results) -> list[tuple[str, float]]:
     """Splits and learning rates with something to draw."""
     pairs = [(split, lr) for split in results.values("split") for lr in results.values("lr")]
     return [(split, lr) for split, lr in pairs if results.where(split=split, lr=lr)]
-
-
-def _curves(
-    panel: Axes, results: Results, cases: list[Case], against: Against, **options: Any
-) -> None:
-    curves = {case.label: results.rows(case) for case in cases}
-    draw_curves(panel, curves, against, floor=_floor(curves), target=TARGET, **options)
 
 
 def _floor(curves: dict[str, list[list[dict[str, Any]]]]) -> float | None:
