@@ -94,6 +94,13 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
         sweep(configs(), tmp_path, ray="local")
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
+def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
+    pytest.importorskip("ray")
+    with pytest.raises(ConfigError, match=f"ray is {address}, and no cluster answers there"):
+        sweep(configs(), tmp_path, ray=address)
+
+
 ON_RAY = """
 import json, sys
 from pathlib import Path

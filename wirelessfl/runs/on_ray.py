@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import socket
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 
@@ -76,11 +78,15 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
         yield
         return
     try:
+        place = urlsplit(address if "//" in address else f"ray://{address}")
+        if place.hostname is not None and place.port is not None:
+            # Ray itself would try for minutes.
+            socket.create_connection((place.hostname, place.port), timeout=5.0).close()
         if address == "local":
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         else:
             ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
             f"ray is {address}, and no cluster answers there: {str(error).splitlines()[0]}"
         ) from error
