@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import tomli_w
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
@@ -141,6 +142,19 @@ class EvaluationSection(Section):
     )
 
 
+def _number_or_auto(given: Any) -> Any:
+    """A number of processes, checked here so that one message names both kinds of value."""
+    if given is None or given == "auto":
+        return given
+    try:
+        number = int(given)
+    except (TypeError, ValueError):
+        number = 0
+    if not 1 <= number <= 1024:
+        raise ValueError(f"{given!r} is no number of processes: give 1 to 1024, or auto")
+    return number
+
+
 class RunSection(Section):
     """Where it is computed, and where the results go."""
 
@@ -154,7 +168,7 @@ class RunSection(Section):
     chunk: int | None = Field(
         None, ge=1, description="clients that train at once (default: by device)"
     )
-    workers: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] | None = Field(
+    workers: Annotated[int | Literal["auto"] | None, BeforeValidator(_number_or_auto)] = Field(
         None,
         description="single-thread CPU processes that train, or auto (default: auto on the command "
         "line, where long runs get one a core; 1 from Python)",

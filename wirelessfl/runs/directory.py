@@ -59,6 +59,8 @@ class RunDirectory:
         there = next(p for p in (path, *path.absolute().parents) if p.exists())
         if there.is_dir() and not os.access(there, os.W_OK):
             raise ConfigError(f"out is {path}, and {there} cannot be written. Choose another one.")
+        if there != path and not there.is_dir():
+            raise ConfigError(f"out is {path}, and {there} is not a folder. Choose another one.")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ConfigError(
                 f"out is {path}, which is not an empty folder. Choose another one, or go on with "
