@@ -7,10 +7,11 @@ from wirelessfl.training.tuning import candidates, fastest_chunk
 
 def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
     assert candidates(1, 1000) == [1]
-    assert candidates(7, 1000) == [1, 5, 7]
-    assert candidates(60, 1000) == [1, 5, 10, 20, 60]
-    assert candidates(100_000, 1000) == [1, 5, 10, 20, 60, 200]
-    assert candidates(100_000, 10**6) == [1, 5]  # 34 MB of parameters at most
+    assert candidates(7, 1000) == [1, 6, 7]
+    assert candidates(60, 1000) == [1, 6, 10, 20, 60]
+    assert candidates(100_000, 1000) == [1, 6, 10, 20, 60, 200]
+    assert candidates(100_000, 238_510) == [1, 6]  # 8.4 MB of parameters at most
+    assert candidates(100_000, 10**6) == [1]
     assert candidates(100_000, 10**9) == [1]
 
 

@@ -147,6 +147,7 @@ def _work_table(
     rows: Rows = []
     for name, seen in times.items():
         median = statistics.median(seen)
+        chunk = executors[name].chunk if name in executors else None
         rows.append(
             {
                 "way": name,
@@ -154,9 +155,11 @@ def _work_table(
                 "range": f"{min(seen):.3g} - {max(seen):.3g}",
                 "ratio": statistics.median(times[PLAIN]) / median,
                 "%_of_floor": 100 * floor / median,
-                "chunk": executors[name].chunk if name in executors else None,
+                "chunk": chunk,
                 "start_s": started.get(name),
-                "peak_mb": peak_mb(work.name, name, clients, data_dir) if memory else None,
+                "peak_mb": peak_mb(work.name, name, clients, chunk or 1, data_dir)
+                if memory
+                else None,
             }
         )
     rows.append({**dict.fromkeys(rows[0]), "way": "floor", "seconds": floor})
@@ -177,7 +180,7 @@ def _scaling(
     for name, way in ((GENERAL, ways()[GENERAL]), (FAST, ways()[FAST])):
         for clients in sizes:
             data = dealt(x, y, clients)
-            seen = _times_alone(way, task, data, clients, repeats)
+            seen, chunk = _times_alone(way, task, data, clients, repeats)
             median = statistics.median(seen)
             rows.append(
                 {
@@ -186,18 +189,21 @@ def _scaling(
                     "samples_each": len(data.source.parts[0]),
                     "seconds": median,
                     "ms_a_client": 1e3 * median / clients,
-                    "peak_mb": peak_mb("W1", name, clients, data_dir) if memory else None,
+                    "chunk": chunk,
+                    "peak_mb": peak_mb("W1", name, clients, chunk, data_dir) if memory else None,
                 }
             )
     return rows
 
 
-def _times_alone(way: Way, task: Task, data: Any, clients: int, repeats: int) -> list[float]:
+def _times_alone(
+    way: Way, task: Task, data: Any, clients: int, repeats: int
+) -> tuple[list[float], int]:
     executor, job = build(way, task, data), job_of(task, clients)
     _started({"": executor})
     try:
         calls = {"": lambda: with_threads(1, lambda: trained(executor, job))}
-        return interleaved(calls, repeats)[""]
+        return interleaved(calls, repeats)[""], executor.chunk
     finally:
         executor.close()
 

@@ -2,7 +2,8 @@
 
 Proportional set size (PSS) counts a page that several processes share once. The figure is the
 peak over this process and its workers while they train, less what stood there just before: the
-idle workers and the data. ``python -m wirelessfl.bench.memory WORK WAY CLIENTS`` prints it.
+idle workers and the data. ``python -m wirelessfl.bench.memory WORK WAY CLIENTS CHUNK``
+prints it.
 """
 
 from __future__ import annotations
@@ -51,25 +52,28 @@ def peak_added(call: Callable[[], Any], pids: Sequence[int]) -> int:
     return max(peak - before, 0)
 
 
-def peak_mb(work: str, way: str, clients: int, data_dir: Path | None = None) -> float | None:
+def peak_mb(
+    work: str, way: str, clients: int, chunk: int = 1, data_dir: Path | None = None
+) -> float | None:
     """Peak megabytes over data and idle processes; None where there is no /proc.
 
     Args:
         work: W1 or W2.
         way: a key of ``ways()``, or the plain loop.
         clients: how many train.
+        chunk: clients at a time. Given, since finding it here would warm the process up.
         data_dir: folder of the data sets.
     """
     if not Path("/proc/self/smaps_rollup").exists():
         return None
-    command = [sys.executable, "-m", "wirelessfl.bench.memory", work, way, str(clients)]
+    command = [sys.executable, "-m", "wirelessfl.bench.memory", work, way, str(clients), str(chunk)]
     if data_dir is not None:
         command.append(str(data_dir))
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 
-def _measure(work: str, way: str, clients: int, data_dir: Path | None) -> float:
+def _measure(work: str, way: str, clients: int, chunk: int, data_dir: Path | None) -> float:
     import os
 
     import torch
@@ -82,7 +86,7 @@ def _measure(work: str, way: str, clients: int, data_dir: Path | None) -> float:
         small = dealt(x[:2000], y[:2000], 2)
         plain_loop(chosen.module, small)  # what libraries allocate once
         return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
-    executor = build(ways()[way], task, data)
+    executor = build(ways()[way]._replace(chunk=chunk), task, data)
     if isinstance(executor, WorkersExecutor):
         executor.start()
         pids += executor.pids
@@ -94,5 +98,5 @@ def _measure(work: str, way: str, clients: int, data_dir: Path | None) -> float:
 
 
 if __name__ == "__main__":
-    _, named, how, number, *folder = sys.argv
-    print(_measure(named, how, int(number), Path(folder[0]) if folder else None))
+    _, named, how, number, size, *folder = sys.argv
+    print(_measure(named, how, int(number), int(size), Path(folder[0]) if folder else None))

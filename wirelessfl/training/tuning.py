@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from wirelessfl.training.executor import Executor, Job
 
-CANDIDATES = (1, 5, 10, 20, 60, 200)
-LARGEST_BYTES = 1 << 25  # parameters of a chunk; a step holds a few copies of them
+CANDIDATES = (1, 6, 10, 20, 60, 200)
+LARGEST_BYTES = 1 << 23  # parameters of a chunk; each process holds some ten copies of them
 WORTH = 0.9  # a larger chunk has to be this much faster to be taken
 PATIENCE = 10  # up to this size a slower one does not end the search
 
