@@ -86,7 +86,7 @@ def test_fedprox_of_the_docs_is_fedavg_without_its_term(tmp_path, monkeypatch):
             out=tmp_path / str(len(params)),
         )
         params.append(wirelessfl.run(config).params["layers.1.weight"])
-    assert torch.equal(params[0], params[1])
+    assert torch.allclose(params[0], params[1], atol=1e-6)  # FedAvg fuses its steps
     assert not torch.allclose(params[0], params[2], atol=1e-4)
 
 
