@@ -150,6 +150,8 @@ def _number_or_auto(given: Any) -> Any:
         number = int(given)
     except (TypeError, ValueError):
         number = 0
+    if isinstance(given, float) and number != given:
+        number = 0
     if not 1 <= number <= 1024:
         raise ValueError(f"{given!r} is no number of processes: give 1 to 1024, or auto")
     return number

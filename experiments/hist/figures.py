@@ -103,7 +103,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
 def fig8(results: Results, out: Path) -> list[Path]:
     """Both partition schemes from real masks, and the training of each."""
     schemes = {"alternate": "every second hidden layer: 1/N", "all": "all hidden layers: 1/N²"}
-    # Masks need no training: they are drawn even where their runs are missing.
+    # Masks need no training: both are drawn, whichever of the runs are there.
     cases = {c["partition"]: c for c in results.study.cases if c["cells"] == 4}
     drawn = [cases[scheme] for scheme in schemes]
     figure, axes = new_figure(columns=4, height=3.0)

@@ -152,7 +152,7 @@ def schemes(results: Results) -> str:
             [
                 case["partition"] or "none",
                 case.label,
-                f"{statistics.mean(run[1]['uplink_mib'] for run in results.rows(case)):.2f}",
+                f"{statistics.mean(map(_mib_a_round, results.rows(case))):.2f}",
                 accuracies(results.rows(case), (10, 20, 40)),
                 reached(results.rows(case), 0.8, "round", "d"),
                 reached(results.rows(case), 0.8, "uplink_mib"),
@@ -160,6 +160,11 @@ def schemes(results: Results) -> str:
             for case in results.where()
         ],
     )
+
+
+def _mib_a_round(rows: list[dict[str, Any]]) -> float:
+    mib: float = rows[-1]["uplink_mib"] / rows[-1]["round"]
+    return mib
 
 
 def published_mb(rounds: float, cells: int, model_mb: float, conv: int, dense: int) -> float:

@@ -17,7 +17,7 @@ from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
 from wirelessfl.submodels import deal_neurons, extract, make_partition
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task, why_alone
 from wirelessfl.training.vmapped import VmapExecutor
 
@@ -54,11 +54,27 @@ def unusual():
     )
 
 
+def shared_memory():
+    """Activations whose output another layer sees through a view, and must not overwrite."""
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.ReLU(),
+        nn.Linear(48, 6),
+        nn.Sigmoid(),
+        nn.Flatten(),
+        nn.ReLU(),
+        nn.Linear(6, 4),
+    )
+
+
 MODELS = {
     "fcnn": (lambda: FCNN((9,), 4, hidden=(13, 8)), (9,)),
     "lenet5": (lambda: LeNet5((1, 28, 28), 4), (1, 28, 28)),
     "cifar-cnn": (lambda: CifarCNN((3, 32, 32), 4), (3, 32, 32)),
     "unusual": (unusual, (2, 13, 23)),
+    "shared memory": (shared_memory, (1, 6, 6)),
     "residual": (Residual, (9,)),
     "groupnorm": (
         lambda: nn.Sequential(
@@ -67,7 +83,7 @@ MODELS = {
         (1, 6, 6),
     ),
 }
-CHAINS = ["fcnn", "lenet5", "cifar-cnn", "unusual"]
+CHAINS = ["fcnn", "lenet5", "cifar-cnn", "unusual", "shared memory"]
 PATHS = {
     "loop": lambda task, data: LoopExecutor(task, data),
     "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
@@ -148,6 +164,33 @@ def test_what_is_no_chain_is_refused_by_name(engine):
         if any(p.requires_grad for p in module.parameters()):
             with pytest.raises(ConfigError, match=f'"stacked" cannot train .*({why}).*"vmap"'):
                 StackedExecutor(Task.of(module), data, 1)
+
+
+def hooked():
+    module = nn.Sequential(nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 4))
+    module[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
+    return module
+
+
+def test_what_stacks_to_another_function_is_found(engine):
+    """Modules that look like chains: tried before they are trained."""
+    for module, shape, why in (
+        (FCNN((9,), 4), (9,), None),
+        (hooked(), (9,), "another gradient"),
+        (
+            nn.Sequential(nn.Linear(9, 5), nn.LeakyReLU(inplace=True), nn.Linear(5, 4)),
+            (9,),
+            "do not stack",
+        ),
+        (
+            nn.Sequential(nn.Linear(3, 5), nn.Flatten(), nn.Linear(15, 4)),
+            (3, 3),
+            "do not stack",
+        ),
+    ):
+        task, data = Task.of(module), engine.training_data(shape, [20])
+        found = why_not_stacked(task, data)
+        assert found is None if why is None else why in found, found
 
 
 @pytest.mark.parametrize("recorded", [False, True])

@@ -329,6 +329,24 @@ def test_frozen_parameters_and_test_data_are_compared(config, toy):
     assert wirelessfl.resume(halted, data=toy, model=frozen(1)).rows[-1]["round"] == 4
 
 
+def test_what_tuning_leaves_in_a_module_does_not_count(config, toy):
+    """Dropout keys change with every step, also those that only find the chunk."""
+    settings = {"executor": "vmap", "chunk": None, "dropout": 0.5}
+    halted = halted_run(lambda **k: config("hfedavg", **(k | settings)), toy)
+    assert wirelessfl.resume(halted.run.out, data=toy).rows[-1]["round"] == 4
+
+
+def test_the_stacked_executor_refuses_what_it_would_train_otherwise(config, toy):
+    def doubled():
+        module = FCNN((12,), 4, hidden=(9, 8))
+        module.layers[1].register_forward_hook(lambda layer, inputs, output: 2 * output)
+        return module
+
+    with pytest.raises(wirelessfl.ConfigError, match=r'"stacked" cannot train.*Choose "vmap"'):
+        build(config("hfedavg", executor="stacked"), data=toy, model=doubled())
+    assert build(config("hfedavg"), data=toy, model=doubled()).config.run.executor == "vmap"
+
+
 def test_a_finished_run_needs_neither_data_nor_device(config, toy):
     """Also when a later version has settings that its file does not name."""
     result = wirelessfl.run(config(), data=toy)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,12 +23,18 @@ TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "
 SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
 
 
-def together(*words, check=True):
+def together(*words, check=True, cwd=None):
     done = subprocess.run(
-        [*TORCHRUN, *map(str, words)], capture_output=True, text=True, timeout=120
+        [*TORCHRUN, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cwd
     )
     assert done.returncode == 0 or not check, done.stderr
     return done
+
+
+def said(done):
+    """The errors on stderr, by their kind; torchrun adds its own."""
+    kinds = re.findall(r"^(\w*Error): ", done.stderr, re.MULTILINE)
+    return [kind for kind in kinds if kind != "ChildFailedError"]
 
 
 def rows_of(out):
@@ -113,5 +120,37 @@ def test_a_mistake_is_said_once_and_leaves_nothing(tmp_path):
     for words in (["--cells", 99], ["--dataset", "mnist", "--data-dir", tmp_path / "none"]):
         done = together("run", "hist", *words, "--out", out, check=False)
         assert done.returncode != 0
-        assert done.stderr.count("Error: ") - done.stderr.count("ChildFailedError: ") == 1
+        assert len(said(done)) == 1
         assert not out.exists()
+
+
+FAILING = """
+import os
+from dataclasses import dataclass
+from wirelessfl.algorithms.fedavg import FedAvg
+
+@dataclass(frozen=True)
+class Failing(FedAvg):
+    def begin(self, cohort):
+        if os.environ["RANK"] == "1":
+            raise ValueError("of the user")
+        return {}
+"""
+
+
+def test_what_only_one_process_sees_is_said_once(tmp_path):
+    """A changed configuration, which the first finds; a client that fails in the second."""
+    words = ["fedavg", "--clients", 2, "--rounds", 2, *SMALL]
+    out = tmp_path / "out"
+    together("run", *words, "--out", out)
+    settings = out / "config.toml"
+    settings.write_text(settings.read_text().replace("lr = 0.05", "lr = 0.06"))
+    done = together("resume", out, check=False)
+    assert said(done) == ["ConfigError"]
+    (tmp_path / "failing.py").write_text(FAILING)
+    words[0] = "failing:Failing"
+    done = together("run", *words, "--out", tmp_path / "other", check=False, cwd=tmp_path)
+    assert said(done) == ["TrainingError", "TrainingError"]
+    assert "client 1, round 1, edge round 1: ValueError: of the user" in done.stderr
+    assert "one of the 2 processes that share the clients has ended" in done.stderr
+    assert done.stderr.count("Traceback") == 1  # torchrun's own

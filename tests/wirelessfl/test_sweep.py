@@ -53,14 +53,33 @@ def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
     assert [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")] == before
 
 
+BROKEN = """
+from dataclasses import dataclass
+from wirelessfl.algorithms.fedavg import FedAvg
+
+@dataclass(frozen=True)
+class Broken(FedAvg):
+    def initial(self, start):
+        raise ZeroDivisionError("of the user")
+"""
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_one_failure_keeps_the_others(tmp_path, jobs):
+def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
+    """Our errors and a user's own, each reason once."""
     wanted = configs()
-    bad = configs(seeds=(7,), dataset="mnist", data_dir=tmp_path / "nowhere")
+    bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
-    with pytest.raises(SweepError, match=r"1 of the runs failed.*seed 7, cells 4") as caught:
-        sweep([wanted[0], bad[0], wanted[1]], tmp_path / "runs", jobs=jobs)
-    assert [failure.config.run.seed for failure in caught.value.failures] == [7]
+    (tmp_path / "broken.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = Config.from_flags("broken:Broken", rounds=1, clients=2, seed=9)
+    runs = [wanted[0], bad[0], own, bad[1], wanted[1]]
+    with pytest.raises(SweepError, match=r"3 of the runs failed.*seed 7, cells 4") as caught:
+        sweep(runs, tmp_path / "runs", jobs=jobs)
+    failures = caught.value.failures
+    assert sorted(failure.config.run.seed for failure in failures) == [7, 8, 9]
+    assert str(caught.value).count(next(f.reason for f in failures if f.config.run.seed == 7)) == 1
+    assert "ZeroDivisionError: of the user" in str(caught.value)
     assert is_finished(wanted[0], tmp_path / "runs")
     assert is_finished(wanted[1], tmp_path / "runs")
 
@@ -86,7 +105,31 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
     assert is_finished(short[0], tmp_path)
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how):
+    words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
+    parent = subprocess.Popen(
+        [sys.executable, "-m", "wirelessfl", *words, "--out", str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    engine.wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
+    children = [engine.holder(file) for file in tmp_path.glob("*/config.toml")]
+    parent.send_signal(how)
+    parent.wait(30)
+    engine.wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 10)
+
+
 def test_nonsense_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="is not a folder"):
+        sweep(configs(), tmp_path / "file" / "runs")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match="torchrun"):
+        sweep(configs(), tmp_path)
+    monkeypatch.delenv("RANK")
     with pytest.raises(ConfigError, match="jobs is 0"):
         sweep(configs(), tmp_path, jobs=0)
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -141,6 +184,9 @@ def test_the_command_runs_the_product_of_its_lists(tmp_path, capsys):
     assert [(row["cells"], row["seed"]) for row in rows] == [(2, 1), (2, 2), (4, 1), (4, 2)]
     assert len({row["directory"] for row in rows}) == 4
     assert "cpu_hz" not in rows[0]  # one value, which is a pair
+    places = ["--out", str(tmp_path), "--data-dir", str(tmp_path)]  # one value each
+    assert main([*words, *places, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == rows
     assert main([*words, "--out", str(tmp_path)]) == 0
     assert "cells" in capsys.readouterr().out
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from wirelessfl.bench.works import job_of
+from wirelessfl.processes import cores
 from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
@@ -35,13 +35,6 @@ class Way(NamedTuple):
     kind: type[Executor]
     chunk: int | None
     workers: int
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def ways() -> dict[str, Way]:

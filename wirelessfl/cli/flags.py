@@ -16,6 +16,8 @@ from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import SECTIONS, flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
 
+PLACES = ("out", "data_dir")
+"""Settings that do not tell runs apart: a sweep takes one value."""
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
 
@@ -87,7 +89,7 @@ def _add(
     elif get_origin(kind) is tuple:
         many = get_args(kind)[-1] is Ellipsis
         options = {"metavar": "N,..." if many else "LOW,HIGH", "type": _split}
-    if lists and name != "out":
+    if lists and name not in PLACES:
         if get_origin(kind) is tuple:
             options |= {"type": _tuples, "metavar": options["metavar"] + ";..."}
         elif kind is not bool:

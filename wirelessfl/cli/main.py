@@ -15,6 +15,7 @@ from rich.console import Console
 
 from wirelessfl import check_packages
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.processes import launched
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
@@ -27,7 +28,7 @@ USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; a user's error is one line on stderr and exit status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    leads = os.environ.get("RANK", "0") == "0"  # torchrun's processes run into the same errors
+    leads = launched()[0] == 0  # torchrun's processes run into the same errors
     try:
         check_packages()
         sys.path.append(os.getcwd())  # where users keep modules that they name

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from wirelessfl.cli.flags import given_flags
+from wirelessfl.cli.flags import PLACES, given_flags
 from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress
 from wirelessfl.config import Config, tables_from_flags
 from wirelessfl.errors import ConfigError
@@ -40,7 +40,8 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     """
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: at least one process is needed.")
-    lists: dict[str, list[Any]] = given_flags(arguments, OWN)
+    flags = given_flags(arguments, OWN)
+    lists = {name: [value] if name in PLACES else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
     ]

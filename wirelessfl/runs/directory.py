@@ -37,6 +37,19 @@ def _replacing(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a folder that cannot be written, or made.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if there.is_dir() and not os.access(there, os.W_OK):
+        raise ConfigError(f"out is {path}, and {there} cannot be written. Choose another one.")
+    if not there.is_dir():
+        raise ConfigError(f"out is {path}, and {there} is not a folder. Choose another one.")
+
+
 class RunDirectory:
     """The folder of one run.
 
@@ -56,11 +69,7 @@ class RunDirectory:
         Raises:
             ConfigError: it is a file, not empty, or not ours to write.
         """
-        there = next(p for p in (path, *path.absolute().parents) if p.exists())
-        if there.is_dir() and not os.access(there, os.W_OK):
-            raise ConfigError(f"out is {path}, and {there} cannot be written. Choose another one.")
-        if there != path and not there.is_dir():
-            raise ConfigError(f"out is {path}, and {there} is not a folder. Choose another one.")
+        check_writable(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ConfigError(
                 f"out is {path}, which is not an empty folder. Choose another one, or go on with "

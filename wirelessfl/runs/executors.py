@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 import torch
-from torch.func import grad, vmap
 
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
+from wirelessfl.processes import cores
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task, why_alone
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
@@ -73,13 +72,15 @@ def build_executor(
     if device.type == "cpu":
         with computing(threads if workers == 1 else 1):
             jobs = partial(_two_steps, task, algorithm, data, len(parts))
-            sizes = [1] if kind is LoopExecutor else candidates(len(parts), task.spec.size)
+            # A chunk each at least: a worker without one would be idle.
+            most = -(-len(parts) // (cores() if workers == "auto" else int(workers)))
+            sizes = [1] if kind is LoopExecutor else candidates(most, task.spec.size)
             seconds = 0.0
             if chunk is None or workers == "auto":
                 chunk, seconds = fastest_chunk(make, jobs, [chunk] if chunk else sizes)
         if workers == "auto":
             workers = _worth(config, seconds / 2, len(even_parts(len(parts), chunk)))
-            if why_no_workers(make(chunk)) is not None:
+            if why_no_workers(make(chunk), workers, len(algorithm.payloads)) is not None:
                 workers = 1
     elif isinstance(workers, int) and workers > 1:
         raise ConfigError(
@@ -89,7 +90,7 @@ def build_executor(
     executor = make(chunk or _gpu_chunk(task.spec.size))
     workers = workers if isinstance(workers, int) else 1
     if workers > 1:
-        reason = why_no_workers(executor)
+        reason = why_no_workers(executor, workers, len(algorithm.payloads))
         if reason is not None:
             raise ConfigError(f"workers is {workers}: {reason}. Choose workers 1.")
         executor = WorkersExecutor(executor, workers)
@@ -112,36 +113,18 @@ def _kind(
     reason = why_alone(task, x, y, classes)
     if reason is not None and name in ("vmap", "stacked"):
         raise ConfigError(f'executor "{name}" cannot run this model: {reason}. Choose "loop".')
-    if name != "auto":
-        if name == "stacked":
-            StackedExecutor(task, data, 1)  # says what it cannot train
+    if name in ("vmap", "loop"):
         return EXECUTORS[name]
     if reason is not None:
         notes.append(f"executor loop, one client at a time: {reason}.")
         return LoopExecutor
-    return StackedExecutor if _stacks(task, data) else VmapExecutor
-
-
-def _stacks(task: Task, data: TrainingData) -> bool:
-    """Whether the stacked layers give the gradients of ``task``, tried for two clients."""
-    try:
-        fast = StackedExecutor(task, data, chunk=2)
-    except ConfigError:
-        return False
-    x, y = (t[:4].expand(2, *t[:4].shape) for t in (data.inputs, data.labels))
-    flat = task.spec.from_module(task.module).expand(2, -1)
-    weight = x.new_full(y.shape, 1 / y.shape[1], dtype=torch.float32)
-    keys = torch.zeros(2, 2, dtype=torch.int32, device=x.device)
-    task.module.train()
-    try:
-        found = fast.gradients(task.spec, flat, x, y, weight, keys)
-    except RuntimeError:
-        return False
-    expected = vmap(grad(task.loss))(task.spec.views(flat), x, y, weight, keys)
-    return all(
-        torch.allclose(own, expected[name], rtol=1e-3, atol=1e-5, equal_nan=True)
-        for name, own in task.spec.views(found).items()
-    )
+    reason = why_not_stacked(task, data)
+    if reason is not None and name == "stacked":
+        raise ConfigError(
+            f'executor "stacked" cannot train model {type(task.module).__name__}: {reason}. Choose '
+            '"vmap".'
+        )
+    return StackedExecutor if reason is None else VmapExecutor
 
 
 def _two_steps(
@@ -159,20 +142,13 @@ def _worth(config: Config, seconds: float, chunks: int) -> int:
     """How many workers pay, where a client's step takes ``seconds`` on one thread."""
     training, clients = config.training, config.network.clients
     steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
-    return min(_cores(), chunks) if steps * seconds > WORTH_SECONDS else 1
+    return min(cores(), chunks) if steps * seconds > WORTH_SECONDS else 1
 
 
 def _gpu_chunk(parameters: int) -> int:
     """As many clients as fit well, on a GPU: a step holds a handful of copies of each."""
     free, _ = torch.cuda.mem_get_info()
     return max(min(GPU_CHUNK, free // (16 * 4 * parameters)), 1)
-
-
-def _cores() -> int:
-    """CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager

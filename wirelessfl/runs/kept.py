@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.run import RunResult, resume, run
 
@@ -46,3 +46,19 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
         return resume(folder, on_row=on_row)
     out = config.run.model_copy(update={"out": folder})
     return run(config.model_copy(update={"run": out}), on_row=on_row)
+
+
+def why_failed(config: Config, root: Path, on_row: Callable[[Row], None]) -> str:
+    """Make, or go on with, the run of these settings as ``kept_run`` does.
+
+    Returns:
+        The reason of its failure in a line; an empty text where it has come to its end.
+    """
+    try:
+        kept_run(config, root, on_row)
+    except (ConfigError, DataError, TrainingError) as error:
+        return str(error)
+    except Exception as error:  # whatever a user's classes raise: the other runs go on
+        lines = str(error).splitlines() or [""]
+        return f"{type(error).__name__}: {lines[0]}"
+    return ""

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.kept import kept_folder, kept_run
+from wirelessfl.runs.kept import kept_folder, why_failed
 
 
 def on_ray(
@@ -101,13 +101,10 @@ def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
     torch.set_num_threads(1)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:
-        folder, reason = kept_folder(config, Path(root)), ""
+        folder = kept_folder(config, Path(root))
         if packed:
             _unpack(packed, folder)
-        try:
-            kept_run(config, Path(root), rows.append)
-        except (ConfigError, DataError, TrainingError) as error:
-            reason = str(error)
+        reason = why_failed(config, Path(root), rows.append)
         return rows, _pack(folder), reason
 
 

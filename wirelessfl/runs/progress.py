@@ -45,22 +45,29 @@ class Progress:
         self.shards = parts.world.shards
         self.leads = self.shards.rank == 0
         self.marks = fingerprint(parts, directory) if self.leads else {}
-        checkpoint = self.shards.from_first(directory.load() if self.leads else None)
+        checkpoint = self.shards.by_first(self._load)
         if checkpoint is not None:
             self._restore(*checkpoint)
         elif self.leads:
-            directory.cut_rows(0)
             self.write_checkpoint()
 
+    def _load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The checkpoint, if it is this run's, with no rows behind it."""
+        checkpoint = self.directory.load()
+        if checkpoint is None:
+            self.directory.cut_rows(0)
+            return None
+        _, state = checkpoint
+        check_marks(self.directory, state, self.marks)
+        if not state["finished"]:
+            self.directory.cut_rows(state["rows_bytes"])
+        return checkpoint
+
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        if self.leads:
-            check_marks(self.directory, state, self.marks)
         self.parts.world.restore(tensors, state["totals"])
         self.schedule.restore(state["schedule"])
         self.clock.now, self.wall_before = state["sim_seconds"], state["wall_seconds"]
         self.finished = state["finished"]
-        if self.leads and not self.finished:
-            self.directory.cut_rows(state["rows_bytes"])
 
     def run(self) -> None:
         """To the end, from wherever it stands."""
@@ -141,11 +148,13 @@ def fingerprint(parts: Parts, directory: RunDirectory) -> dict[str, str]:
     """Short hashes of what a run is made of, by what to say of them when they differ."""
     data, network, module = parts.data, parts.planner.network, parts.task.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
+    trained = {name for name, p in module.named_parameters(remove_duplicate=False)}
+    buffers = [value for name, value in module.state_dict().items() if name not in trained]
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     block = network.draw(parts.planner.stream.child("fingerprint"))
     return settings_mark(directory) | {
         "the model's layers and frozen parameters are": _digest(
-            str(module), parts.task.spec.shapes, *map(_array, [*frozen, *module.buffers()])
+            str(module), parts.task.spec.shapes, *map(_array, [*frozen, *buffers])
         ),
         "the data are": _digest(
             _array(_some(data.train_inputs)),

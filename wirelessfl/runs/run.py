@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -24,7 +24,6 @@ from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.workers import WorkerDiedError
 
-T = TypeVar("T")
 ALONE = Shards()
 
 
@@ -95,14 +94,14 @@ def run(
     Raises:
         ConfigError: wrong settings, found before anything is written.
         DataError: absent or damaged data, likewise.
-        TrainingError: a client failed (executor ``loop``).
+        TrainingError: a client failed.
     """
     config = _config(config)
     out, given = config.run.out, _given(model=model, data=data, network=network)
     if out is not None:
-        _by_first(shards, partial(RunDirectory.check_free, out))
+        shards.by_first(partial(RunDirectory.check_free, out))
     parts = _build(config, shards, model=model, data=data, network=network)
-    directory = _by_first(shards, partial(_directory, parts.config))
+    directory = shards.by_first(partial(_directory, parts.config))
     return _go(parts, given, directory, on_row, on_note)
 
 
@@ -129,14 +128,14 @@ def resume(
         ConfigError: there is no run in it, it is damaged, its settings or what was given to it are
             not those it began with, or another process is at work on it.
     """
-    directory, config = _by_first(shards, partial(RunDirectory.open, Path(path)))
+    directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     given = _given(model=model, data=data, network=network)
-    checkpoint = _by_first(shards, directory.load)
+    checkpoint = shards.by_first(directory.load)
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
-        _by_first(shards, lambda: check_marks(directory, state, settings_mark(directory)))
+        shards.by_first(lambda: check_marks(directory, state, settings_mark(directory)))
         spec = ParamSpec({name: tuple(shape) for name, shape in state["shapes"].items()})
-        params, rows = spec.views(tensors["cloud.params"]), _by_first(shards, directory.rows)
+        params, rows = spec.views(tensors["cloud.params"]), shards.by_first(directory.rows)
         return RunResult(config, rows, params, directory.path)
     if checkpoint is not None and checkpoint[1]["given"] != given:
         began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
@@ -146,21 +145,6 @@ def resume(
         )
     parts = _build(config, shards, model=model, data=data, network=network)
     return _go(parts, given, directory, on_row, on_note)
-
-
-def _by_first(shards: Shards, action: Callable[[], T]) -> T:
-    """What ``action`` gives in the first process; its error is raised in all."""
-    done: T | None = None
-    error: Exception | None = None
-    if shards.rank == 0:
-        try:
-            done = action()
-        except (ConfigError, DataError) as caught:
-            error = caught
-    done, error = shards.from_first((done, error))
-    if error is not None:
-        raise error
-    return cast(T, done)
 
 
 def _build(config: Config, shards: Shards, **things: Any) -> Parts:
@@ -224,7 +208,8 @@ def _go(
 ) -> RunResult:
     """Run the event loop from the folder's checkpoint, or from the start, to the end."""
     shards = parts.world.shards
-    with directory.at_work() if shards.rank == 0 else nullcontext():
+    with ExitStack() as stack:
+        shards.by_first(lambda: stack.enter_context(directory.at_work()))
         progress = Progress(parts, given, directory, on_row)
         if not progress.finished:
             for note in parts.notes:
@@ -238,4 +223,4 @@ def _go(
                     on_note(f"stopped; to go on: wirelessfl resume {directory.path}")
                 raise
     params = parts.task.spec.views(parts.world.cloud["params"].cpu())
-    return RunResult(parts.config, _by_first(shards, directory.rows), params, directory.path)
+    return RunResult(parts.config, shards.by_first(directory.rows), params, directory.path)

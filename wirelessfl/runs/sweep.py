@@ -9,7 +9,7 @@ import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.runs.directory import Row
-from wirelessfl.runs.kept import kept_folder, kept_run, settings_hash
+from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.processes import end_with_parent, launched
+from wirelessfl.runs.directory import Row, check_writable
+from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.run import RunResult, resume
 
@@ -49,11 +50,13 @@ class SweepError(TrainingError):
 
     def __init__(self, failures: Sequence[Failure]) -> None:
         self.failures = tuple(failures)
-        said = "; ".join(
-            f"{failure.config.algorithm['name']} ({settings_hash(failure.config)}, seed "
-            f"{failure.config.run.seed}, cells {failure.config.network.cells}): {failure.reason}"
-            for failure in failures
-        )
+        by_reason: dict[str, list[str]] = {}
+        for config, reason in failures:
+            by_reason.setdefault(reason, []).append(
+                f"{config.algorithm['name']} ({settings_hash(config)}, seed {config.run.seed}, "
+                f"cells {config.network.cells})"
+            )
+        said = "; ".join(f"{', '.join(runs)}: {reason}" for reason, runs in by_reason.items())
         super().__init__(f"{len(failures)} of the runs failed, and the others are kept: {said}")
 
 
@@ -80,11 +83,18 @@ def sweep(
         In the order of ``configs``.
 
     Raises:
-        ConfigError: ``jobs`` is below 1, or Ray is asked for and not there.
+        ConfigError: ``jobs`` is below 1, ``root`` cannot be written, Ray is asked for and not
+            there, or ``torchrun`` has started several processes.
         SweepError: runs failed.
     """
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}: at least one process is needed.")
+    if launched()[1] > 1:
+        raise ConfigError(
+            "torchrun shares the clients of one run between processes, and a sweep is many runs: "
+            "give it jobs, or ray, instead."
+        )
+    check_writable(root)
     tell = on_row or (lambda place, row: None)
     first: dict[str, int] = {}
     for place, config in enumerate(configs):
@@ -106,10 +116,9 @@ def _in_turn(
 ) -> list[Failure]:
     failures = []
     for place in places:
-        try:
-            kept_run(configs[place], root, lambda row, place=place: tell(place, row))  # type: ignore[misc]
-        except (ConfigError, DataError, TrainingError) as error:
-            failures.append(Failure(configs[place], str(error)))
+        reason = why_failed(configs[place], root, partial(tell, place))
+        if reason:
+            failures.append(Failure(configs[place], reason))
     return failures
 
 
@@ -135,18 +144,9 @@ class _Child:
 def _make_one(config: Config, root: Path, pipe: Connection) -> None:
     """In a child: one run on one thread; rows, then the reason of a failure or an empty text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    end_with_parent()  # what is on disk can be taken up again
     torch.set_num_threads(1)
-    reason = ""
-    with suppress(OSError):  # the parent is gone: what is on disk can be taken up again
-        try:
-            kept_run(config, root, pipe.send)
-        except (ConfigError, DataError, TrainingError) as error:
-            reason = str(error)
-        except OSError:
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-        pipe.send(reason)
+    pipe.send(why_failed(config, root, pipe.send))
 
 
 def _in_processes(

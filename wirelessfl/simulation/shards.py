@@ -7,13 +7,16 @@ up between them, and then all hold the same state.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed
+
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.processes import launched
 
 T = TypeVar("T")
 
@@ -35,9 +38,14 @@ class Shards:
         return slice(clients * self.rank // self.count, clients * (self.rank + 1) // self.count)
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """The sum over the processes, in place."""
+        """The sum over the processes, in place.
+
+        Raises:
+            TrainingError: one of them has ended.
+        """
         if self.count > 1:
-            distributed.all_reduce(tensor)
+            with _whole(self.count):
+                distributed.all_reduce(tensor)
         return tensor
 
     def gather(self, rows: Tensor, total: int) -> Tensor:
@@ -53,30 +61,57 @@ class Shards:
         if self.count == 1:
             return thing
         things: list[Any] = [thing]
-        distributed.broadcast_object_list(things, src=0)
+        with _whole(self.count):
+            distributed.broadcast_object_list(things, src=0)
         result: T = things[0]
         return result
+
+    def by_first(self, action: Callable[[], T]) -> T:
+        """What ``action`` gives in process 0; a user's error there is raised in all."""
+        done: T | None = None
+        error: Exception | None = None
+        if self.rank == 0:
+            try:
+                done = action()
+            except (ConfigError, DataError, TrainingError) as caught:
+                error = caught
+        done, error = self.from_first((done, error))
+        if error is not None:
+            raise error
+        return cast(T, done)
 
     def all(self, thing: T) -> list[T]:
         """What each process has, in their order."""
         if self.count == 1:
             return [thing]
         things: list[Any] = [None] * self.count
-        distributed.all_gather_object(things, thing)
+        with _whole(self.count):
+            distributed.all_gather_object(things, thing)
         return things
+
+
+@contextmanager
+def _whole(count: int) -> Iterator[None]:
+    """Say in a line what a broken connection means; the process that broke it says why."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise TrainingError(
+            f"one of the {count} processes that share the clients has ended: see what it says."
+        ) from error
 
 
 @contextmanager
 def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
     """The processes that ``torchrun`` has started, connected; just this one without it."""
-    count = int(environment.get("WORLD_SIZE", "1"))
-    if count == 1 or "RANK" not in environment:
+    rank, count = launched(environment)
+    if count == 1:
         yield Shards()
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(environment.get("LOCAL_RANK", "0")))
     distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     try:
-        yield Shards(int(environment["RANK"]), count)
+        yield Shards(rank, count)
     finally:
         distributed.destroy_process_group()

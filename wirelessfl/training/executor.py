@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import Batches, BatchSource
@@ -128,8 +130,14 @@ class Executor(ABC):
 
         Raises:
             ConfigError: they are not those that the algorithm has declared.
+            TrainingError: the model or the algorithm failed; the message says where.
         """
-        sent = self._train(job)
+        try:
+            sent = self._train(job)
+        except (ConfigError, DataError, TrainingError):
+            raise
+        except Exception as error:  # whatever a user's classes raise
+            raise _failure(job, error) from error
         if sent.keys() != {payload.name for payload in job.algorithm.payloads}:
             raise ConfigError(
                 f"algorithm {job.algorithm.name!r} sends {sorted(sent)}, and its payloads are "
@@ -143,6 +151,17 @@ class Executor(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Give back what the executor holds: processes, memory."""
+
+
+def _failure(job: Job, error: Exception) -> TrainingError:
+    """An error in a line: whose training, what, and where in the code."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    first, last = int(job.clients[0]), int(job.clients[-1])
+    who = f"client {first}" if first == last else f"clients {first} to {last}"
+    return TrainingError(
+        f"{', '.join(filter(None, (who, job.label)))}: {type(error).__name__}: {error} (in "
+        f"{place.name}, {Path(place.filename).name}, line {place.lineno})"
+    )
 
 
 def even_parts(clients: int, chunk: int) -> list[slice]:

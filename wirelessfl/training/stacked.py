@@ -8,10 +8,12 @@ gradient, and convolutions of all clients in one call on channels-last memory.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.func import grad, vmap
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
@@ -122,7 +124,7 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
             layer = Conv2d(f"{name}.weight", bias, *size)
             return [layer] if images else [ToImages(), layer]
     if kind is nn.ReLU and before:
-        return [ReLU(in_place=not isinstance(before[-1], Free))]
+        return [ReLU(in_place=isinstance(before[-1], Linear | Conv2d))]
     if isinstance(module, StreamDropout) and not images and before:
         return [Dropout(module)] if module.p > 0 else []
     if (kind in POINTWISE and before) or (kind in POOLING and images):
@@ -194,3 +196,37 @@ class StackedExecutor(TensorExecutor):
         grad *= weight[..., None]
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
+
+
+def why_not_stacked(task: Task, data: TrainingData) -> str | None:
+    """Why ``StackedExecutor`` cannot train ``task``; None where it gives the right gradients.
+
+    Tried for one client and for two, against autograd.
+    """
+    try:
+        chain(task)
+    except NotAChainError as error:
+        return str(error)
+    for clients in (1, 2):
+        try:
+            found, expected = _both_gradients(task, data, clients)
+        except (RuntimeError, ValueError, IndexError) as error:  # of layers in unusual places
+            return f"its layers do not stack ({str(error).splitlines()[0]})"
+        for name, value in expected.items():
+            if not torch.allclose(found[name], value, rtol=1e-3, atol=1e-5, equal_nan=True):
+                return f"stacked layers give another gradient of {name!r}: has it hooks?"
+    return None
+
+
+def _both_gradients(
+    task: Task, data: TrainingData, clients: int
+) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """Gradients of a few samples by stacked layers, and by autograd."""
+    fast = StackedExecutor(task, data, clients)
+    x, y = (t[:4].expand(clients, *t[:4].shape) for t in (data.inputs, data.labels))
+    flat = task.spec.from_module(task.module).expand(clients, -1)
+    weight = x.new_full(y.shape, 1 / y.shape[1], dtype=torch.float32)
+    keys = torch.zeros(clients, 2, dtype=torch.int32, device=x.device)
+    task.module.train()
+    found = task.spec.views(fast.gradients(task.spec, flat, x, y, weight, keys))
+    return found, vmap(grad(task.loss))(task.spec.views(flat), x, y, weight, keys)

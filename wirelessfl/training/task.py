@@ -59,23 +59,30 @@ class Task:
 
     def own_loss(self, x: Tensor, y: Tensor, weight: Tensor, key: Tensor) -> Tensor:
         """The same for the parameters that the module holds, see ``holding``."""
-        for name in self.dropout_keys:
-            self.module.get_submodule(name.rpartition(".")[0]).key = key
+        for layer in self._dropouts():
+            layer.key = key
         return _loss(self.module(x), y, weight)
+
+    def _dropouts(self) -> list[StreamDropout]:
+        layers = (self.module.get_submodule(key.rpartition(".")[0]) for key in self.dropout_keys)
+        return [layer for layer in layers if isinstance(layer, StreamDropout)]
 
     @contextmanager
     def holding(self) -> Iterator[dict[str, nn.Parameter]]:
         """The module's trainable parameters by name, for ``data`` to be put into them.
 
-        For one client this spares the overhead of a functional call. They get their own data back.
+        For one client this spares the overhead of a functional call. The module is left as it was.
         """
         parameters = {n: p for n, p in self.module.named_parameters() if n in self.spec.shapes}
         before = {name: parameter.data for name, parameter in parameters.items()}
+        keys = [(layer, layer.key) for layer in self._dropouts()]
         try:
             yield parameters
         finally:
             for name, parameter in parameters.items():
                 parameter.data = before[name]
+            for layer, key in keys:
+                layer.key = key
 
 
 def _loss(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
-import multiprocessing
 import os
 import signal
-import threading
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.processes import end_with_parent
 from wirelessfl.training.executor import Executor, Job
 
 Shapes = dict[str, tuple[int, ...]]
@@ -59,7 +56,7 @@ def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
 def serve(pipe: Connection, executor: Executor) -> None:
     """A worker's life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the parent could not see to it
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     torch.set_num_threads(1)
     _keep_memory()
     with suppress(EOFError, OSError):  # the parent has closed its end
@@ -78,14 +75,8 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
             continue
         try:
             answer: object = _carry_out(message, executor, places)
-        except (TrainingError, ConfigError, DataError) as error:
+        except (ConfigError, DataError, TrainingError) as error:
             answer = error
-        except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            answer = TrainingError(
-                f"a worker failed in {last.name} ({Path(last.filename).name}, line {last.lineno}): "
-                f"{type(error).__name__}: {error}"
-            )
         pipe.send(answer)
 
 
@@ -105,11 +96,3 @@ def _keep_memory() -> None:
     if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
         mallopt(-3, 1 << 30)
         mallopt(-1, (1 << 31) - 1)
-
-
-def _end_with_parent() -> None:
-    """Leave as soon as the parent is gone, in the middle of whatever it is."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

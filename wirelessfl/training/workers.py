@@ -27,6 +27,7 @@ from wirelessfl.training.executor import Chunk, Executor, Job, even_parts
 from wirelessfl.training.worker_process import Order, Places, Shapes, serve, views_in
 
 SLOTS = 2  # results a worker may have waiting: it goes on while one is being added up
+SERVERS = 16  # models that edge servers send at once: room that is asked for before it is known
 SHARED_MEMORY = Path("/dev/shm")
 GRACE_SECONDS = 5.0
 UNGUARDED = (
@@ -244,12 +245,19 @@ def _shared(*shape: int) -> Tensor:
     return shared
 
 
-def why_no_workers(executor: Executor) -> str | None:
-    """Why ``executor`` cannot run in worker processes here; None where it can."""
+def why_no_workers(executor: Executor, workers: int, payloads: int) -> str | None:
+    """Why ``executor`` cannot run in worker processes here; None where it can.
+
+    Args:
+        executor: what each of them would have.
+        workers: how many.
+        payloads: vectors that a client sends.
+    """
     needed = executor.data.inputs.numel() * executor.data.inputs.element_size()
     if executor.data.inputs.is_shared():  # type: ignore[no-untyped-call]
         needed = 0
-    needed += 4 * executor.task.spec.size * (2 * SLOTS * executor.chunk + 16)
+    vectors = workers * SLOTS * executor.chunk * payloads + SERVERS
+    needed += 4 * executor.task.spec.size * vectors
     if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:
         return (
             f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory they need "
