@@ -170,6 +170,11 @@ class RunSection(Section):
     chunk: int | None = Field(
         None, ge=1, description="clients that train at once (default: by device)"
     )
+    replay: Literal["on", "off"] | None = Field(
+        None,
+        description="record local steps once and replay them without the model's own Python code "
+        "(default: on GPUs, and where a run of executor vmap is long)",
+    )
     workers: Annotated[int | Literal["auto"] | None, BeforeValidator(_number_or_auto)] = Field(
         None,
         description="single-thread CPU processes that train, or auto (default: auto on the command "

@@ -336,6 +336,31 @@ def test_what_tuning_leaves_in_a_module_does_not_count(config, toy):
     assert wirelessfl.resume(halted.run.out, data=toy).rows[-1]["round"] == 4
 
 
+def test_long_runs_of_one_shape_are_replayed(config, toy):
+    def replay(algorithm="hfedavg", **flags):
+        settings = config(algorithm, **({"executor": "vmap", "rounds": 10**6} | flags))
+        return build(settings, data=toy).config.run.replay
+
+    assert replay() == "on"
+    assert replay("hist") == "on"
+    assert replay("hist", mask_sizes="optimized") == "off"  # another shape every round
+    assert replay(rounds=1) == "off"
+    assert replay(rounds=1, replay="on") == "on"
+    assert replay(replay="off") == "off"
+    assert replay(executor="stacked", replay="on") == "off"  # has no use for it
+    with pytest.raises(wirelessfl.ConfigError, match="replay is 'perhaps'"):
+        replay(replay="perhaps")
+
+
+def test_a_replayed_run_that_was_stopped_goes_on_bit_for_bit(config, toy):
+    def make(**flags):
+        return config("hist", executor="vmap", replay="on", chunk=2, **flags)
+
+    resumed = wirelessfl.resume(halted_run(make, toy).run.out, data=toy)
+    assert resumed.config.run.replay == "on"
+    same(resumed, wirelessfl.run(make(rounds=4), data=toy))
+
+
 def test_the_stacked_executor_refuses_what_it_would_train_otherwise(config, toy):
     def doubled():
         module = FCNN((12,), 4, hidden=(9, 8))

@@ -91,6 +91,11 @@ class Algorithm(ABC):
         own = type(self)
         return own.step is Algorithm.step and own.gradient is Algorithm.gradient
 
+    @property
+    def one_shape(self) -> bool:
+        """Whether what is trained has the same shapes in every round."""
+        return True
+
     def __init_subclass__(cls) -> None:
         """Name the class after its file, if it does not say otherwise."""
         super().__init_subclass__()

@@ -55,6 +55,11 @@ class Hist(HFedAvg):
         Field(description="biases of split neurons: exchanged, or trained and never sent"),
     ] = "exchanged"
 
+    @property
+    def one_shape(self) -> bool:
+        """Not where the channel of each round decides the sizes."""
+        return self.mask_sizes == "uniform"
+
     def submodels(self, context: RoundContext) -> Submodels:
         """Masks (3): disjoint, whole in their union, drawn afresh given their sizes."""
         partition = context.partition(self.partition)

@@ -53,6 +53,8 @@ def build(way: Way, task: Task, data: TrainingData) -> Executor:
     """The executor of ``way``, its chunk found as at the start of a run."""
 
     def make(chunk: int) -> Executor:
+        if way.kind is VmapExecutor and way.workers > 1:  # as a long run has it
+            return VmapExecutor(task, data, chunk, flat=True)
         return way.kind(task, data, chunk)
 
     def two_steps(size: int) -> Job:

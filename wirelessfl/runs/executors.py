@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task, why_alone
 from wirelessfl.training.tuning import candidates, fastest_chunk
@@ -26,7 +29,7 @@ from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor, why_no_workers
 
 GPU_CHUNK = 256
-WORTH_SECONDS = 20.0  # workers take seconds to start: a shorter run does without
+LONG_SECONDS = 20.0  # workers and recordings take seconds to start: shorter runs do without
 EXECUTORS: dict[str, type[Executor]] = {
     cls.name: cls for cls in (StackedExecutor, VmapExecutor, LoopExecutor)
 }
@@ -62,46 +65,94 @@ def build_executor(
     kind = _kind(config, task, data, dataset.classes, notes)
     threads = config.run.threads or torch.get_num_threads()
 
-    def make(chunk: int) -> Executor:
-        if kind is LoopExecutor:
-            return LoopExecutor(task, data, chunk, seed=config.run.seed)
-        return kind(task, data, chunk)
-
-    workers: int | str = config.run.workers or 1
-    chunk = config.run.chunk
+    maker = _Maker(task, data, kind, config.run.seed)
     if device.type == "cpu":
-        with computing(threads if workers == 1 else 1):
-            jobs = partial(_two_steps, task, algorithm, data, len(parts))
-            # A chunk each at least: a worker without one would be idle.
-            most = -(-len(parts) // (cores() if workers == "auto" else int(workers)))
-            sizes = [1] if kind is LoopExecutor else candidates(most, task.spec.size)
-            seconds = 0.0
-            if chunk is None or workers == "auto":
-                chunk, seconds = fastest_chunk(make, jobs, [chunk] if chunk else sizes)
-        if workers == "auto":
-            workers = _worth(config, seconds / 2, len(even_parts(len(parts), chunk)))
-            if why_no_workers(make(chunk), workers, len(algorithm.payloads)) is not None:
-                workers = 1
-    elif isinstance(workers, int) and workers > 1:
-        raise ConfigError(
-            f"workers is {workers}, and the device {device}: workers are for the CPU. Choose "
-            "workers 1, or several processes by torchrun."
-        )
-    executor = make(chunk or _gpu_chunk(task.spec.size))
-    workers = workers if isinstance(workers, int) else 1
-    if workers > 1:
-        reason = why_no_workers(executor, workers, len(algorithm.payloads))
+        jobs = partial(_two_steps, task, algorithm, data, len(parts))
+        found = _tuned(config, maker, jobs, algorithm, threads)
+    else:
+        replay = kind is not LoopExecutor and config.run.replay != "off"
+        found = _Found(config.run.chunk or _gpu_chunk(task.spec.size), 1, replay)
+        if config.run.workers not in (None, "auto", 1):
+            raise ConfigError(
+                f"workers is {config.run.workers}, and the device {device}: workers are for the "
+                "CPU. Choose workers 1, or several processes by torchrun."
+            )
+    executor = maker.make(found.chunk, found.replay)
+    if found.workers > 1:
+        reason = why_no_workers(executor, found.workers, len(algorithm.payloads))
         if reason is not None:
-            raise ConfigError(f"workers is {workers}: {reason}. Choose workers 1.")
-        executor = WorkersExecutor(executor, workers)
+            raise ConfigError(f"workers is {found.workers}: {reason}. Choose workers 1.")
+        executor = WorkersExecutor(executor, found.workers)
     resolved = {
         "device": str(device),
         "executor": kind.name,
         "chunk": executor.chunk,
-        "workers": workers,
+        "replay": "on" if found.replay else "off",
+        "workers": found.workers,
         "threads": threads,
     }
     return executor, config.model_copy(update={"run": config.run.model_copy(update=resolved)})
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes executors of one kind for one run."""
+
+    task: Task
+    data: TrainingData
+    kind: type[Executor]
+    seed: int
+
+    def make(self, chunk: int, replay: bool) -> Executor:
+        """One for ``chunk`` clients at a time, whose local steps are replayed or not."""
+        if self.kind is LoopExecutor:
+            return LoopExecutor(self.task, self.data, chunk, seed=self.seed)
+        if self.data.inputs.is_cuda:
+            assert issubclass(self.kind, TensorExecutor)
+            return self.kind(self.task, self.data, chunk, recorded=replay)
+        if self.kind is VmapExecutor:
+            return VmapExecutor(self.task, self.data, chunk, flat=replay)
+        return self.kind(self.task, self.data, chunk)
+
+
+class _Found(NamedTuple):
+    """What the timing at start finds, or what was given."""
+
+    chunk: int
+    workers: int
+    replay: bool
+
+
+def _tuned(
+    config: Config,
+    maker: _Maker,
+    jobs: Callable[[int], Job],
+    algorithm: Algorithm,
+    threads: int,
+) -> _Found:
+    """On a CPU: what was given, and what a short timing finds for the rest."""
+    chunk, replay, workers = config.run.chunk, config.run.replay == "on", config.run.workers or 1
+    clients = len(maker.data.source.parts)
+    if maker.kind is not VmapExecutor:
+        replay = False  # stacked layers gain nothing from it
+    if chunk is not None and workers != "auto":
+        return _Found(chunk, int(workers), replay)
+    # A chunk each at least: a worker without one would be idle.
+    most = -(-clients // (cores() if workers == "auto" else int(workers)))
+    sizes = [1] if maker.kind is LoopExecutor else candidates(most, maker.task.spec.size)
+    if chunk is not None:
+        sizes = [chunk]
+    with computing(threads if workers == 1 else 1):
+        if maker.kind is VmapExecutor and config.run.replay is None and algorithm.one_shape:
+            _, seconds = fastest_chunk(partial(maker.make, replay=False), jobs, sizes[:1])
+            replay = _is_long(config, seconds / 2)
+        chunk, seconds = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
+    if workers != "auto":
+        return _Found(chunk, int(workers), replay)
+    many = min(cores(), len(even_parts(clients, chunk))) if _is_long(config, seconds / 2) else 1
+    executor = maker.make(chunk, replay)
+    fits = many == 1 or why_no_workers(executor, many, len(algorithm.payloads)) is None
+    return _Found(chunk, many if fits else 1, replay)
 
 
 def _kind(
@@ -138,11 +189,11 @@ def _two_steps(
     return Job(algorithm, task.spec, server, none, who, none, 2)
 
 
-def _worth(config: Config, seconds: float, chunks: int) -> int:
-    """How many workers pay, where a client's step takes ``seconds`` on one thread."""
+def _is_long(config: Config, seconds: float) -> bool:
+    """Whether the run repays a slow start, where a client's step takes ``seconds`` on a thread."""
     training, clients = config.training, config.network.clients
     steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
-    return min(cores(), chunks) if steps * seconds > WORTH_SECONDS else 1
+    return steps * seconds > LONG_SECONDS
 
 
 def _gpu_chunk(parameters: int) -> int:

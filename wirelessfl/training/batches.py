@@ -6,7 +6,7 @@ stream of client and pass. So nothing is stored between rounds but the number of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,10 @@ class Batches:
     index: Tensor
     weight: Tensor
     keys: Tensor
+
+    def by_step(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """For each step index and weight [clients, batch], and keys [clients, 2]."""
+        return zip(self.index.unbind(1), self.weight.unbind(1), self.keys.unbind(1), strict=True)
 
     def to(self, device: torch.device) -> Batches:
         """The same on ``device``."""

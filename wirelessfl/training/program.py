@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,14 +34,24 @@ class TensorExecutor(Executor):
         chunk: clients at a time.
         recorded: whether to record; by default on GPUs. On a CPU the recording is the program
             itself on the recording's own tensors, which serves tests.
+        flat: whether each step is recorded as a flat list of tensor operations, which on a CPU
+            spares the time of modules, autograd and vmap. A module's own code then runs once for
+            each shape: if it keeps a state of its own, do without.
     """
 
     def __init__(
-        self, task: Task, data: TrainingData, chunk: int, *, recorded: bool | None = None
+        self,
+        task: Task,
+        data: TrainingData,
+        chunk: int,
+        *,
+        recorded: bool | None = None,
+        flat: bool = False,
     ) -> None:
         super().__init__(task, data, chunk)
         self.recorded = data.inputs.is_cuda if recorded is None else recorded
-        self._recordings: OrderedDict[object, Recording] = OrderedDict()
+        self.flat = flat
+        self._recordings: OrderedDict[object, Any] = OrderedDict()
 
     @abstractmethod
     def _steps(
@@ -62,14 +73,19 @@ class TensorExecutor(Executor):
             tuple(job.spec.shapes.items()),
             tuple((name, tuple(value.shape)) for name, value in tensors.items()),
         )
-        recording = self._recordings.pop(key, None)
-        if recording is None:
+        program = partial(self._program, job.algorithm, job.spec, job.local_steps)
+        recording: Recording = self._kept(key, lambda: Recording(program, tensors))
+        return recording(tensors)
+
+    def _kept(self, key: object, make: Callable[[], Any]) -> Any:
+        """What was recorded for ``key``, or is now."""
+        thing = self._recordings.pop(key, None)
+        if thing is None:
             while len(self._recordings) >= RECORDINGS:
                 self._recordings.popitem(last=False)  # the one not used for longest
-            program = partial(self._program, job.algorithm, job.spec, job.local_steps)
-            recording = Recording(program, tensors)
-        self._recordings[key] = recording
-        return recording(tensors)
+            thing = make()
+        self._recordings[key] = thing
+        return thing
 
     def _program(
         self, algorithm: Algorithm, spec: ParamSpec, local_steps: int, tensors: Tensors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.program import TensorExecutor
+from wirelessfl.training.recording import NotRecordableError, Program, record, record_descent
 from wirelessfl.training.rules import Cohort
 
 
@@ -23,6 +25,11 @@ class VmapExecutor(TensorExecutor):
     def _steps(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
+        if self.flat:
+            try:
+                return self._flat_steps(algorithm, spec, cohort, batches)
+            except NotRecordableError:
+                self.flat = False
         if len(batches.index) == 1:
             return self._alone(algorithm, spec, cohort, batches)
         params = cohort.start.clone()
@@ -57,7 +64,7 @@ class VmapExecutor(TensorExecutor):
                     leaf.data = value
                 x, y = self.data.batch(batches.index[0, step])
                 loss = self.task.own_loss(x, y, batches.weight[0, step], batches.keys[0, step])
-                found = torch.autograd.grad(loss, leaves)
+                found = torch.autograd.grad(loss, leaves, materialize_grads=True)
                 if algorithm.plain_sgd:
                     torch._foreach_add_(tensors, found, alpha=-algorithm.lr)
                     continue
@@ -65,3 +72,54 @@ class VmapExecutor(TensorExecutor):
                 params, state = algorithm.step(params, flat, state, cohort)
                 tensors = list(spec.views(params[0]).values())
         return algorithm.send(params, state, cohort)
+
+    def _flat_steps(
+        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+    ) -> dict[str, Tensor]:
+        """Each step by a recorded program; one client needs no vmap."""
+        params = cohort.start.clone()
+        state = algorithm.begin(cohort)
+        tensors = self._own(spec, params)
+        flat = None if algorithm.plain_sgd else torch.empty_like(params)
+        program: Program | None = None
+        for index, *batch in batches.by_step():
+            x, y = self.data.batch(index)
+            if len(params) == 1:
+                x, y, *batch = (thing[0] for thing in (x, y, *batch))
+            if program is None:
+                program = self._step_program(algorithm, spec, [*tensors, x, y, *batch])
+            found = program(*tensors, x, y, *batch)
+            if flat is None:
+                continue
+            for slot, value in zip(spec.views(flat).values(), found, strict=True):
+                slot.copy_(value)
+            params, state = algorithm.step(params, flat, state, cohort)
+            tensors = self._own(spec, params)
+        return algorithm.send(params, state, cohort)
+
+    def _own(self, spec: ParamSpec, params: Tensor) -> list[Tensor]:
+        """Parameters [clients, *shape], or those of the only client [*shape]."""
+        return list(spec.views(params[0] if len(params) == 1 else params).values())
+
+    def _step_program(
+        self, algorithm: Algorithm, spec: ParamSpec, inputs: Sequence[Tensor]
+    ) -> Program:
+        """A step of plain SGD in place, or the gradients."""
+        names, lr = list(spec.shapes), algorithm.lr if algorithm.plain_sgd else None
+        together: Any = vmap(grad(self.task.loss))
+
+        def gradients(*tensors: Tensor) -> list[Tensor]:
+            params, batch = tensors[: len(names)], tensors[len(names) :]
+            if batch[-1].ndim == 2:  # keys [clients, 2]
+                return list(together(dict(zip(names, params, strict=True)), *batch).values())
+            leaves = [value.detach().requires_grad_() for value in params]
+            loss = self.task.loss(dict(zip(names, leaves, strict=True)), *batch)
+            return list(torch.autograd.grad(loss, leaves, materialize_grads=True))
+
+        def make() -> Program:
+            if lr is None:
+                return record(gradients, inputs)
+            return record_descent(gradients, inputs, len(names), lr)
+
+        program: Program = self._kept((lr, tuple((t.shape, t.stride()) for t in inputs)), make)
+        return program

@@ -1,0 +1,166 @@
+"""Recorded programs: the same numbers as the functions that they were recorded from."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from wirelessfl.training.recording import NotRecordableError, record, record_descent
+from wirelessfl.training.task import Task
+from wirelessfl.training.vmapped import VmapExecutor
+
+LR = 0.1
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def by_autograd(loss):
+    """Gradients with respect to all inputs but the last, which is the data."""
+
+    def gradients(*tensors):
+        leaves = [tensor.detach().requires_grad_() for tensor in tensors[:-1]]
+        value = loss(*leaves, tensors[-1])
+        return list(torch.autograd.grad(value, leaves, materialize_grads=True))
+
+    return gradients
+
+
+def product_of_weights(v, w, x):
+    """The gradient of each is a product with the other."""
+    return (x @ v @ w).square().mean()
+
+
+def weights_first(v, w, x):
+    return (x @ (v @ w)).square().mean()
+
+
+def tied(v, w, x):
+    return (torch.tanh(x @ v) @ v.t() @ w).square().mean()
+
+
+def overwriting(v, w, x):
+    """Activations in place: what a product has read is written later, and the reverse."""
+    hidden = F.relu(x @ v, inplace=True)
+    return (hidden @ w).mul_(2.0).add_(1.0).square().mean()
+
+
+def unused(v, w, x):
+    return (x @ v).square().mean()
+
+
+def shared_memory(v, w, x):
+    """Through slices and expanded views of the weights."""
+    return ((x @ v[:, :4].contiguous()) * w[0, :4].expand(len(x), 4)).square().mean()
+
+
+def of_itself(v, w, x):
+    """The gradient of one is the other, times a number."""
+    return (v * w.t()[: len(v)]).sum() + 0.0 * x.sum()
+
+
+LOSSES = [product_of_weights, weights_first, tied, overwriting, unused, shared_memory, of_itself]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_recorded_step_is_a_step(loss, flipped):
+    """Also on other values than it was recorded with, and several times."""
+    v = normal(6, 6, seed=1)
+    w = normal(6, 6, seed=2)
+    if flipped:  # memory in the other order
+        v, w = v.t(), w.t()
+    gradients = by_autograd(loss)
+    step = record_descent(gradients, [v, w, normal(9, 6)], 2, LR)
+    assert torch.equal(v, (normal(6, 6, seed=1).t() if flipped else normal(6, 6, seed=1)))
+    expected = [v.clone(), w.clone()]
+    for seed in range(3):
+        x = normal(9, 6, seed=10 + seed)
+        found = gradients(*expected, x)
+        expected = [value - LR * grad for value, grad in zip(expected, found, strict=True)]
+        assert list(step(v, w, x)) == []
+        assert torch.allclose(v, expected[0], atol=1e-5)
+        assert torch.allclose(w, expected[1], atol=1e-5)
+
+
+def test_updates_are_fused_with_the_products():
+    """One operation a weight, and nothing of its size besides."""
+
+    def loss(w, b, x):
+        return F.linear(x, w, b).relu().square().mean()
+
+    w, b, x = normal(50, 40), normal(50), normal(8, 40)
+    step = record_descent(by_autograd(loss), [w, b, x], 2, LR)
+    with torch.profiler.profile(record_shapes=True) as profile:
+        step(w, b, x)
+    wide = [e.name for e in profile.events() if [50, 40] in e.input_shapes]
+    assert "aten::addmm_" in wide
+    assert not {"aten::sub_", "aten::mul", "aten::mm"} & set(wide)
+
+
+def test_what_depends_on_the_data_or_draws_is_not_recorded():
+    x = normal(4, 4)
+    for function in (
+        lambda x: [x * x.sum().item()],
+        lambda x: [x[x > 0]],
+        lambda x: [F.dropout(x)],
+    ):
+        with pytest.raises(NotRecordableError):
+            record(function, [x])
+
+
+def test_constants_are_taken_by_reference_and_outputs_come_back():
+    table = normal(4, 4)
+    program = record(lambda x: [x + table, x.t()], [normal(4, 4)])
+    x = normal(4, 4, seed=5)
+    total, turned = program(x)
+    assert torch.equal(total, x + table)
+    assert torch.equal(turned, x.t())
+    table.zero_()
+    assert torch.equal(program(x)[0], x)
+
+
+class Looking(nn.Module):
+    """Looks into its input: no program, but it trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.spare = nn.Linear(9, 4), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.layer(x) if float(x.sum()) > 1e9 else self.layer(2 * x)
+
+
+def test_what_cannot_be_recorded_trains_all_the_same(engine):
+    module = Looking()
+    data = engine.training_data((9,), [20, 30])
+    task, job = engine.job_for(module, data)
+    executor = VmapExecutor(task, data, 1, flat=True)
+    found = engine.updates(executor, job)
+    assert not executor.flat
+    assert torch.equal(found, engine.updates(VmapExecutor(task, data, 1), job))
+    assert found[:, : task.spec.offsets["spare.weight"]].abs().min() > 0
+    assert not found[:, task.spec.offsets["spare.weight"] :].any()  # unused, not an error
+
+
+def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(9, 5), nn.Linear(5, 4)
+            self.first.weight.requires_grad_(False)
+            self.register_buffer("scale", torch.tensor([3.0]))
+
+        def forward(self, x):
+            return self.last(torch.tanh(self.first(x) * self.scale))
+
+    module = Scaled()
+    data = engine.training_data((9,), [20, 30, 40])
+    task, job = engine.job_for(module, data)
+    for chunk in (1, 3):
+        plain = engine.updates(VmapExecutor(task, data, chunk), job)
+        flat = VmapExecutor(task, data, chunk, flat=True)
+        assert torch.allclose(engine.updates(flat, job), plain, atol=1e-6)
+        assert flat.flat
+    assert Task.of(module).spec.shapes.keys() == task.spec.shapes.keys()
