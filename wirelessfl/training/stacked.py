@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.func import grad, vmap
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
@@ -229,4 +228,4 @@ def _both_gradients(
     keys = torch.zeros(clients, 2, dtype=torch.int32, device=x.device)
     task.module.train()
     found = task.spec.views(fast.gradients(task.spec, flat, x, y, weight, keys))
-    return found, vmap(grad(task.loss))(task.spec.views(flat), x, y, weight, keys)
+    return found, task.gradients(task.spec.views(flat), x, y, weight, keys)

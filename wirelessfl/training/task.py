@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
@@ -56,6 +56,23 @@ class Task:
         """Weighted training loss of one batch: ``x`` [batch, ...], ``y`` and ``weight`` [batch]."""
         tensors = params | dict.fromkeys(self.dropout_keys, key)
         return _loss(functional_call(self.module, tensors, (x,)), y, weight)
+
+    def gradients(
+        self, params: Mapping[str, Tensor], x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
+    ) -> dict[str, Tensor]:
+        """Gradients of ``loss`` by name.
+
+        Args:
+            params: [clients, *shape] by name, or those of one client.
+            x, y, weight: [clients, batch, ...] alike.
+            keys: [clients, 2], or [2] for one client.
+        """
+        leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
+        loss: Callable[..., Tensor] = self.loss if keys.ndim == 1 else vmap(self.loss)
+        # Clients have nothing in common: the gradient of their sum is the gradient of each.
+        total = loss(leaves, x, y, weight, keys).sum()
+        found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)
+        return dict(zip(leaves, found, strict=True))
 
     def own_loss(self, x: Tensor, y: Tensor, weight: Tensor, key: Tensor) -> Tensor:
         """The same for the parameters that the module holds, see ``holding``."""
@@ -134,13 +151,12 @@ def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
         )
     try:
         two = task.spec.from_module(module).expand(2, -1)
-        gradients = vmap(grad(task.loss))
         half = x.new_zeros((2, len(x)), dtype=torch.float32)
         half[:, :2] = 0.5  # the samples behind the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (t.expand(2, *t.shape) for t in (x, y))
-        padded = gradients(task.spec.views(two), xs, ys, half, zero.expand(2, 2))
-        tight = grad(task.loss)(task.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
+        padded = task.gradients(task.spec.views(two), xs, ys, half, zero.expand(2, 2))
+        tight = task.gradients(task.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
     except RuntimeError as error:
         return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
     for key, value in tight.items():

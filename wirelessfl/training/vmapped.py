@@ -35,7 +35,7 @@ class VmapExecutor(TensorExecutor):
         params = cohort.start.clone()
         tensors = spec.views(params)
         state = algorithm.begin(cohort)
-        gradients: Any = vmap(grad(self.task.loss))
+        gradients: Any = vmap(grad(self.task.loss))  # faster here than task.gradients
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
         for step in range(cohort.local_steps):
@@ -106,15 +106,10 @@ class VmapExecutor(TensorExecutor):
     ) -> Program:
         """A step of plain SGD in place, or the gradients."""
         names, lr = list(spec.shapes), algorithm.lr if algorithm.plain_sgd else None
-        together: Any = vmap(grad(self.task.loss))
 
         def gradients(*tensors: Tensor) -> list[Tensor]:
-            params, batch = tensors[: len(names)], tensors[len(names) :]
-            if batch[-1].ndim == 2:  # keys [clients, 2]
-                return list(together(dict(zip(names, params, strict=True)), *batch).values())
-            leaves = [value.detach().requires_grad_() for value in params]
-            loss = self.task.loss(dict(zip(names, leaves, strict=True)), *batch)
-            return list(torch.autograd.grad(loss, leaves, materialize_grads=True))
+            params = dict(zip(names, tensors, strict=False))
+            return list(self.task.gradients(params, *tensors[len(names) :]).values())
 
         def make() -> Program:
             if lr is None:
