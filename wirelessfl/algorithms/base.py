@@ -104,7 +104,10 @@ class Algorithm(ABC):
 
     @abstractmethod
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """What each client sends after its local steps: [clients, P] for each payload."""
+        """What each client sends after its local steps: [clients, P] for each payload.
+
+        ``params`` and ``state`` are not used again, and may be overwritten.
+        """
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:

@@ -18,7 +18,7 @@ class FedAvg(Algorithm):
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """The model's change, x_H - x_0."""
-        return {"update": params - cohort.start}
+        return {"update": params.sub_(cohort.start)}
 
     def merge(self, server: State, received: Received) -> State:
         """x <- x + mean of the changes."""

@@ -18,7 +18,7 @@ from wirelessfl.training.rules import Cohort
 
 
 class VmapExecutor(TensorExecutor):
-    """``vmap(grad(functional_call))`` over the clients of a chunk; one client needs none."""
+    """Vmap over the clients of a chunk; one client needs none."""
 
     name = "vmap"
 
