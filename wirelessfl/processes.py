@@ -17,9 +17,8 @@ def cores() -> int:
 
 def launched(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """Number of this process, and of all, as ``torchrun`` started them; (0, 1) without it."""
-    if not {"RANK", "WORLD_SIZE"} <= environment.keys():
-        return 0, 1
-    return int(environment["RANK"]), int(environment["WORLD_SIZE"])
+    rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
+    return (int(rank), int(count)) if rank and count else (0, 1)
 
 
 def end_with_parent() -> None:

@@ -356,3 +356,16 @@ def test_payloads_must_be_declared(engine):
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(ConfigError, match="gossip"):
         engine.updates(VmapExecutor(task, data, chunk=2), replace(job, algorithm=Talkative()))
+
+
+@pytest.mark.parametrize("wrong", [lambda p: torch.cat([p, p], 1), lambda p: p.numpy()])
+def test_payloads_must_have_their_shape(engine, wrong):
+    @dataclass(frozen=True)
+    class Long(FedAvg):
+        def send(self, params, state, cohort):
+            return {"update": wrong(params)}
+
+    data = engine.training_data((9,), [20, 5])
+    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
+    with pytest.raises(ConfigError, match=r"sends 'update' as a .* of shape .*clients by param"):
+        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, algorithm=Long()))

@@ -329,6 +329,28 @@ def test_frozen_parameters_and_test_data_are_compared(config, toy):
     assert wirelessfl.resume(halted, data=toy, model=frozen(1)).rows[-1]["round"] == 4
 
 
+def test_buffers_are_compared_also_those_that_are_not_stored(config, toy):
+    class Scaled(FCNN):
+        def __init__(self, scale):
+            super().__init__((12,), 4, hidden=(9, 8))
+            self.register_buffer("scale", torch.full((12,), scale), persistent=False)
+
+        def get_extra_state(self):
+            return {"version": 1}
+
+        def set_extra_state(self, state):
+            assert state == {"version": 1}
+
+        def forward(self, x):
+            return super().forward(x * self.scale)
+
+    torch.manual_seed(1)
+    halted = halted_run(lambda **k: config("hfedavg", **k), toy, model=Scaled(1.0)).run.out
+    with pytest.raises(wirelessfl.ConfigError, match="frozen parameters are not those"):
+        wirelessfl.resume(halted, data=toy, model=Scaled(5.0))
+    assert wirelessfl.resume(halted, data=toy, model=Scaled(1.0)).rows[-1]["round"] == 4
+
+
 def test_what_tuning_leaves_in_a_module_does_not_count(config, toy):
     """Dropout keys change with every step, also those that only find the chunk."""
     settings = {"executor": "vmap", "chunk": None, "dropout": 0.5}
@@ -347,6 +369,7 @@ def test_long_runs_of_one_shape_are_replayed(config, toy):
     assert replay(rounds=1) == "off"
     assert replay(rounds=1, replay="on") == "on"
     assert replay(replay="off") == "off"
+    assert replay(chunk=2) == "on"
     assert replay(executor="stacked", replay="on") == "off"  # has no use for it
     with pytest.raises(wirelessfl.ConfigError, match="replay is 'perhaps'"):
         replay(replay="perhaps")

@@ -65,7 +65,7 @@ def test_shares_are_disjoint_whole_and_even(clients, count):
 
 
 def test_one_process_is_alone():
-    with sharded({}) as shards:
+    with sharded({"RANK": "", "WORLD_SIZE": ""}) as shards:
         assert (shards.rank, shards.count, shards.share(5)) == (0, 1, slice(0, 5))
         ones = torch.ones(3)
         assert shards.sum(ones) is ones
@@ -147,6 +147,7 @@ def test_what_only_one_process_sees_is_said_once(tmp_path):
     settings.write_text(settings.read_text().replace("lr = 0.05", "lr = 0.06"))
     done = together("resume", out, check=False)
     assert said(done) == ["ConfigError"]
+    assert said(together("resume", tmp_path / "nowhere", check=False)) == ["ConfigError"]
     (tmp_path / "failing.py").write_text(FAILING)
     words[0] = "failing:Failing"
     done = together("run", *words, "--out", tmp_path / "other", check=False, cwd=tmp_path)

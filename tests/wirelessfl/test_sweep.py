@@ -105,6 +105,15 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
     assert is_finished(short[0], tmp_path)
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
+    def on_row(place, row):
+        raise KeyError("of the caller")
+
+    with pytest.raises(KeyError, match="of the caller"):
+        sweep(configs(), tmp_path, jobs=jobs, on_row=on_row)
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how):

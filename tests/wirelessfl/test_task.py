@@ -63,3 +63,20 @@ def test_modules_that_do_not_fit_are_explained(engine):
     ):
         with pytest.raises(ConfigError, match=message):
             why_alone(Task.of(module), x[:4], y[:4], 4)
+
+
+def test_parameters_reached_by_another_way_are_refused():
+    """They would be the same for all clients, and never move."""
+
+    class Hidden(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(9, 5), nn.Linear(5, 4)
+            self.weights = [self.first.weight]
+
+        def forward(self, x):
+            return self.last(torch.tanh(x @ self.weights[0].t()))
+
+    x, y = torch.randn(4, 9), torch.tensor([0, 1, 2, 3])
+    with pytest.raises(ConfigError, match=r"uses its parameter 'first.weight' by another way"):
+        why_alone(Task.of(Hidden()), x, y, 4)

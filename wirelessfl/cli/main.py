@@ -169,7 +169,7 @@ def _resume(arguments: argparse.Namespace) -> int:
 
     with sharded() as shards:
         # Only the first process needs to see the folder.
-        config = RunDirectory.open(arguments.directory)[1] if shards.rank == 0 else None
+        config = shards.by_first(lambda: RunDirectory.open(arguments.directory)[1])
         _watch(config, shards, arguments.json, partial(resume, arguments.directory))
     return 0
 

@@ -135,7 +135,8 @@ def _tuned(
     clients = len(maker.data.source.parts)
     if maker.kind is not VmapExecutor:
         replay = False  # stacked layers gain nothing from it
-    if chunk is not None and workers != "auto":
+    undecided = maker.kind is VmapExecutor and config.run.replay is None and algorithm.one_shape
+    if chunk is not None and workers != "auto" and not undecided:
         return _Found(chunk, int(workers), replay)
     # A chunk each at least: a worker without one would be idle.
     most = -(-clients // (cores() if workers == "auto" else int(workers)))
@@ -143,7 +144,7 @@ def _tuned(
     if chunk is not None:
         sizes = [chunk]
     with computing(threads if workers == 1 else 1):
-        if maker.kind is VmapExecutor and config.run.replay is None and algorithm.one_shape:
+        if undecided:
             _, seconds = fastest_chunk(partial(maker.make, replay=False), jobs, sizes[:1])
             replay = _is_long(config, seconds / 2)
         chunk, seconds = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)

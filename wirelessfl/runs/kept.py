@@ -57,7 +57,7 @@ def why_failed(config: Config, root: Path, on_row: Callable[[Row], None]) -> str
     try:
         kept_run(config, root, on_row)
     except (ConfigError, DataError, TrainingError) as error:
-        return str(error)
+        return str(error) or type(error).__name__
     except Exception as error:  # whatever a user's classes raise: the other runs go on
         lines = str(error).splitlines() or [""]
         return f"{type(error).__name__}: {lines[0]}"

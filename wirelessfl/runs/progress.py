@@ -148,8 +148,8 @@ def fingerprint(parts: Parts, directory: RunDirectory) -> dict[str, str]:
     """Short hashes of what a run is made of, by what to say of them when they differ."""
     data, network, module = parts.data, parts.planner.network, parts.task.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
-    trained = {name for name, p in module.named_parameters(remove_duplicate=False)}
-    buffers = [value for name, value in module.state_dict().items() if name not in trained]
+    keys = parts.task.dropout_keys  # they change with every step
+    buffers = [value for name, value in module.named_buffers() if name not in keys]
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     block = network.draw(parts.planner.stream.child("fingerprint"))
     return settings_mark(directory) | {

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.build import Parts, build
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.progress import Progress, RowCallback, check_marks, settings_mark
@@ -155,7 +155,7 @@ def _build(config: Config, shards: Shards, **things: Any) -> Parts:
         if leading == (shards.rank == 0) and error is None:
             try:
                 parts = build(config, shards=shards, **things)
-            except (ConfigError, DataError) as caught:
+            except (ConfigError, DataError, TrainingError) as caught:
                 error = caught
         if leading and shards.count > 1:
             settled, error = shards.from_first((parts.config.run if parts else None, error))

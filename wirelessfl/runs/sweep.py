@@ -114,9 +114,19 @@ def sweep(
 def _in_turn(
     configs: Sequence[Config], places: list[int], root: Path, tell: OnRow
 ) -> list[Failure]:
-    failures = []
+    failures, mistakes = [], []
+
+    def on_row(place: int, row: Row) -> None:
+        try:
+            tell(place, row)
+        except Exception as error:  # the caller's, not the run's
+            mistakes.append(error)
+            raise
+
     for place in places:
-        reason = why_failed(configs[place], root, partial(tell, place))
+        reason = why_failed(configs[place], root, partial(on_row, place))
+        if mistakes:
+            raise mistakes[0]
         if reason:
             failures.append(Failure(configs[place], reason))
     return failures

@@ -137,13 +137,25 @@ class Executor(ABC):
         except (ConfigError, DataError, TrainingError):
             raise
         except Exception as error:  # whatever a user's classes raise
-            raise _failure(job, error) from error
+            raise failure(job, error) from error
         if sent.keys() != {payload.name for payload in job.algorithm.payloads}:
             raise ConfigError(
                 f"algorithm {job.algorithm.name!r} sends {sorted(sent)}, and its payloads are "
                 f"{[payload.name for payload in job.algorithm.payloads]}: they must agree."
             )
+        wanted = (len(job.clients), job.spec.size)
+        for name, value in sent.items():
+            if getattr(value, "shape", None) != wanted or not isinstance(value, Tensor):
+                shape = getattr(value, "shape", None)
+                raise ConfigError(
+                    f"algorithm {job.algorithm.name!r} sends {name!r} as a {type(value).__name__} "
+                    f"of shape {shape and tuple(shape)}: a tensor {list(wanted)}, clients by "
+                    "parameters, is needed."
+                )
         return sent
+
+    def warm_up(self) -> None:  # noqa: B027
+        """Load what libraries load at their first use; workers do so before they say ready."""
 
     @abstractmethod
     def _train(self, job: Job) -> dict[str, Tensor]:
@@ -153,7 +165,7 @@ class Executor(ABC):
         """Give back what the executor holds: processes, memory."""
 
 
-def _failure(job: Job, error: Exception) -> TrainingError:
+def failure(job: Job, error: Exception) -> TrainingError:
     """An error in a line: whose training, what, and where in the code."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     first, last = int(job.clients[0]), int(job.clients[-1])

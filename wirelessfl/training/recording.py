@@ -74,7 +74,7 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if any(tag in func.tags for tag in UNFIT):
+        if any(tag in func.tags for tag in UNFIT) and not _fit_after_all(func, args):
             raise NotRecordableError(f"{func} depends on the data, or draws")
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
@@ -109,6 +109,16 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return fx.GraphModule(self.root, self.graph)
 
 
+def _fit_after_all(func: Any, args: tuple[Any, ...]) -> bool:
+    """Operations that depend on the data, or draw, only with some arguments."""
+    if func is aten.index.Tensor:
+        masks = (torch.bool, torch.uint8)
+        return not any(isinstance(i, Tensor) and i.dtype in masks for i in args[1])
+    if func is aten._scaled_dot_product_flash_attention_for_cpu.default:
+        return len(args) < 4 or args[3] == 0.0  # dropout_p
+    return False
+
+
 def _memory(tensor: Tensor) -> int:
     """What views of the same memory have in common."""
     return tensor.untyped_storage().data_ptr()
@@ -126,6 +136,9 @@ def _record(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
     with _Tape(own) as tape:
         results = function(*own)
     module: fx.GraphModule = tape.end(results)
+    constants = {_memory_of(node) for node in module.graph.nodes if node.op == "get_attr"}
+    if any(constants & set(_written(node)) for node in module.graph.nodes):
+        raise NotRecordableError("it writes into a constant, which would stay changed")
     return module
 
 
@@ -210,11 +223,11 @@ def _simplify(graph: fx.Graph) -> None:
 
 def _swaps(node: fx.Node) -> bool:
     """Whether a node swaps the last two dimensions: of a matrix, or of several."""
-    if node.op != "call_function" or node.target not in TRANSPOSES:
+    dims = len(node.meta.get("shape", ()))
+    if node.op != "call_function" or node.target not in TRANSPOSES or dims < 2:
         return False
     if node.target is aten.t.default:
-        return len(node.meta["shape"]) == 2
-    dims = len(node.meta["shape"])
+        return True
     return sorted(int(dim) % dims for dim in node.args[1:]) == [dims - 2, dims - 1]  # type: ignore[arg-type]
 
 
@@ -251,12 +264,13 @@ class _Descent:
             self.graph.call_function(aten.sub_.Tensor, (parameter, gradient), {"alpha": self.lr})
 
     def _can_fuse(self, product: fx.Node) -> bool:
-        """Whether it is a product of factors that nobody writes to afterwards."""
+        """Whether it is a product, and nobody writes into it or its factors afterwards."""
         if product.target not in PRODUCTS:
             return False
-        factors = [_memory_of(factor) for factor in product.all_input_nodes]
-        written = [self.order[self.last_write[f]] for f in factors if f in self.last_write]
-        return max(written, default=-1) < self.order[product] and not self.memory & set(factors)
+        factors = {_memory_of(factor) for factor in product.all_input_nodes}
+        watched = self.last_write.keys() & {*factors, _memory_of(product)}
+        written = [self.order[self.last_write[memory]] for memory in watched]
+        return max(written, default=-1) < self.order[product] and not self.memory & factors
 
     def _fused(self, parameter: fx.Node, product: fx.Node, *, swapped: bool) -> None:
         """With (A B)^T = B^T A^T where the gradient is the transpose of the product."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
@@ -58,7 +58,7 @@ class Task:
         return _loss(functional_call(self.module, tensors, (x,)), y, weight)
 
     def gradients(
-        self, params: Mapping[str, Tensor], x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
+        self, params: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
     ) -> dict[str, Tensor]:
         """Gradients of ``loss`` by name.
 
@@ -67,12 +67,22 @@ class Task:
             x, y, weight: [clients, batch, ...] alike.
             keys: [clients, 2], or [2] for one client.
         """
+        if keys.ndim == 2:
+            found: dict[str, Tensor] = vmap(grad(self.loss))(params, x, y, weight, keys)
+            return found
         leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
-        loss: Callable[..., Tensor] = self.loss if keys.ndim == 1 else vmap(self.loss)
-        # Clients have nothing in common: the gradient of their sum is the gradient of each.
-        total = loss(leaves, x, y, weight, keys).sum()
-        found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)
-        return dict(zip(leaves, found, strict=True))
+        loss = self.loss(leaves, x, y, weight, keys)
+        return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
+
+    def own_gradients(
+        self, flat: Tensor, x: Tensor, y: Tensor, weight: Tensor, key: Tensor
+    ) -> dict[str, Tensor]:
+        """The same for one client's ``flat`` [P], with the parameters put into the module."""
+        with self.holding() as parameters:
+            for name, value in self.spec.views(flat).items():
+                parameters[name].data = value
+            loss = self.own_loss(x, y, weight, key)
+            return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
     def own_loss(self, x: Tensor, y: Tensor, weight: Tensor, key: Tensor) -> Tensor:
         """The same for the parameters that the module holds, see ``holding``."""
@@ -100,6 +110,10 @@ class Task:
                 parameter.data = before[name]
             for layer, key in keys:
                 layer.key = key
+
+
+def _derivatives(loss: Tensor, leaves: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(loss, list(leaves), materialize_grads=True)
 
 
 def _loss(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
@@ -144,6 +158,7 @@ def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
                 f"model {name} changes its buffer {key!r} in training, which clients would share. "
                 "Keep such state in parameters, or do without."
             )
+    _check_names(task, x, y)
     if draws:
         return (
             f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
@@ -156,13 +171,38 @@ def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (t.expand(2, *t.shape) for t in (x, y))
         padded = task.gradients(task.spec.views(two), xs, ys, half, zero.expand(2, 2))
-        tight = task.gradients(task.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
     except RuntimeError as error:
         return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
+    tight = task.gradients(task.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
     for key, value in tight.items():
-        if not torch.allclose(padded[key][0], value, rtol=1e-3, atol=1e-6, equal_nan=True):
+        if not all(_close(client, value) for client in padded[key]):
             return f"model {name} mixes the samples of a batch, so batches cannot be padded"
     return None
+
+
+def _check_names(task: Task, x: Tensor, y: Tensor) -> None:
+    """Refuse a module that finds its parameters in another way than by their names.
+
+    Raises:
+        ConfigError: one of them has a gradient that disappears when it is given by its name.
+    """
+    flat = task.spec.from_module(task.module)
+    weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
+    key = torch.zeros(2, dtype=torch.int32, device=x.device)
+    with torch.random.fork_rng():
+        named = task.gradients(task.spec.views(flat), x, y, weight, key)
+        own = task.own_gradients(flat, x, y, weight, key)
+    for name, value in named.items():
+        if bool(own[name].any()) and not bool(value.any()):
+            raise ConfigError(
+                f"model {type(task.module).__name__} uses its parameter {name!r} by another way "
+                "than its name (a list of tensors of its own?), so clients cannot have their own. "
+                "Use it through the layer that holds it, or nn.ParameterList."
+            )
+
+
+def _close(one: Tensor, two: Tensor) -> bool:
+    return torch.allclose(one, two, rtol=1e-3, atol=1e-6, equal_nan=True)
 
 
 def check_partition(task: Task, partition: Partition, x: Tensor) -> None:

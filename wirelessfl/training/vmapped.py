@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,30 +16,37 @@ from wirelessfl.training.recording import NotRecordableError, Program, record, r
 from wirelessfl.training.rules import Cohort
 
 
+def UNRECORDABLE(*tensors: Tensor) -> None:
+    """Stands for the program of a step that has none."""
+
+
 class VmapExecutor(TensorExecutor):
     """Vmap over the clients of a chunk; one client needs none."""
 
     name = "vmap"
 
+    def warm_up(self) -> None:
+        """vmap(grad) imports a compiler, which takes a second."""
+        if self.chunk > 1:
+            vmap(grad(torch.sin))(torch.zeros(2))
+
     def _steps(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         if self.flat:
-            try:
-                return self._flat_steps(algorithm, spec, cohort, batches)
-            except NotRecordableError:
-                self.flat = False
+            sent = self._flat_steps(algorithm, spec, cohort, batches)
+            if sent is not None:
+                return sent
         if len(batches.index) == 1:
             return self._alone(algorithm, spec, cohort, batches)
         params = cohort.start.clone()
         tensors = spec.views(params)
         state = algorithm.begin(cohort)
-        gradients: Any = vmap(grad(self.task.loss))  # faster here than task.gradients
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
-        for step in range(cohort.local_steps):
-            x, y = self.data.batch(batches.index[:, step])
-            found = gradients(tensors, x, y, batches.weight[:, step], batches.keys[:, step])
+        for index, weight, keys in batches.by_step():
+            x, y = self.data.batch(index)
+            found = self.task.gradients(tensors, x, y, weight, keys)
             if flat is None:  # plain SGD spares the copy
                 for name, value in tensors.items():
                     value.sub_(found[name], alpha=algorithm.lr)
@@ -75,8 +81,8 @@ class VmapExecutor(TensorExecutor):
 
     def _flat_steps(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
-    ) -> dict[str, Tensor]:
-        """Each step by a recorded program; one client needs no vmap."""
+    ) -> dict[str, Tensor] | None:
+        """Each step by a recorded program; None where it cannot be recorded."""
         params = cohort.start.clone()
         state = algorithm.begin(cohort)
         tensors = self._own(spec, params)
@@ -88,6 +94,8 @@ class VmapExecutor(TensorExecutor):
                 x, y, *batch = (thing[0] for thing in (x, y, *batch))
             if program is None:
                 program = self._step_program(algorithm, spec, [*tensors, x, y, *batch])
+            if program is UNRECORDABLE:
+                return None
             found = program(*tensors, x, y, *batch)
             if flat is None:
                 continue
@@ -112,9 +120,12 @@ class VmapExecutor(TensorExecutor):
             return list(self.task.gradients(params, *tensors[len(names) :]).values())
 
         def make() -> Program:
-            if lr is None:
-                return record(gradients, inputs)
-            return record_descent(gradients, inputs, len(names), lr)
+            try:
+                if lr is None:
+                    return record(gradients, inputs)
+                return record_descent(gradients, inputs, len(names), lr)
+            except NotRecordableError:
+                return UNRECORDABLE
 
         program: Program = self._kept((lr, tuple((t.shape, t.stride()) for t in inputs)), make)
         return program

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import end_with_parent
-from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.executor import Executor, Job, failure
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -66,6 +66,7 @@ def serve(pipe: Connection, executor: Executor) -> None:
 def _take_orders(pipe: Connection, executor: Executor) -> None:
     """Train and answer until the pipe is closed."""
     places = Places(torch.empty(0), torch.empty(0))
+    executor.warm_up()
     pipe.send(True)  # ready
     while True:
         message = pipe.recv()
@@ -77,6 +78,8 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
             answer: object = _carry_out(message, executor, places)
         except (ConfigError, DataError, TrainingError) as error:
             answer = error
+        except Exception as error:
+            answer = failure(message.job, error)
         pipe.send(answer)
 
 
