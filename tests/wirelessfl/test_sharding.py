@@ -115,6 +115,36 @@ def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine):
     assert "200" in done.stdout
 
 
+THREADS = """
+import os, sys
+from pathlib import Path
+from wirelessfl.cli import main
+assert main(sys.argv[1:]) == 0
+names = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]
+left = sum("gloo" in name for name in names)
+sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find threads in")
+def test_the_connection_ends_with_the_run(tmp_path):
+    """A thread of it that is left can abort the process when it exits, now and then."""
+    script = tmp_path / "script.py"
+    script.write_text(THREADS)
+    words = ["run", "fedavg", "--clients", "2", "--rounds", "1", *SMALL]
+    done = subprocess.run(
+        [*TORCHRUN[:-2], str(script), *words, "--out", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(re.findall(r"rank \d left \d+", done.stdout)) == [
+        "rank 0 left 0",
+        "rank 1 left 0",
+    ]
+
+
 def test_a_mistake_is_said_once_and_leaves_nothing(tmp_path):
     out = tmp_path / "out"
     for words in (["--cells", 99], ["--dataset", "mnist", "--data-dir", tmp_path / "none"]):

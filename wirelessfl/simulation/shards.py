@@ -6,6 +6,7 @@ up between them, and then all hold the same state.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -108,6 +109,10 @@ def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
     if count == 1:
         yield Shards()
         return
+    # torch's compiler, which autograd under vmap imports, brings this module in, and its functions
+    # take the default group of that moment as an argument's default. Then the group would outlive
+    # its end here, and its threads abort a process that is leaving.
+    importlib.import_module("torch.distributed.nn.functional")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(environment.get("LOCAL_RANK", "0")))
     distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
