@@ -16,7 +16,7 @@ from wirelessfl.training.recording import NotRecordableError, Program, record, r
 from wirelessfl.training.rules import Cohort
 
 
-def UNRECORDABLE(*tensors: Tensor) -> None:
+def _unrecordable(*tensors: Tensor) -> None:
     """Stands for the program of a step that has none."""
 
 
@@ -94,7 +94,7 @@ class VmapExecutor(TensorExecutor):
                 x, y, *batch = (thing[0] for thing in (x, y, *batch))
             if program is None:
                 program = self._step_program(algorithm, spec, [*tensors, x, y, *batch])
-            if program is UNRECORDABLE:
+            if program is _unrecordable:
                 return None
             found = program(*tensors, x, y, *batch)
             if flat is None:
@@ -125,7 +125,7 @@ class VmapExecutor(TensorExecutor):
                     return record(gradients, inputs)
                 return record_descent(gradients, inputs, len(names), lr)
             except NotRecordableError:
-                return UNRECORDABLE
+                return _unrecordable
 
         program: Program = self._kept((lr, tuple((t.shape, t.stride()) for t in inputs)), make)
         return program
