@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from channels import Network
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
@@ -141,3 +142,36 @@ def engine():
         wait_until=wait_until,
         holder=holder,
     )
+
+
+def without_wall(rows):
+    return [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
+
+
+@pytest.fixture(scope="session")
+def bare():
+    """A maker of rows without the only field that no two runs share."""
+    return without_wall
+
+
+@pytest.fixture(scope="session")
+def same():
+    """An assertion that two results have equal rows and parameters, bit for bit."""
+
+    def check(first, second):
+        assert without_wall(first.rows) == without_wall(second.rows)
+        assert first.params.keys() == second.params.keys()
+        for name, value in first.params.items():
+            assert torch.equal(value, second.params[name]), name
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def network_of():
+    """A maker of networks from each client's cell."""
+
+    def make(cell_of, speed=1e9):
+        return Network(cell_of, cpu_hz=speed, snr_db=20)
+
+    return make

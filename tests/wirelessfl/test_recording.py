@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from wirelessfl.training.recording import NotRecordableError, record, record_descent
+from wirelessfl.training.descent import record_descent
+from wirelessfl.training.recording import NotRecordableError, record
 from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 

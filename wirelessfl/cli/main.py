@@ -168,19 +168,16 @@ def _resume(arguments: argparse.Namespace) -> int:
     from wirelessfl.simulation.shards import sharded
 
     with sharded() as shards:
-        # Only the first process needs to see the folder.
         config = shards.by_first(lambda: RunDirectory.open(arguments.directory)[1])
         _watch(config, shards, arguments.json, partial(resume, arguments.directory))
     return 0
 
 
-def _watch(
-    config: Config | None, shards: Shards, as_json: bool, start: Callable[..., RunResult]
-) -> None:
+def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., RunResult]) -> None:
     """Show a run's progress, and its closing table."""
     from wirelessfl.cli.show import progress
 
-    if config is None or shards.rank > 0:
+    if shards.rank > 0:
         start(shards=shards)
         return
     console = Console(stderr=True)

@@ -34,23 +34,13 @@ class TensorExecutor(Executor):
         chunk: clients at a time.
         recorded: whether to record; by default on GPUs. On a CPU the recording is the program
             itself on the recording's own tensors, which serves tests.
-        flat: whether each step is recorded as a flat list of tensor operations, which on a CPU
-            spares the time of modules, autograd and vmap. A module's own code then runs once for
-            each shape: if it keeps a state of its own, do without.
     """
 
     def __init__(
-        self,
-        task: Task,
-        data: TrainingData,
-        chunk: int,
-        *,
-        recorded: bool | None = None,
-        flat: bool = False,
+        self, task: Task, data: TrainingData, chunk: int, *, recorded: bool | None = None
     ) -> None:
         super().__init__(task, data, chunk)
         self.recorded = data.inputs.is_cuda if recorded is None else recorded
-        self.flat = flat
         self._recordings: OrderedDict[object, Any] = OrderedDict()
 
     @abstractmethod

@@ -11,9 +11,12 @@ from torch.func import grad, vmap
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
+from wirelessfl.training.descent import record_descent
+from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.program import TensorExecutor
-from wirelessfl.training.recording import NotRecordableError, Program, record, record_descent
+from wirelessfl.training.recording import NotRecordableError, Program, record
 from wirelessfl.training.rules import Cohort
+from wirelessfl.training.task import Task
 
 
 def _unrecordable(*tensors: Tensor) -> None:
@@ -21,9 +24,31 @@ def _unrecordable(*tensors: Tensor) -> None:
 
 
 class VmapExecutor(TensorExecutor):
-    """Vmap over the clients of a chunk; one client needs none."""
+    """Vmap over the clients of a chunk; one client needs none.
+
+    Args:
+        task: model and loss.
+        data: what clients train on.
+        chunk: clients at a time.
+        recorded: as for ``TensorExecutor``.
+        flat: whether each step is recorded as a flat list of tensor operations, which on a CPU
+            spares the time of modules, autograd and vmap. A module's own code then runs once for
+            each shape: if it keeps a state of its own, do without.
+    """
 
     name = "vmap"
+
+    def __init__(
+        self,
+        task: Task,
+        data: TrainingData,
+        chunk: int,
+        *,
+        recorded: bool | None = None,
+        flat: bool = False,
+    ) -> None:
+        super().__init__(task, data, chunk, recorded=recorded)
+        self.flat = flat
 
     def warm_up(self) -> None:
         """vmap(grad) imports a compiler, which takes a second."""
