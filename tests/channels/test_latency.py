@@ -106,7 +106,7 @@ def test_latency_is_17_and_18(draw, steps, edge_rounds, seed, everyone):
         assert edge == pytest.approx(by_hand, rel=1e-9)
         total = global_round_seconds(draw, parameters, edge_rounds=edge_rounds, **settings)
         assert total == pytest.approx(max(edge_rounds * cell for cell in by_hand), rel=1e-9)
-        # (20): the coefficient that the mask sizes are optimised with is the same latency.
+        # (20): the coefficient that the mask sizes are optimized with is the same latency.
         slope = seconds_per_parameter(draw, **settings)
         assert slope * parameters == pytest.approx(edge, rel=1e-12)
 

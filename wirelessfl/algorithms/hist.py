@@ -24,7 +24,7 @@ class Hist(HFedAvg):
     Args:
         lr: step size gamma.
         mask_sizes: equal parts, or those that minimise the round's latency, (19).
-        size_cap: cap (19c) on an optimised part, in units of total/cells.
+        size_cap: cap (19c) on an optimized part, in units of total/cells.
         partition: split every second hidden layer (a submodel is 1/N of the split layers), or
             all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
         hidden_biases: biases of the split neurons travel with them, or stay with the client, which
