@@ -1,13 +1,16 @@
 """Optimisation: a problem in, a Solution with a certificate out."""
 
+from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
 from solvers.mask_sizes import optimize_mask_sizes
 from solvers.mask_sizes_milp import available_backends
 from solvers.solution import Solution, SolverUnavailableError, Status
 
 __all__ = [
+    "BEAMFORMER_BACKENDS",
     "Solution",
     "SolverUnavailableError",
     "Status",
     "available_backends",
+    "optimize_beamformer",
     "optimize_mask_sizes",
 ]

@@ -9,16 +9,14 @@ without noticing: what it claims is checked.
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from solvers.mask_sizes_exact import Cells, Floats
+from solvers.packages import import_solver, quiet_cvxpy
 from solvers.solution import SolverUnavailableError, Status
 
 _MOST_STEPS = 10**9  # measured at 10^10: "optimal" answers up to 4.5 times too slow
@@ -53,7 +51,7 @@ def available_backends() -> dict[str, str | None]:
 
 
 def _gurobi(program: Program, time_limit: float | None) -> _Answer:
-    gurobipy = _import("gurobipy")
+    gurobipy = import_solver("gurobipy", "exact")
     with _gurobi_environment() as environment, gurobipy.Model(env=environment) as model:
         model.Params.MIPGap = model.Params.MIPGapAbs = 0
         model.Params.FeasibilityTol = model.Params.IntFeasTol = 1e-9
@@ -81,7 +79,10 @@ def _gurobi(program: Program, time_limit: float | None) -> _Answer:
 
 
 def _highs(program: Program, time_limit: float | None) -> _Answer:
-    optimize, sparse = _import("scipy.optimize"), _import("scipy.sparse")
+    optimize, sparse = (
+        import_solver("scipy.optimize", "exact"),
+        import_solver("scipy.sparse", "exact"),
+    )
     cells = len(program.low)
     ones = np.ones((cells, 1))
     rows = sparse.block_array([[sparse.diags_array(program.width), -ones], [ones.T, None]])
@@ -104,7 +105,7 @@ def _highs(program: Program, time_limit: float | None) -> _Answer:
 
 
 def _cvxpy(program: Program, time_limit: float | None) -> _Answer:
-    cvxpy = _import("cvxpy")
+    cvxpy = import_solver("cvxpy", "exact")
     cells = len(program.low)
     steps = cvxpy.Variable(cells, integer=True, bounds=[program.low, program.high])
     latency = cvxpy.multiply(program.width, steps) + program.offset
@@ -115,7 +116,7 @@ def _cvxpy(program: Program, time_limit: float | None) -> _Answer:
         options: dict[str, Any] = exact | limit
     else:
         options = {"scipy_options": {"mip_rel_gap": 0.0} | limit}
-    with _quiet():
+    with quiet_cvxpy():
         try:
             problem.solve(solver=_cvxpy_solver(), **options)
         except cvxpy.SolverError:  # nothing found within the time limit
@@ -197,25 +198,15 @@ def _obstacle(name: str) -> str | None:
         elif name == "cvxpy":
             _cvxpy_solver()
         else:
-            _import("scipy.optimize")
+            import_solver("scipy.optimize", "exact")
     except SolverUnavailableError as error:
         return str(error)
     return None
 
 
-def _import(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise SolverUnavailableError(
-            f"{package} cannot be imported ({error}): pip install {package}, or use backend 'exact'"
-        ) from error
-
-
 def _gurobi_environment() -> Any:
     """A silent environment; starting it is what asks for a licence."""
-    gurobipy = _import("gurobipy")
+    gurobipy = import_solver("gurobipy", "exact")
     environment = gurobipy.Env(empty=True)
     environment.setParam("OutputFlag", 0)
     try:
@@ -231,16 +222,8 @@ def _gurobi_environment() -> Any:
 @cache
 def _cvxpy_solver() -> str:
     """The mixed-integer solver that cvxpy is to use; not Gurobi, which is a backend itself."""
-    installed = _import("cvxpy").installed_solvers()
+    installed = import_solver("cvxpy", "exact").installed_solvers()
     for name in ("HIGHS", "SCIPY"):
         if name in installed:
             return name
     raise SolverUnavailableError("cvxpy finds neither HIGHS nor SCIPY: pip install highspy")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without cvxpy's warning that a solution cut off by the time limit may be inaccurate."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
-        yield

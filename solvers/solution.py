@@ -17,6 +17,7 @@ class Status(Enum):
     """How a solve ended; a member's value is its text."""
 
     OPTIMAL = "optimal"
+    ZERO = "optimal, and zero: a client cannot be heard"
     FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown: the time limit came before any solution"

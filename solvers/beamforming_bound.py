@@ -1,0 +1,71 @@
+"""Upper bounds on max_a min_i |a^H h_i|^2, by Lagrangian duality.
+
+For any p on the simplex, min_i |a^H h_i|^2 <= a^H (sum_i p_i h_i h_i^H) a <= its largest
+eigenvalue. The best such p is dual to the semidefinite relaxation. With q = p / bound it maximises
+sum q subject to sum_i q_i h_i h_i^H <= I, q >= 0, which a barrier method solves in the clients'
+dimensions, for a whole batch at once.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_STEPS = 100
+_GROWTH = 2.0  # of the barrier's parameter, each step
+_LAST = 1e9
+
+
+def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:
+    """Bound [problems] that weights p [problems, clients] >= 0, of any sum, prove.
+
+    Args:
+        h: channels [problems, clients, antennas] complex128.
+        p: weights.
+    """
+    p = p / p.sum(-1, keepdim=True)
+    covariance = (h * p.unsqueeze(-1)).mT @ h.conj()
+    # eigvalsh errs by some units in the last place, upwards or downwards.
+    largest: Tensor = torch.linalg.eigvalsh(covariance)[..., -1]
+    return largest * (1 + 1e-13)
+
+
+def relaxation_bound(h: Tensor) -> Tensor:
+    """The bound [problems] of the semidefinite relaxation, to some 1e-5 above it.
+
+    Args:
+        h: channels [problems, clients, antennas] complex128, none of them zero.
+    """
+    return eigenvalue_bound(h, relaxation_weights(h))
+
+
+def relaxation_weights(h: Tensor) -> Tensor:
+    """q [problems, clients] > 0 with sum_i q_i h_i h_i^H < I, whose sum is all but the largest.
+
+    Args:
+        h: channels [problems, clients, antennas] complex128, none of them zero.
+    """
+    clients, antennas = h.shape[-2:]
+    length = torch.linalg.vector_norm(h, dim=-1)
+    g = h / length.unsqueeze(-1)  # q_i in units of 1 / ||h_i||^2, so that its range is narrow
+    gain = length.reciprocal().square()  # maximise gain' q
+    gain = gain / gain.amax(-1, keepdim=True)
+    q = torch.full_like(gain, 0.5 / clients)
+    unit = torch.eye(antennas, dtype=h.dtype, device=h.device)
+    sharpness = (clients + antennas) / (gain * q).sum(-1, keepdim=True)
+    for _ in range(_STEPS):
+        slack = unit - (g * q.unsqueeze(-1)).mT @ g.conj()
+        factor, _ = torch.linalg.cholesky_ex(slack)
+        half = torch.linalg.solve_triangular(factor, g.mT, upper=False)  # L^-1 g_i
+        inner = half.mH @ half
+        slope = sharpness * gain - inner.diagonal(dim1=-2, dim2=-1).real + 1 / q
+        hessian = inner.abs().square() + torch.diag_embed(q.reciprocal().square())
+        factor, _ = torch.linalg.cholesky_ex(hessian)
+        step = torch.cholesky_solve(slope.unsqueeze(-1), factor).squeeze(-1)
+        decrement = (slope * step).sum(-1, keepdim=True).clamp_min(0).sqrt()
+        moved = q + step / torch.where(decrement < 0.25, 1.0, 1 + decrement)
+        q = torch.where(torch.isfinite(moved).all(-1, keepdim=True) & (moved > 0), moved, q)
+        near = decrement < 1
+        sharpness = torch.where(near & (sharpness < _LAST), sharpness * _GROWTH, sharpness)
+    weights: Tensor = q / length.square()
+    return weights

@@ -1,0 +1,193 @@
+"""Exact receive beamforming of small problems: branch and bound on the phases of a^H h_i.
+
+In the form  min ||m||^2  subject to  |h_i^H m| >= 1  the only hard part is the phase at which each
+client arrives. Where it is confined to an interval of at most 180 degrees, the convex hull of what
+is allowed is cut off by a chord and two rays (Lu and Liu, 2017), and the relaxation is a least-norm
+problem. A second relaxation takes in those not yet confined: for q of the semidefinite relaxation,
+||m||^2 >= m^H (I - sum_i q_i h_i h_i^H) m + sum_i q_i. It is sharp near the root of the tree, the
+first one at its leaves. Multipliers prove the bounds, whatever precision they were solved to.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from solvers.beamforming_anneal import unit_norm
+from solvers.beamforming_bound import relaxation_weights
+from solvers.least_norm import least_norm
+
+PROVEN_GAP = 1e-4
+"""Relative gap in |a^H h|^2 at which an optimum counts as proven."""
+_NODES = 512  # relaxations that are solved together
+_BENT = 0.97  # of the semidefinite q: at 1 the quadratic form would be singular
+_OTHERS = 0.1  # weight in branching of clients that the semidefinite relaxation ignores
+_TURN = 2 * math.pi
+
+
+class Exact(NamedTuple):
+    """What is known at the end.
+
+    Args:
+        value: the best beamformer [antennas].
+        objective: min_i |a^H h_i|^2 of it.
+        bound: proven upper bound on every objective.
+        nodes: relaxations solved.
+    """
+
+    value: Tensor
+    objective: float
+    bound: float
+    nodes: int
+
+
+def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
+    """The best beamformer of one problem, to a relative gap of ``PROVEN_GAP``.
+
+    Args:
+        h: [clients, antennas] complex128, no channel zero.
+        start: a good beamformer [antennas], of norm 1.
+        limit_seconds: when to stop with what is known by then.
+    """
+    deadline = time.monotonic() + limit_seconds
+    best = start
+    least = 1 / float(_score(h, best[None])[0])  # ||m||^2 of the best known
+    clients, root = len(h), int(torch.linalg.vector_norm(h, dim=-1).argmin())
+    q = relaxation_weights(h[None])[0]
+    weight = q / q.max() + _OTHERS
+    bent, plain = _Relaxation.of(h, root, _BENT * q), _Relaxation.of(h, root, 0 * q)
+    low = torch.zeros(1, clients, dtype=torch.float64)
+    width = torch.full((1, clients), _TURN, dtype=torch.float64)
+    width[:, root] = 0  # a common phase means nothing
+    bound = torch.zeros(1, dtype=torch.float64)
+    proven, nodes = 0.0, 0
+    while len(bound):
+        order = bound.argsort()
+        proven = float(bound[order[0]])
+        if time.monotonic() > deadline:
+            break
+        now, later = order[:_NODES], order[_NODES:]
+        nodes += len(now)
+        here = _Nodes(bound[now], low[now], width[now])
+        for relaxation in (bent, plain):
+            own, points = relaxation.solve(here.low, here.width)
+            here = here._replace(bound=torch.maximum(here.bound, own))
+            found = relaxation.beamformers(points)
+            scores = _score(h, found).nan_to_num()
+            if scores.max() > 1 / least:
+                best, least = found[scores.argmax()], 1 / float(scores.max())
+        children = _split(here, plain.arrivals(points), weight)
+        others = _Nodes(bound[later], low[later], width[later])
+        parts = (torch.cat(pair) for pair in zip(children, others, strict=True))
+        bound, low, width = parts
+        open_ = bound < least * (1 - PROVEN_GAP)
+        bound, low, width = bound[open_], low[open_], width[open_]
+    else:
+        proven = least * (1 - PROVEN_GAP)
+    return Exact(best, 1 / least, 1 / max(min(proven, least), 1e-300), nodes)
+
+
+class _Nodes(NamedTuple):
+    """Nodes of the tree.
+
+    Args:
+        bound: [nodes], lower bounds on ||m||^2.
+        low, width: [nodes, clients], intervals of the phases, in radians.
+    """
+
+    bound: Tensor
+    low: Tensor
+    width: Tensor
+
+
+class _Relaxation(NamedTuple):
+    """m^H S m + sum q, S = I - sum q_i h_i h_i^H, in coordinates in which it is a squared norm and
+    in which the root arrives as a real number.
+
+    Args:
+        back: [antennas, antennas], m = back @ coordinates.
+        g: [clients, antennas], channels in these coordinates; the root's is along the first axis.
+        base: sum q.
+    """
+
+    back: Tensor
+    g: Tensor
+    base: float
+
+    @classmethod
+    def of(cls, h: Tensor, root: int, q: Tensor) -> _Relaxation:
+        power, axes = torch.linalg.eigh(
+            torch.eye(h.shape[1], dtype=h.dtype) - (h * q[:, None]).T @ h.conj()
+        )
+        back = axes / power.sqrt()
+        first = back.mH @ h[root]
+        basis = torch.linalg.qr(first[:, None], mode="complete").Q
+        turn = basis[:, 0].conj() @ first
+        basis[:, 0] *= turn / turn.abs()
+        back = back @ basis
+        return cls(back, h @ back.conj(), float(q.sum()))
+
+    def solve(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower bounds [nodes] on ||m||^2, and points [nodes, 2 antennas - 1]."""
+        found = least_norm(*self.relaxed(low, width), steps=10, soft=1e-3)
+        return found.bound + self.base, found.point
+
+    def relaxed(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
+        """G [nodes, 3 clients, 2 antennas - 1] and b of the relaxations."""
+        held = width <= math.pi
+        rays = held & (width > 0)  # those of the root are in its coordinates
+        angles = torch.stack([low + width / 2, low + math.pi / 2, low + width - math.pi / 2], -2)
+        used = torch.stack([held, rays, rays], -2)
+        turned = torch.polar(used.to(angles), angles).unsqueeze(-1) * self.g
+        rows = torch.cat([turned.real, turned.imag[..., 1:]], -1)
+        cosine = (width / 2).cos()
+        offset = torch.stack([cosine, torch.zeros_like(low), torch.zeros_like(low)], -2)
+        offset = torch.where(used, offset, -1.0)
+        return rows.flatten(1, 2), offset.flatten(1, 2)
+
+    def arrivals(self, points: Tensor) -> Tensor:
+        """h_i^H m [nodes, clients] at ``points``."""
+        return self._complex(points) @ self.g.mH
+
+    def beamformers(self, points: Tensor) -> Tensor:
+        """Beamformers [nodes, antennas] of norm 1 at ``points``."""
+        m = self._complex(points) @ self.back.T
+        return unit_norm(m)
+
+    def _complex(self, points: Tensor) -> Tensor:
+        antennas = self.g.shape[-1]
+        imaginary = torch.nn.functional.pad(points[:, antennas:], (1, 0))
+        return torch.complex(points[:, :antennas], imaginary)
+
+
+def _split(nodes: _Nodes, arrived: Tensor, weight: Tensor) -> _Nodes:
+    """Split each node at the phase of a client that arrives too weakly; a full circle in three."""
+    bound, low, width = nodes
+    miss = weight * (1 - arrived.abs().square())
+    weakest = torch.where(width > 1e-6, miss, -torch.inf).argmax(-1, keepdim=True)
+    start, span = low.gather(1, weakest), width.gather(1, weakest)
+    phase = torch.remainder(arrived.gather(1, weakest).angle() - start, _TURN)
+    full = span > math.pi
+    inside = (phase > 0.1 * span) & (phase < 0.9 * span)
+    cut = torch.where(inside, phase, span / 2)
+    pieces = torch.where(full, 3, 2)
+    each = pieces.squeeze(1)
+    node = torch.arange(len(low)).repeat_interleave(each)
+    number = torch.arange(len(node)) - (each.cumsum(0) - each)[node]
+    full, phase, cut, span, start = (x[node, 0] for x in (full, phase, cut, span, start))
+    third = _TURN / 3
+    begin = torch.where(full, phase + third * number, cut * number)
+    size = torch.where(full, third, torch.where(number == 0, cut, span - cut))
+    low, width = low[node].clone(), width[node].clone()
+    low.scatter_(1, weakest[node], (start + begin)[:, None])
+    width.scatter_(1, weakest[node], size[:, None])
+    return _Nodes(bound[node], low, width)
+
+
+def _score(h: Tensor, a: Tensor) -> Tensor:
+    """min_i |a^H h_i|^2 [beamformers] of beamformers [beamformers, antennas]."""
+    return (a.conj() @ h.T).abs().square().amin(-1)

@@ -1,0 +1,243 @@
+"""Receive beamforming: against closed forms, brute force, duality and the exact method."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
+
+Channels = NDArray[np.complex128]
+
+
+def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:
+    """CN(0, I) channels, under path gains within +-``path_gain_db``."""
+    dice = np.random.default_rng(seed)
+    h = dice.standard_normal((*shape, 2)).view(complex)[..., 0] / np.sqrt(2)
+    gain = dice.uniform(-path_gain_db, path_gain_db, (*shape[:-1], 1))
+    return h * 10 ** (gain / 20)
+
+
+def served(h: Channels, a: Channels) -> NDArray[np.float64]:
+    """min_i |a^H h_i|^2, client by client."""
+    each = [np.abs((a.conj() * h[..., i, :]).sum(-1)) ** 2 for i in range(h.shape[-2])]
+    return np.min(each, axis=0)
+
+
+def test_one_client_gets_the_matched_filter() -> None:
+    h = rayleigh(1, 7, 1, 5)
+    solution = optimize_beamformer(h)
+    np.testing.assert_allclose(solution.objective, (np.abs(h) ** 2).sum((-1, -2)), rtol=1e-12)
+    assert (solution.status == Status.OPTIMAL).all()
+
+
+def test_one_antenna_leaves_no_choice() -> None:
+    h = rayleigh(2, 6, 1)
+    solution = optimize_beamformer(h)
+    assert solution.objective == pytest.approx(np.abs(h).min() ** 2, rel=1e-12)
+    assert solution.status is Status.OPTIMAL
+    assert abs(abs(solution.value[0]) - 1) < 1e-12
+
+
+@pytest.mark.parametrize("clients", [2, 3])
+def test_up_to_three_clients_duality_is_tight(clients: int) -> None:
+    """Then the semidefinite relaxation has a solution of rank one (Huang and Palomar, 2010)."""
+    solution = optimize_beamformer(rayleigh(3, 20, clients, 4), certificate="sdr")
+    assert solution.gap.max() < 1e-3
+    assert np.median(solution.gap) < 1e-6
+    assert (solution.status == Status.OPTIMAL).sum() >= 18
+
+
+def test_orthogonal_clients_share_evenly() -> None:
+    """Orthogonal channels of norms r_i: the optimum is 1 / sum 1 / r_i^2."""
+    norms = np.array([1.0, 2.0, 0.5])
+    unitary = np.linalg.qr(rayleigh(4, 6, 6))[0]
+    solution = optimize_beamformer(norms[:, None] * unitary[:3])
+    assert solution.objective == pytest.approx(1 / (1 / norms**2).sum(), rel=1e-6)
+
+
+def test_branch_and_bound_against_a_grid() -> None:
+    """Two antennas: all beamformers up to phase are (cos u, sin u e^jv)."""
+    u, v = np.meshgrid(np.linspace(0, np.pi / 2, 400), np.linspace(0, 2 * np.pi, 800))
+    grid = np.stack([np.cos(u) + 0j, np.sin(u) * np.exp(1j * v)], -1).reshape(-1, 2)
+    for seed in range(4):
+        h = rayleigh(seed, 6, 2)
+        best = served(h, grid).max()
+        solution = optimize_beamformer(h, backend="branch_and_bound")
+        assert solution.status is Status.OPTIMAL
+        assert best <= solution.bound * (1 + 1e-9)
+        assert solution.objective == pytest.approx(best, rel=5e-3)
+
+
+@pytest.mark.parametrize("path_gain_db", [0.0, 20.0])
+@pytest.mark.parametrize(("antennas", "clients"), [(3, 9), (4, 15)])
+def test_the_default_against_certified_optima(
+    antennas: int, clients: int, path_gain_db: float
+) -> None:
+    h = rayleigh(antennas, 10, clients, antennas, path_gain_db=path_gain_db)
+    exact = optimize_beamformer(h, certificate="exact", seed=5)
+    assert (exact.status == Status.OPTIMAL).all()
+    ratio = optimize_beamformer(h).objective / exact.objective
+    assert ratio.max() <= 1 + 1.02e-4
+    assert ratio.mean() >= 0.998
+    assert ratio.min() >= 0.95
+
+
+def test_ten_antennas_against_certified_optima() -> None:
+    h = rayleigh(8, 3, 9, 10)
+    exact = optimize_beamformer(h, certificate="exact", time_limit_seconds=20)
+    closed = exact.status == Status.OPTIMAL
+    assert closed.any()
+    ratio = optimize_beamformer(h, seed=1).objective / exact.objective
+    assert ratio[closed].min() > 0.99
+
+
+@pytest.mark.parametrize("factor", [1e-8, 1e8, 1e-30])
+@pytest.mark.parametrize("backend", ["anneal", "mirror_prox"])
+def test_the_scale_of_the_channels_does_not_matter(factor: float, backend: str) -> None:
+    h = rayleigh(5, 4, 15, 10)
+    one = optimize_beamformer(h, backend=backend)
+    other = optimize_beamformer(h * factor, backend=backend, certificate="sdr")
+    np.testing.assert_allclose(other.objective, one.objective * factor**2, rtol=1e-3)
+    assert (other.bound >= other.objective).all()
+
+
+@pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
+def test_every_backend_keeps_its_word(backend: str) -> None:
+    """Unit norm, the stated objective, and no more than its own bound or a certificate."""
+    h = rayleigh(6, 2, 2, 5, 3)
+    solution = optimize_beamformer(h, backend=backend)
+    np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-9)
+    certified = optimize_beamformer(h, certificate="exact")
+    assert (solution.objective <= solution.bound).all()
+    assert (solution.objective <= certified.bound * (1 + 1e-9)).all()
+    assert (solution.bound >= certified.objective * (1 - 1e-9)).all()
+    assert (solution.objective >= 0.4 * certified.objective).all()
+    assert solution.backend == backend
+
+
+def test_exact_runs_out_of_time_honestly() -> None:
+    h = rayleigh(7, 15, 10)
+    solution = optimize_beamformer(h, backend="branch_and_bound", time_limit_seconds=0.3)
+    better = optimize_beamformer(h, seed=3, starts=300)
+    assert solution.status is Status.FEASIBLE
+    assert "0.3 s" in solution.message
+    assert better.objective <= solution.bound < (np.abs(h) ** 2).sum(-1).min() * (1 + 1e-9)
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 10**6))
+def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int) -> None:
+    h = rayleigh(seed, clients, antennas, path_gain_db=20)
+    a = rayleigh(seed + 1, 2000, antennas)
+    a /= np.linalg.norm(a, axis=-1, keepdims=True)
+    solution = optimize_beamformer(h, certificate="sdr", starts=4)
+    crude = optimize_beamformer(h, starts=4)
+    assert served(h, a).max() <= solution.bound * (1 + 1e-9)
+    assert solution.objective <= solution.bound <= crude.bound * (1 + 1e-9)
+    assert crude.bound == pytest.approx(max((np.abs(h) ** 2).sum(-1).min(), crude.objective))
+
+
+def test_kinds_and_batches() -> None:
+    """NumPy or torch, single or double, any batch: the same answers, of the kind that came in."""
+    h = rayleigh(9, 2, 3, 8, 4)
+    double = optimize_beamformer(h)
+    assert double.value.shape == (2, 3, 4)
+    assert double.objective.shape == double.status.shape == double.gap.shape == (2, 3)
+    for single in (h.astype(np.complex64), torch.from_numpy(h.astype(np.complex64))):
+        solution: Any = optimize_beamformer(single)
+        assert type(solution.value) is type(single)
+        assert solution.value.dtype == single.dtype
+        assert type(solution.objective) is type(single)
+        np.testing.assert_allclose(np.asarray(solution.objective), double.objective, rtol=1e-3)
+    for i, j in itertools.product(range(2), range(3)):
+        alone = optimize_beamformer(h[i, j])
+        assert isinstance(alone.objective, float)
+        assert alone.objective == pytest.approx(double.objective[i, j], rel=1e-3)
+    assert (optimize_beamformer(h).value == double.value).all()
+    strided = np.asarray(h[:, ::-1, ::2])
+    assert optimize_beamformer(strided).value.shape == (2, 3, 4)
+
+
+def test_scales_are_those_of_the_channels() -> None:
+    h, s = rayleigh(10, 5, 6, 4), np.random.default_rng(0).uniform(0.1, 10, (5, 6))
+    one, other = optimize_beamformer(h, scales=s), optimize_beamformer(h / s[..., None])
+    np.testing.assert_allclose(one.objective, other.objective, rtol=1e-9)
+    s[:, 2] = 0
+    fewer = optimize_beamformer(np.delete(h, 2, 1) / np.delete(s, 2, 1)[..., None])
+    np.testing.assert_allclose(
+        optimize_beamformer(h, scales=s).objective, fewer.objective, rtol=2e-3
+    )
+
+
+def test_few_or_repeated_clients() -> None:
+    h = rayleigh(11, 3, 10)
+    solution = optimize_beamformer(h, certificate="sdr")
+    assert solution.status is Status.OPTIMAL
+    inside = np.linalg.lstsq(h.T, solution.value, rcond=None)[0] @ h
+    np.testing.assert_allclose(inside, solution.value, atol=1e-9)
+    twice = optimize_beamformer(np.concatenate([h, h, h * 1j]), certificate="sdr")
+    assert twice.objective == pytest.approx(solution.objective, rel=1e-4)
+    assert twice.status is Status.OPTIMAL
+
+
+def test_a_zero_channel_leaves_nothing_to_gain() -> None:
+    h = rayleigh(12, 3, 5, 4)
+    h[1, 2] = 0
+    h[2] = 0
+    for certificate in (None, "sdr", "exact"):
+        solution = optimize_beamformer(h, certificate=certificate)
+        assert solution.status[0] is not Status.ZERO
+        assert solution.objective[0] > 0
+        assert (solution.status[1:] == Status.ZERO).all()
+        assert (solution.objective[1:] == 0).all()
+        assert (solution.bound[1:] == 0).all()
+        assert "item [1]: client 2's channel is zero" in solution.message
+        np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1)
+    others = np.delete(h[1], 2, 0)
+    assert served(others, solution.value[1]) > 0.5 * optimize_beamformer(others).objective
+    assert optimize_beamformer(h[1]).status is Status.ZERO
+
+
+@pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
+@pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
+def test_an_empty_batch(backend: str, certificate: Any) -> None:
+    solution = optimize_beamformer(
+        np.zeros((0, 3, 2), complex), backend=backend, certificate=certificate
+    )
+    assert solution.value.shape == (0, 2)
+    assert solution.objective.shape == solution.status.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("h", "options", "message"),
+    [
+        (np.zeros((3, 0), complex), {}, r"h has shape \(3, 0\)"),
+        (np.zeros((0, 3), complex), {}, r"h has shape \(0, 3\)"),
+        (np.zeros(3, complex), {}, r"h has shape \(3,\)"),
+        (np.ones((2, 2)), {}, "h has dtype float64: give complex64"),
+        (torch.ones(2, 2), {}, "h has dtype torch.float32: give complex64"),
+        ([[1, 2]], {}, "h has dtype int64"),
+        (np.array([[1, np.nan + 0j]]), {}, r"h\[0, 1\] is \(nan\+0j\): give finite"),
+        (np.ones((2, 2), complex), {"backend": "best"}, "backend is 'best': choose one of anneal"),
+        (np.ones((2, 2), complex), {"starts": 0}, "starts is 0"),
+        (np.ones((2, 2), complex), {"starts": 2.5}, "starts is 2.5"),
+        (np.ones((2, 2), complex), {"seed": -1}, "seed is -1"),
+        (np.ones((2, 2), complex), {"certificate": "yes"}, "certificate is 'yes'"),
+        (np.ones((2, 2), complex), {"scales": [1, -1]}, r"scales\[1\] is -1"),
+        (np.ones((2, 2), complex), {"scales": [1, 1, 1]}, r"scales has shape \(3,\)"),
+        (np.ones((2, 2), complex), {"scales": 0}, "scales is 0 for every client"),
+        (np.ones((2, 2), complex), {"time_limit_seconds": 0}, "time_limit_seconds is 0"),
+    ],
+)
+def test_bad_input_is_named(h: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        optimize_beamformer(h, **options)
