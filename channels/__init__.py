@@ -1,4 +1,6 @@
-"""What the air does: fading, link rates, multiple access, seconds and joules. Needs NumPy alone.
+"""What the air does: fading, rates, multiple access, over-the-air sums, seconds and joules.
+
+Needs NumPy alone.
 
 A latency study takes a few lines: describe a network, draw its channels by name, and ask how long
 a round takes.
@@ -24,6 +26,7 @@ Equations are those of the HIST paper (Fang, Han, Brinton). Shapes and units sta
 docstrings: `[clients]` counts the clients of all cells, which stand together cell by cell.
 """
 
+from channels.aircomp import AirMean, AirSum, air_sum, aircomp_mean, transmit_scales
 from channels.fading import (
     Fading,
     Rayleigh,
@@ -41,6 +44,7 @@ from channels.latency import (
     transmit_joules,
 )
 from channels.links import (
+    aircomp_seconds_per_element,
     airtime_seconds_per_bit,
     ofdma_seconds_per_bit,
     rate_bps,
@@ -52,12 +56,17 @@ from channels.presets import section_vi_c
 from channels.streams import Stream
 
 __all__ = [
+    "AirMean",
+    "AirSum",
     "ChannelDraw",
     "Fading",
     "Network",
     "Rayleigh",
     "Rician",
     "Stream",
+    "air_sum",
+    "aircomp_mean",
+    "aircomp_seconds_per_element",
     "airtime_seconds_per_bit",
     "compute_joules",
     "compute_seconds",
@@ -74,4 +83,5 @@ __all__ = [
     "snr_linear",
     "tdma_seconds_per_bit",
     "transmit_joules",
+    "transmit_scales",
 ]

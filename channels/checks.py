@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 
@@ -16,3 +17,9 @@ def whole_number(name: str, value: Any) -> int:
         return int(operator.index(value))
     except TypeError:
         raise TypeError(f"{name} is {value!r}: give an integer.") from None
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether these are torch's; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, torch.Tensor)

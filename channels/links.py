@@ -16,6 +16,10 @@ from channels.network import ChannelDraw, Network
 
 BoolArray = NDArray[np.bool_]
 Scheme = Literal["tdma", "ofdma"]
+SUBCARRIER_HZ = 15e3
+"""Spacing of 5G NR's subcarriers."""
+SYMBOL_SECONDS = 1e-3 / 14
+"""t_s of 5G NR at that spacing, cyclic prefix included."""
 
 
 def snr_linear(snr_db: ArrayLike) -> FloatArray:
@@ -78,6 +82,44 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
     sharers = _sharers(network, sends)
     rate = rate_bps(_band(network) / sharers, sharers * snr_linear(network.snr_db), draw.gain)
     return _seconds(1.0, rate, sends)
+
+
+def aircomp_seconds_per_element(
+    draw: ChannelDraw,
+    active: ArrayLike | None = None,
+    *,
+    elements_per_symbol: int = 1,
+    subcarrier_hz: float = SUBCARRIER_HZ,
+    symbol_seconds: float = SYMBOL_SECONDS,
+) -> FloatArray:
+    """Over the air: seconds of upload an element, t_s / (B / Delta_f) (HIST, (34)).
+
+    All clients of a cell send at once, an element on each subcarrier's symbol: it takes as long as
+    one client would, whatever the channels.
+
+    Args:
+        draw: the channels.
+        active: [..., clients], who uploads. None: all.
+        elements_per_symbol: 1, or 2 on I and Q.
+        subcarrier_hz: Delta_f, > 0.
+        symbol_seconds: t_s, > 0.
+
+    Returns:
+        [..., clients]; 0 for clients that are not active.
+
+    Raises:
+        ValueError: a setting is not positive, or ``active`` does not fit.
+    """
+    for name, value in (
+        ("elements_per_symbol", elements_per_symbol),
+        ("subcarrier_hz", subcarrier_hz),
+        ("symbol_seconds", symbol_seconds),
+    ):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name} is {value}: give a finite number > 0.")
+    symbols_at_once = _band(draw.network) / subcarrier_hz
+    seconds = symbol_seconds / (symbols_at_once * elements_per_symbol)
+    return np.where(sending(draw.network, active), seconds, 0.0)
 
 
 def airtime_seconds_per_bit(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from solvers.mask_sizes_problem import is_tensor
+from channels.checks import is_tensor
 
 
 @dataclass(frozen=True, eq=False)

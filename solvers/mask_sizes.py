@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.checks import is_tensor
 from solvers import mask_sizes_exact
 from solvers.mask_sizes_milp import BACKENDS
-from solvers.mask_sizes_problem import Problem, is_tensor, read_problem
+from solvers.mask_sizes_problem import Problem, read_problem
 from solvers.solution import Solution, Status
 
 if TYPE_CHECKING:

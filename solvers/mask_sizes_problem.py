@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.checks import is_tensor
 from solvers.mask_sizes_exact import Cells, Floats
 
 # Within these, no sum or product of a problem overflows, underflows or loses a whole number.
@@ -106,12 +106,6 @@ def read_problem(
     seconds, offset, low, high = (x.reshape(rows) for x in (seconds, offset, low, high))
     cells = Cells(seconds, offset, low, high, step)
     return Problem(shape[:-1], cells, lower.reshape(rows), cap.reshape(rows), total)
-
-
-def is_tensor(values: Any) -> bool:
-    """Whether these are torch's; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(values, torch.Tensor)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -1,0 +1,163 @@
+"""Receive beamforming: quality against the best that is known, and problems a second, in one run."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from channels.streams import Stream
+from solvers import SolverUnavailableError, Status, optimize_beamformer
+
+_FAST = 16  # starts of the fast setting
+
+
+class _Case(NamedTuple):
+    antennas: int
+    clients: int
+    path_gain_db: float = 0.0
+    factor: float = 1.0
+    exact: bool = False  # whether branch and bound has a chance
+
+
+_CASES = (
+    _Case(10, 10, exact=True),
+    _Case(10, 15),
+    _Case(4, 15, exact=True),
+    _Case(4, 30, exact=True),
+    _Case(10, 60),
+    _Case(10, 15, path_gain_db=20),
+    _Case(4, 30, path_gain_db=20, exact=True),
+    _Case(10, 60, path_gain_db=20),
+    _Case(10, 15, factor=1e-8),
+    _Case(10, 15, factor=1e8),
+)
+_WAYS: dict[str, tuple[str, int | None]] = {
+    "anneal": ("anneal", None),
+    f"anneal, {_FAST} starts": ("anneal", _FAST),
+    "mirror_prox": ("mirror_prox", None),
+    "sca (cvxpy)": ("sca", None),
+    "sdr (cvxpy)": ("sdr", None),
+}
+
+
+def beamforming_bench(
+    repeats: int = 5, *, problems: int = 50, batch: int = 1000, limit_seconds: float = 60.0
+) -> dict[str, list[dict[str, object]]]:
+    """Quality and throughput of every method, on one thread.
+
+    Channels are i.i.d. CN(0, 1), under path gains within +-20 dB and scaled by 1e-8 and 1e8 in
+    some cases. The reference of a problem is the optimum that branch and bound certifies to 1e-4
+    within its limit, tried for up to ten limits a case; otherwise the best of all methods here, of
+    them 10,000 starts under another seed. ``best`` counts which.
+
+    Args:
+        repeats: timed runs of the throughput; medians are shown.
+        problems: of each case.
+        batch: problems solved together when throughput is timed.
+        limit_seconds: of branch and bound, for a problem.
+
+    Returns:
+        Two tables: quality, and problems a second with 10 antennas and 15 clients.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        quality = [row for case in _CASES for row in _quality(case, problems, limit_seconds)]
+        return {
+            "beamforming: objective over the best known": quality,
+            "beamforming: problems a second, M = 10, K = 15": _throughput(repeats, batch),
+        }
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _channels(case: _Case, problems: int) -> NDArray[np.complex128]:
+    name = f"M = {case.antennas}, K = {case.clients}, {case.path_gain_db:g} dB, {case.factor:g}"
+    dice = Stream(0, ("bench", "beamforming", name)).generator()
+    shape = (problems, case.clients, case.antennas, 2)
+    h = dice.standard_normal(shape).view(np.complex128)[..., 0] / np.sqrt(2)
+    gain = dice.uniform(-case.path_gain_db, case.path_gain_db, (problems, case.clients, 1))
+    return np.asarray(case.factor * h * 10 ** (gain / 20))
+
+
+def _quality(case: _Case, problems: int, limit_seconds: float) -> list[dict[str, object]]:
+    h = _channels(case, problems)
+    found: dict[str, tuple[NDArray[np.float64], float]] = {}
+    for way, (backend, starts) in _WAYS.items():
+        try:
+            solution = optimize_beamformer(h, backend=backend, starts=starts)
+        except SolverUnavailableError:
+            continue
+        found[way] = solution.objective, solution.seconds / problems
+    many = optimize_beamformer(h, starts=10_000, seed=1).objective
+    best = np.maximum.reduce([many, *(objective for objective, _ in found.values())])
+    certified = 0
+    deadline = time.monotonic() + 10 * limit_seconds
+    for number in range(problems if case.exact else 0):
+        if time.monotonic() > deadline:
+            break
+        exact = optimize_beamformer(
+            h[number], certificate="exact", seed=1, time_limit_seconds=limit_seconds
+        )
+        best[number] = max(best[number], exact.objective)
+        certified += exact.status is Status.OPTIMAL
+    bound = optimize_beamformer(h, starts=1, certificate="sdr").bound
+    rows: list[dict[str, object]] = []
+    for way, (objective, seconds) in found.items():
+        ratio = objective / best
+        rows.append(
+            {
+                "problem": _name(case),
+                "method": way,
+                "mean": float(ratio.mean()),
+                "worst": float(ratio.min()),
+                "of_sdr_bound": float((objective / bound).mean()),
+                "ms_each": 1e3 * seconds,
+                "best": f"{certified} of {problems} certified",
+            }
+        )
+    return rows
+
+
+def _name(case: _Case) -> str:
+    name = f"M={case.antennas} K={case.clients}"
+    if case.path_gain_db:
+        name += f" +-{case.path_gain_db:g} dB"
+    return name + (f" x{case.factor:g}" if case.factor != 1 else "")
+
+
+def _throughput(repeats: int, batch: int) -> list[dict[str, object]]:
+    """Problems a second; the ways take turns, after a first turn that is not counted."""
+    h = _channels(_Case(10, 15), batch).astype(np.complex64)
+    devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    ways = {
+        f"{way}, {device}" if len(devices) > 1 else way: (backend, starts, device)
+        for device in devices
+        for way, (backend, starts) in _WAYS.items()
+        if "cvxpy" not in way
+    }
+    taken: dict[str, list[float]] = {way: [] for way in ways}
+    for turn in range(repeats + 1):
+        for way, (backend, starts, device) in ways.items():
+            tensor = torch.from_numpy(h).to(device)
+            start = time.perf_counter()
+            optimize_beamformer(tensor, backend=backend, starts=starts)
+            if device == "cuda":
+                torch.cuda.synchronize()
+            if turn:
+                taken[way].append(time.perf_counter() - start)
+    slowest = max(median(seconds) for seconds in taken.values())
+    return [
+        {
+            "method": way,
+            "problems_per_second": batch / median(seconds),
+            "times_the_slowest": slowest / median(seconds),
+            "batch": batch,
+        }
+        for way, seconds in taken.items()
+    ]
