@@ -13,6 +13,7 @@ from solvers.beamforming_bound import eigenvalue_bound
 from solvers.packages import import_solver, quiet_cvxpy
 
 _OUTER, _INNER = 30, 20
+_CHUNK = 16  # problems at once: what they need stays in the cache
 _SCA_TURNS, _SCA_GAIN = 30, 1e-4
 
 
@@ -21,30 +22,35 @@ def mirror_prox(h: Tensor, starts: int | None, seed: int) -> Tensor:
 
     About a beamformer b, |a^H h_i|^2 >= 2 Re(b^H h_i h_i^H a) - |h_i^H b|^2. The least of these is
     maximised over ||a|| <= 1 as a saddle point with the simplex: extragradient steps, Euclidean in
-    a and entropic in the clients' weights. 30 approximations of 20 steps from 20 starts.
+    a and entropic in the clients' weights, which each approximation takes over from the last. 30
+    approximations of 20 steps from 20 starts. (Averages of the steps, as the theory has them, and
+    fresh weights gave 0.85 of what this gives.)
 
     Args:
         h: channels [problems, clients, antennas] complex128.
         starts: None for 20.
         seed: of the starts.
     """
+    parts = [_mirror_prox(part, starts, seed) for part in torch.split(h, _CHUNK)]
+    return torch.cat(parts)
+
+
+def _mirror_prox(h: Tensor, starts: int | None, seed: int) -> Tensor:
     clients = h.shape[1]
     a = random_starts(h, 20 if starts is None else starts, seed)
     best, score = a, worst(h, a)
     reach = math.sqrt(0.5 / max(math.log(clients), 0.5))
+    p = torch.full_like(a[..., :1].real.expand(-1, -1, clients), 1 / clients)
     for _ in range(_OUTER):
         y = a @ h.mH  # h_i^H b
         offset = y.abs().square()
         slope = 2 * y.unsqueeze(-1) * h.unsqueeze(1)  # Re(slope_i^H a) - offset_i
         largest = torch.linalg.vector_norm(slope, dim=-1).amax(-1, keepdim=True)
         rate_a, rate_p = reach / largest, 1 / (reach * largest)
-        p = torch.full_like(offset, 1 / clients)
-        total = torch.zeros_like(a)
         for _ in range(_INNER):
             middle_a, middle_p = _extragradient(a, p, a, p, slope, offset, rate_a, rate_p)
             a, p = _extragradient(a, p, middle_a, middle_p, slope, offset, rate_a, rate_p)
-            total += middle_a
-        a = unit_norm(total)
+        a = unit_norm(a)
         now = worst(h, a)
         best = torch.where((now > score).unsqueeze(-1), a, best)
         score = torch.maximum(now, score)

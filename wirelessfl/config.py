@@ -417,7 +417,8 @@ def _explain(error: ValidationError) -> str:
         if entry["type"] == "extra_forbidden":
             lines.append(f"{where} is no setting")
         elif entry["type"] == "value_error":
-            lines.append(f"{where}: {entry['ctx']['error']}".removesuffix("."))
+            found = str(entry["ctx"]["error"]).removesuffix(".")
+            lines.append(f"{where}: {found}" if where else found)
         elif entry["type"] == "missing":
             lines.append(f"{where} is missing from {entry['input']!r}")
         else:

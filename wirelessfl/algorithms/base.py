@@ -59,7 +59,7 @@ class Algorithm(ABC):
     topology: ClassVar[Topology] = "star"
     """``star``: clients report to one server. ``cells``: to the edge server of their cell, which
     is itself a client of the cloud."""
-    payloads: ClassVar[tuple[Payload, ...]] = (Payload("update"),)
+    payloads: ClassVar[tuple[Payload, ...]] = (Payload("update", unit="lr"),)
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
 

@@ -1,4 +1,4 @@
-"""Receive beamforming: quality against the best that is known, and problems a second, in one run."""
+"""Receive beamforming: quality against the best that is known, and problems a second."""
 
 from __future__ import annotations
 

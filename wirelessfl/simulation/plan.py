@@ -22,10 +22,9 @@ from wirelessfl.simulation.mask_sizes import mask_size_problem
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import BoolArray, Coherence
+from wirelessfl.uplinks.base import BITS_PER_ELEMENT, BoolArray, Coherence
 
 FloatArray = NDArray[np.float64]
-BITS = 32  # per parameter
 
 
 @dataclass(frozen=True)
@@ -157,12 +156,12 @@ class Planner:
             model_parameters=self.spec.size,
             local_steps=self.local_steps,
             seconds_per_bit=seconds_per_bit,
-            bits_per_parameter=BITS * len(self.algorithm.payloads),
+            bits_per_parameter=BITS_PER_ELEMENT * len(self.algorithm.payloads),
             active=active,
         )
         seconds = self.edge_rounds * edge.mean(0)
         if self.hierarchical and self.links.backhaul_bps is not None:
-            seconds = seconds + 2 * BITS / self.links.backhaul_bps  # once, down and up
+            seconds = seconds + 2 * BITS_PER_ELEMENT / self.links.backhaul_bps  # once, down and up
         return np.asarray(seconds)
 
     def _cost(self, draws: ChannelDraw, submodels: Submodels, clients: IntArray) -> Cost:
@@ -172,14 +171,15 @@ class Planner:
         lengths = submodels.lengths.astype(np.float64)
         seconds = self.seconds_per_parameter(draws, active) * lengths  # (17), (18)
         length = lengths[network.cell_of] * active
-        airtime = self.uplink.airtime_per_bit(draws, active) * BITS * sent * length
+        airtime = self.uplink.airtime_per_bit(draws, active) * BITS_PER_ELEMENT * sent * length
         joules = transmit_joules(network, airtime) + compute_joules(
             network, self.local_steps, length / self.spec.size
         )
-        mib = BITS / 8 / 2**20
+        mib = BITS_PER_ELEMENT / 8 / 2**20
+        side = self.uplink.side_elements * float(active.mean())
         return Cost(
             seconds=seconds,
-            uplink_mib=self.edge_rounds * mib * sent * float(length.mean()),
+            uplink_mib=self.edge_rounds * mib * sent * (float(length.mean()) + side),
             downlink_mib=self.edge_rounds * mib * float(length.mean()),
             backhaul_mib=2 * mib * float(lengths.mean()) if self.hierarchical else 0.0,
             joules=self.edge_rounds * float(joules.mean()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -96,6 +97,10 @@ class World:
         algorithm, settings, submodels = self.algorithm, self.settings, plan.submodels
         client_weights, node_weights = self._weights(plan)
         nodes = {name: submodels.gather(value) for name, value in sent.items()}
+        exchanged = submodels.exchanged()
+        if exchanged is not None:
+            exchanged = exchanged.to(nodes["params"].device)
+        metrics: list[Mapping[str, float]] = []
         for edge_round in range(settings.edge_rounds):
             job = Job(
                 algorithm=algorithm,
@@ -114,6 +119,10 @@ class World:
                     clients=plan.clients,
                     weights=client_weights,
                     each=frozenset(p.name for p in algorithm.payloads if p.each),
+                    sent=exchanged,
+                    units={
+                        p.name: getattr(algorithm, p.unit) for p in algorithm.payloads if p.unit
+                    },
                     draw=plan.draw(edge_round),
                     stream=self.stream.child("round", plan.round, "edge", edge_round, "air"),
                 )
@@ -127,10 +136,13 @@ class World:
             for value in (*received.mean.values(), *received.each.values()):
                 submodels.silence(value)
             nodes = algorithm.merge(nodes, received)
-            self.metrics = dict(received.metrics)
+            metrics.append(received.metrics)
             self.steps_done[plan.clients] += settings.local_steps
         self.cloud = algorithm.combine(self.cloud, nodes, submodels, node_weights)
         self.totals.add(plan)
+        self.metrics = {
+            name: sum(own[name] for own in metrics) / len(metrics) for name in metrics[0]
+        }
 
     def _weights(self, plan: Plan) -> tuple[FloatArray, list[float]]:
         """Weights of the clients at their node, which sum to 1 there, and of the nodes."""

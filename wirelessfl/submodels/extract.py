@@ -59,6 +59,16 @@ class Submodels:
             sent[..., where] = 0.0
         return sent
 
+    def exchanged(self) -> Tensor | None:
+        """Which elements of the padded submodels cross the air, [nodes, P_max]; None: all."""
+        if self.index is None and not self.kept:
+            return None
+        whole = torch.ones(self.nodes, self.spec.size, dtype=torch.bool)
+        sent = whole if self.index is None else self.index >= 0
+        for where in self._slices():
+            sent[:, where] = False
+        return None if sent.all() else sent
+
     def _slices(self) -> list[slice]:
         """Where the parameters lie that are not exchanged."""
         starts, shapes = self.spec.offsets, self.spec.shapes

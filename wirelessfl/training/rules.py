@@ -41,10 +41,13 @@ class Payload:
     Args:
         name: key under which the client's rule returns it and the server finds it.
         each: the server needs every client's own; otherwise their weighted mean is enough.
+        unit: the algorithm's setting in whose multiples an analog uplink sends it, e.g. ``lr`` for
+            accumulated gradients (21). Noise enters in proportion to it. None: as it is.
     """
 
     name: str
     each: bool = False
+    unit: str | None = None
 
 
 @dataclass(frozen=True)

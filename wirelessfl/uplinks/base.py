@@ -7,7 +7,7 @@ report to. Its dataclass fields are its settings, like those of an algorithm.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,6 +26,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Coherence = Literal["round", "edge-round"]
+BITS_PER_ELEMENT = 32
+"""What a number counts as, whether it crosses the air in bits or as it is."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class AirRound:
         clients: [clients], their numbers in the network.
         weights: [clients], weights of the mean at each node; they sum to 1 there.
         each: payloads whose every single one is wanted.
+        sent: [nodes, elements], which elements the clients of a node send; None: all.
+        units: by payload, what an analog uplink divides it by; 1 where none is given.
         draw: the channel at this time.
         stream: randomness of this upload.
     """
@@ -47,6 +51,8 @@ class AirRound:
     clients: IntArray
     weights: FloatArray
     each: frozenset[str]
+    sent: Tensor | None
+    units: Mapping[str, float]
     draw: ChannelDraw
     stream: Stream
 
@@ -103,6 +109,11 @@ class Uplink(ABC):
     """Whether a node gets every client's payload, or only their weighted sum."""
     coherence: ClassVar[Coherence] = "round"
     """How long a channel draw lasts, unless the network's settings say otherwise."""
+
+    @property
+    def side_elements(self) -> int:
+        """Numbers that a client sends error-free beside each payload; their bytes count."""
+        return 0
 
     def __init_subclass__(cls) -> None:
         """Name the class after its file, if it does not say otherwise."""

@@ -1,0 +1,300 @@
+"""Over-the-air computation: the clients of a cell upload at once, and their mean arrives (V)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from channels import (
+    AirSum,
+    ChannelDraw,
+    air_sum,
+    aircomp_seconds_per_element,
+    snr_linear,
+    transmit_scales,
+)
+from channels.aircomp import Convention, check_convention, noise, root_mean_square, through_the_air
+from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
+from solvers import SolverUnavailableError, optimize_beamformer
+from wirelessfl.errors import ConfigError
+from wirelessfl.simulation.shards import Shards
+from wirelessfl.training.rules import Received
+from wirelessfl.uplinks.base import (
+    BITS_PER_ELEMENT,
+    AirRound,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Reception,
+    Uplink,
+)
+
+Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "branch_and_bound", "random"]
+
+
+@dataclass(frozen=True)
+class AirComp(Uplink):
+    """Sums over the air: noisy, but as fast with many clients as with one.
+
+    Every client sends the elements of its update, one on a symbol, precoded so that they add up to
+    the weighted mean at the edge server, (22) to (25). What is sent is the update in the unit that
+    the algorithm names for it: FedAvg and HIST send the accumulated gradient (x_0 - x_H) / gamma
+    with its sign turned, so that noise enters the model times gamma, (27).
+
+    Args:
+        convention: how power and noise are counted, see :mod:`channels.aircomp`.
+        beamformer: method of :func:`solvers.optimize_beamformer`, or a random direction.
+        beamformer_starts: its starts; None for its own number.
+        elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
+        csi_error: variance of the error in what a server knows of a channel coefficient, as a
+            share of the client's mean channel power.
+        phase_error_deg: standard deviation of the residual phase of a client's signal.
+        subcarrier_hz: Delta_f of (34).
+        symbol_seconds: t_s of (34).
+
+    Raises:
+        ValueError: the convention does not go with ``elements_per_symbol``.
+    """
+
+    name = "aircomp"
+    gives = "sum"
+    coherence = "edge-round"
+
+    convention: Annotated[
+        Convention, Field(description="how power and noise are counted, see docs/conventions.md")
+    ] = "published"
+    beamformer: Annotated[
+        Beamformer, Field(description="method of receive beamforming, or a random direction")
+    ] = "anneal"
+    beamformer_starts: Annotated[
+        int | None, Field(ge=1, description="its random starts (default: its own number)")
+    ] = None
+    elements_per_symbol: Annotated[
+        int, Field(ge=1, le=2, description="real elements on a symbol; 2 with physical only")
+    ] = 1
+    csi_error: Annotated[
+        float, Field(ge=0, description="variance of channel errors over mean channel power")
+    ] = 0.0
+    phase_error_deg: Annotated[
+        float, Field(ge=0, description="standard deviation of residual phases, in degrees")
+    ] = 0.0
+    subcarrier_hz: Annotated[float, Field(gt=0, description="subcarrier spacing, in Hz")] = (
+        SUBCARRIER_HZ
+    )
+    symbol_seconds: Annotated[
+        float, Field(gt=0, description="duration of a symbol, in seconds")
+    ] = SYMBOL_SECONDS
+
+    def __post_init__(self) -> None:
+        check_convention(self.convention, self.elements_per_symbol)
+
+    @property
+    def side_elements(self) -> int:
+        """In the physical convention a client's scale is sent beside its update, error-free."""
+        return int(self.convention == "physical")
+
+    @property
+    def perfect(self) -> bool:
+        """Whether the servers know the channels, phases included."""
+        return not (self.csi_error or self.phase_error_deg)
+
+    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+        """t_s / (B / Delta_f) an element, (34), in terms of the bits it stands for."""
+        seconds = aircomp_seconds_per_element(
+            draw,
+            active,
+            elements_per_symbol=self.elements_per_symbol,
+            subcarrier_hz=self.subcarrier_hz,
+            symbol_seconds=self.symbol_seconds,
+        )
+        return seconds / BITS_PER_ELEMENT
+
+    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+        """The same: all transmit all the time."""
+        return self.seconds_per_bit(draw, active)
+
+    def receive(self, air: AirRound) -> Reception:
+        """Open one upload over the air."""
+        return AirReception(self, air)
+
+
+class AirReception(Reception):
+    """One upload over the air.
+
+    Where the server knows the channels, clients arrive with their exact weights, so that the sums
+    run chunk by chunk, and noise follows when the clients' scales are known. Otherwise how a client
+    arrives depends on the beamformer, in the physical convention on every client's scale: then
+    this process's updates are held (clients x elements).
+    """
+
+    def __init__(self, uplink: AirComp, air: AirRound) -> None:
+        super().__init__(air)
+        self.uplink = uplink
+        self._rms: dict[str, FloatArray] = {}
+        self._held: dict[str, list[tuple[slice, Tensor]]] = {}
+        self._metrics: dict[str, float] = {}
+
+    def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
+        """Take in what the clients in ``part`` send: [clients, elements] by payload."""
+        sent = {name: self._on_the_air(part, updates) for name, updates in payloads.items()}
+        for name, updates in sent.items():
+            rms = self._rms.setdefault(name, np.zeros(len(self.air.clients)))
+            rms[part] = root_mean_square(updates) * self._fill(self.air.node[part])
+            if not self.uplink.perfect:
+                self._held.setdefault(name, []).append((part, updates.clone()))
+        super().add(part, sent)
+
+    def _on_the_air(self, part: slice, updates: Tensor) -> Tensor:
+        """Updates with zeros where nothing is sent."""
+        if self.air.sent is None:
+            return updates
+        return updates * self.air.sent[self.air.node[part]]
+
+    def _fill(self, node: IntArray | int) -> FloatArray:
+        """What turns a root mean square over all elements into one over those that are sent."""
+        if self.air.sent is None:
+            return np.ones(())
+        elements = self.air.sent.shape[1]
+        counts: FloatArray = self.air.sent.sum(1).double().cpu().numpy()
+        return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
+
+    def share(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+        """Add up over the processes, and send the sums through the air.
+
+        Raises:
+            ConfigError: a client cannot be heard, or the beamformer is not installed.
+        """
+        super().share(shards, payloads, like)
+        rms = {}
+        for name in payloads:
+            own = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
+            rms[name] = shards.sum(own).numpy() / self.air.units.get(name, 1.0)
+        airs = shards.by_first(lambda: [self._airs(rms[name]) for name in payloads])
+        errors = np.zeros((2, len(payloads)))
+        for place, name in enumerate(payloads):
+            errors[:, place] = self._receive(name, airs[place], rms[name], shards, like)
+        realised, predicted = errors.mean(1)
+        self._metrics = {"air_error": float(realised), "air_error_predicted": float(predicted)}
+
+    def result(self) -> Received:
+        """What the nodes have received, with the mean squared error of an element."""
+        exact = super().result()
+        return Received(exact.mean, exact.each, exact.clients, exact.node, self._metrics)
+
+    def _airs(self, rms: FloatArray) -> list[AirSum]:
+        """The sum of each node; their beamformers are found in one batch."""
+        air, uplink, network = self.air, self.uplink, self.air.draw.network
+        snr_db, h = network.snr_db[air.clients], air.draw.h[air.clients]
+        scales = transmit_scales(
+            air.weights,
+            rms,
+            snr_db=snr_db,
+            convention=uplink.convention,
+            elements_per_symbol=uplink.elements_per_symbol,
+        )
+        members = [np.flatnonzero(air.node == node) for node in range(air.nodes)]
+        beamformers = self._beamformers(h, scales, members)
+        power = snr_linear(network.path_gain_db)[air.clients]
+        try:
+            return [
+                air_sum(
+                    h[own],
+                    beamformers[node],
+                    air.weights[own],
+                    scales[own],
+                    convention=uplink.convention,
+                    csi_error=uplink.csi_error * power[own],
+                    phase_error=np.deg2rad(uplink.phase_error_deg),
+                    stream=air.stream.child("node", node),
+                )
+                for node, own in enumerate(members)
+            ]
+        except ValueError as error:
+            raise ConfigError(f"uplink 'aircomp': {error}") from error
+
+    def _beamformers(
+        self, h: np.ndarray, scales: FloatArray, members: list[np.ndarray]
+    ) -> np.ndarray:
+        """[nodes, antennas]; smaller cells are filled up with clients that do not count."""
+        air, uplink = self.air, self.uplink
+        antennas = h.shape[-1]
+        if uplink.beamformer == "random":
+            dice = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
+            a = np.stack([d.standard_normal((antennas, 2)) for d in dice]).view(np.complex128)[
+                ..., 0
+            ]
+            return np.asarray(a / np.linalg.norm(a, axis=-1, keepdims=True))
+        most = max(len(own) for own in members)
+        batch = np.ones((air.nodes, most, antennas), h.dtype)
+        needs = np.zeros((air.nodes, most))
+        for node, own in enumerate(members):
+            batch[node, : len(own)], needs[node, : len(own)] = h[own], scales[own]
+        needs[~needs.any(1)] = 1.0  # nobody sends anything here: any direction will do
+        try:
+            with _one_thread():
+                solution = optimize_beamformer(
+                    batch,
+                    backend=uplink.beamformer,
+                    starts=uplink.beamformer_starts,
+                    scales=needs,
+                )
+        except SolverUnavailableError as error:
+            raise ConfigError(f"beamformer {uplink.beamformer!r}: {error}") from error
+        return np.asarray(solution.value)
+
+    def _receive(
+        self, name: str, airs: list[AirSum], rms: FloatArray, shards: Shards, like: Tensor
+    ) -> tuple[float, float]:
+        """Turn the exact sums of a payload into what arrives; its realised and predicted error.
+
+        Errors are per element that is sent, in the payload's unit, means over the nodes.
+        """
+        air, per_symbol = self.air, self.uplink.elements_per_symbol
+        unit, mean = air.units.get(name, 1.0), self._sums[name]
+        error = self._misalignment(name, airs, shards, like)
+        realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
+        for node, own in enumerate(airs):
+            added = noise(air.stream.child("node", node, name), mean.shape[1])
+            error[node] += error.new_tensor(unit * np.sqrt(own.noise_variance) * added)
+            if air.sent is not None:
+                error[node] *= air.sent[node]
+            fill = float(self._fill(node)) ** 2
+            realised[node] = float(error[node].double().square().mean()) * fill / unit**2
+            mean_rms = np.sqrt(float(mean[node].double().square().mean()) * fill) / unit
+            own_rms = rms[air.node == node]
+            predicted[node] = own.predicted_error(own_rms, mean_rms, per_symbol)
+        self._sums[name] = mean + error
+        return float(realised.mean()), float(predicted.mean())
+
+    def _misalignment(self, name: str, airs: list[AirSum], shards: Shards, like: Tensor) -> Tensor:
+        """sum_i (c_i - q_i) x_i [nodes, elements], which is zero where channels are known."""
+        error = torch.zeros_like(like)
+        if self.uplink.perfect:
+            return error
+        off = np.concatenate([own.gains - own.weights for own in airs])
+        for part, updates in self._held.pop(name, []):
+            for node in np.unique(self.air.node[part]):
+                own = self.air.node[part] == node
+                there = torch.from_numpy(own).to(updates.device)
+                error[node] += through_the_air(
+                    updates[there], off[part][own], self.uplink.elements_per_symbol
+                )
+        return shards.sum(error)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch on one thread: small products gain nothing from more, and round differently."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
