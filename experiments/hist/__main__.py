@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.hist import figures, tables
+from experiments.hist import air, figures, tables
 from experiments.hist.studies import SCALES, Results, Scale, Study
 from experiments.runs import make_runs
 from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -33,6 +33,10 @@ EXPERIMENTS = {
     "fig4": Experiment("fig3", tables.traffic, figures.fig4),
     "fig5": Experiment("fig5", tables.periods, figures.fig5),
     "fig6": Experiment("fig6", tables.masks, figures.fig6),
+    "fig7a": Experiment("fig7a", air.snr_rows, air.fig7a),
+    "fig7b": Experiment("fig7b", air.snr_latencies, air.fig7b),
+    "fig7c": Experiment("fig7c", air.client_latencies, air.fig7c),
+    "fig7d": Experiment("fig7d", air.convention_rows, air.fig7d),
     "fig8": Experiment("fig8", tables.schemes, figures.fig8),
     "table1": Experiment("table1", tables.targets),
     "table2": Experiment("table2", tables.targets),

@@ -148,6 +148,7 @@ def _word(value: Any) -> str:
 
 def _described(case: Case) -> str:
     shown = ("split", "lr", "mask_sizes", "partition", "dropout", "hidden_biases")
+    shown += ("uplink", "snr_db", "clients", "convention", "beamformer")
     return ", ".join(f"{name} {case[name]}" for name in shown if case[name] is not None)
 
 
