@@ -1,5 +1,6 @@
 """Convergence bounds as functions, and estimates of the constants that they need."""
 
+from wirelessfl.theory.aircomp import Theorem2, theorem_2
 from wirelessfl.theory.constants import estimate_constants, sgd_path
 from wirelessfl.theory.hist import (
     Constants,
@@ -16,6 +17,7 @@ __all__ = [
     "Constants",
     "StepSizeLimit",
     "Theorem1",
+    "Theorem2",
     "corollary_1_step_size",
     "estimate_constants",
     "mask_size_cap",
@@ -23,4 +25,5 @@ __all__ = [
     "smallest_rounds",
     "step_size_limit",
     "theorem_1",
+    "theorem_2",
 ]

@@ -282,9 +282,10 @@ class AirReception(Reception):
         for part, updates in self._held.pop(name, []):
             for node in np.unique(self.air.node[part]):
                 own = self.air.node[part] == node
-                there = torch.from_numpy(own).to(updates.device)
-                error[node] += through_the_air(
-                    updates[there], off[part][own], self.uplink.elements_per_symbol
+                there = updates[torch.from_numpy(own).to(updates.device)]
+                packed = slice(None) if self.air.sent is None else self.air.sent[node]
+                error[node, packed] += through_the_air(
+                    there[:, packed], off[part][own], self.uplink.elements_per_symbol
                 )
         return shards.sum(error)
 

@@ -1,0 +1,304 @@
+"""The uplink aircomp: what nodes receive and what it costs, against formulas and other uplinks."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from channels import Network, section_vi_c, transmit_scales
+from channels.streams import Stream
+from solvers import optimize_beamformer
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.mask_sizes import model_mask_sizes
+from wirelessfl.simulation.shards import Shards
+from wirelessfl.training.rules import Payload
+from wirelessfl.uplinks import AirRound
+from wirelessfl.uplinks.aircomp import AirComp
+
+SIZES = (4, 2, 3)
+NODE = np.repeat(np.arange(3), SIZES)
+ELEMENTS = 4000
+
+
+def air_round(*, sent=None, unit=0.5, seed=1, snr_db=10.0):
+    network = Network(NODE, cpu_hz=1e9, snr_db=snr_db, antennas=4)
+    weights = Stream(3).generator().uniform(0.5, 2, len(NODE))
+    weights /= np.bincount(NODE, weights=weights)[NODE]
+    return AirRound(
+        nodes=3,
+        node=NODE,
+        clients=np.arange(len(NODE)),
+        weights=weights,
+        each=frozenset(),
+        sent=sent,
+        units={"update": unit},
+        draw=network.draw(Stream(seed)),
+        stream=Stream(seed, ("air",)),
+    )
+
+
+def updates(seed=0):
+    dice = Stream(seed, ("updates",)).generator()
+    size = dice.uniform(0.1, 2, (len(NODE), 1))
+    return torch.from_numpy(size * dice.standard_normal((len(NODE), ELEMENTS))).float()
+
+
+def received(uplink, air, sent, chunk=4):
+    reception = uplink.receive(air)
+    for first in range(0, len(sent), chunk):
+        part = slice(first, min(first + chunk, len(sent)))
+        reception.add(part, {"update": sent[part].clone()})
+    reception.share(Shards(), ["update"], torch.zeros(air.nodes, sent.shape[1]))
+    return reception.result()
+
+
+def exact(air, sent):
+    weights = torch.from_numpy(air.weights).float()[:, None]
+    parts = [weights[air.node == n] * sent[air.node == n] for n in range(3)]
+    return torch.stack([part.sum(0) for part in parts])
+
+
+@pytest.mark.parametrize("convention", ["published", "physical"])
+def test_each_cell_gets_its_mean_and_the_noise_of_its_beamformer(convention):
+    """Per cell: variance unit^2 / (2) nu^2, 4000 elements: a standard error of 2.2 %."""
+    air, sent = air_round(), updates()
+    got = received(AirComp(convention=convention), air, sent)
+    error = (got.mean["update"] - exact(air, sent)).double().numpy()
+    predicted = []
+    for node in range(3):
+        own = air.node == node
+        rms = np.sqrt((sent[own].double() ** 2).mean(1).numpy()) / 0.5
+        scales = transmit_scales(air.weights[own], rms, snr_db=10.0, convention=convention)
+        best = optimize_beamformer(air.draw.h[own], scales=scales, certificate="exact")
+        noise = 1 / best.objective if convention == "published" else 0.5 / best.objective
+        assert error[node].var() == pytest.approx(0.25 * noise, rel=0.08)
+        assert abs(error[node].mean()) < 0.06 * error[node].std()
+        predicted.append(noise)
+    assert got.metrics["air_error_predicted"] == pytest.approx(np.mean(predicted), rel=1e-3)
+    assert got.metrics["air_error"] == pytest.approx((error**2).mean() / 0.25, rel=1e-5)
+
+
+def test_noise_is_in_the_payloads_unit_in_the_published_convention_only():
+    sent = updates()
+    for convention, ratio in (("published", 100.0), ("physical", 1.0)):
+        errors = [
+            (received(AirComp(convention=convention), air, sent).mean["update"] - exact(air, sent))
+            for air in (air_round(unit=0.1), air_round(unit=1.0))
+        ]
+        assert (errors[1].var() / errors[0].var()).item() == pytest.approx(ratio, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"convention": "physical"},
+        {"convention": "physical", "elements_per_symbol": 2, "csi_error": 0.01},
+        {"csi_error": 0.02, "phase_error_deg": 10.0},
+    ],
+)
+def test_chunks_do_not_matter(options):
+    air, sent = air_round(), updates()
+    results = [received(AirComp(**options), air, sent, chunk) for chunk in (1, 4, 9)]
+    for result in results[1:]:
+        assert torch.allclose(result.mean["update"], results[0].mean["update"], atol=1e-5)
+        assert result.metrics == pytest.approx(results[0].metrics, rel=1e-4)
+
+
+def test_nothing_arrives_where_nothing_is_sent():
+    mask = torch.ones(3, ELEMENTS, dtype=torch.bool)
+    mask[0, 100:300], mask[2, ::2] = False, False
+    for options in ({}, {"convention": "physical", "csi_error": 0.1, "phase_error_deg": 5.0}):
+        air, sent = air_round(sent=mask), updates()
+        got = received(AirComp(**options), air, sent)
+        assert (got.mean["update"][~mask] == 0).all()
+        error = (got.mean["update"] - exact(air, sent) * mask).double()
+        each = (error**2).sum(1) / mask.sum(1)
+        assert got.metrics["air_error"] == pytest.approx(each.mean().item() / 0.25, rel=1e-5)
+
+
+def test_the_predicted_error_is_that_of_many_uploads():
+    """Imperfect channels: 300 uploads; the tolerance is three standard errors of their mean."""
+    uplink = AirComp(
+        convention="physical",
+        elements_per_symbol=2,
+        csi_error=0.01,
+        phase_error_deg=8.0,
+        beamformer_starts=2,
+    )
+    mask = torch.arange(ELEMENTS) % 3 > 0
+    sent, got = updates(), []
+    for seed in range(300):
+        air = air_round(sent=mask.expand(3, -1))
+        air = AirRound(**{**vars(air), "stream": Stream(seed, ("air",))})
+        got.append(received(uplink, air, sent).metrics)
+    realised = np.array([metrics["air_error"] for metrics in got])
+    standard = realised.std() / np.sqrt(len(realised))
+    predicted = got[0]["air_error_predicted"]
+    assert standard < 0.05 * predicted
+    assert realised.mean() == pytest.approx(predicted, abs=3 * standard)
+
+
+def test_clients_that_send_nothing():
+    air = air_round()
+    for options in ({}, {"convention": "physical"}, {"convention": "physical", "csi_error": 0.1}):
+        got = received(AirComp(**options), air, torch.zeros(len(NODE), 10))
+        if options:
+            assert (got.mean["update"] == 0).all()
+            assert got.metrics["air_error"] == 0
+    some = updates()
+    some[NODE == 1] = 0
+    got = received(AirComp(convention="physical"), air, some)
+    assert (got.mean["update"][1] == 0).all()
+    assert torch.isfinite(got.mean["update"]).all()
+
+
+def test_a_silent_channel_is_one_line():
+    air = air_round()
+    h = air.draw.h.copy()
+    h[3] = 0
+    broken = AirRound(**{**vars(air), "draw": type(air.draw)(air.draw.network, h)})
+    with pytest.raises(ConfigError, match=r"client 3 has \|a\^H h\| = 0"):
+        received(AirComp(), broken, updates())
+
+
+def test_seconds_and_bytes(config):
+    """(34): |p_j| t_s / (B / Delta_f) for everybody; a scale of 4 bytes in the physical one."""
+    plans = {}
+    for name, options in (
+        ("tdma", {}),
+        ("aircomp", {}),
+        ("aircomp", {"convention": "physical"}),
+        ("aircomp", {"convention": "physical", "elements_per_symbol": 2}),
+    ):
+        made = config("hist", uplink=name, cycles_per_step=1.0, **options)
+        parts = build(made)
+        key = (name, *options.values())
+        plans[key] = parts.planner.plan(0), parts
+    plan, parts = plans["aircomp",]
+    lengths = plan.submodels.lengths
+    np.testing.assert_allclose(plan.cost.seconds, 5 * lengths / 14e3 / 600, rtol=1e-4)
+    assert plan.draws.h.shape[0] == 5  # a channel an edge round
+    assert plans["tdma",][0].draws.h.shape[0] == 1
+    assert plan.cost.uplink_mib == plans["tdma",][0].cost.uplink_mib
+    physical = plans["aircomp", "physical"][0].cost.uplink_mib
+    assert physical - plan.cost.uplink_mib == pytest.approx(5 * 4 / 2**20)
+    twice = plans["aircomp", "physical", 2][0].cost.seconds
+    np.testing.assert_allclose(twice, plan.cost.seconds / 2, rtol=1e-3)
+
+
+def test_mask_sizes_over_the_air():
+    """(36): c_j = max_i H V_0 / (F_i d) + t_s / (B / Delta_f), through the same solver."""
+    draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
+    problem = model_mask_sizes(FCNN((784,), 10), draw, uplink="aircomp", local_steps=20)
+    network, d, g = draw.network, 238_510, 784 + 1 + 10
+    slowest = [network.cpu_hz[network.clients_of(j)].min() for j in range(4)]
+    c = [20 * 1e6 / (f * d) + 1 / 14e3 / 600 for f in slowest]
+    np.testing.assert_allclose(problem.seconds_per_unit, 5 * g * np.array(c), rtol=1e-12)
+    sizes = problem.solve().value
+    assert sizes.sum() == 300
+    assert sizes[:2].max() < sizes[2:].min()
+
+
+@pytest.mark.parametrize("algorithm", ["hist", "hfedavg", "fedavg"])
+def test_runs_say_their_error_and_resume_the_same(algorithm, config, toy, same):
+    flags = {"uplink": "aircomp", "snr_db": 0.0, "convention": "physical", "rounds": 4}
+    whole = wirelessfl.run(config(algorithm, **flags), data=toy)
+    again = wirelessfl.run(config(algorithm, **flags), data=toy)
+    same(whole, again)
+    for row in whole.rows[1:]:
+        assert row["air_error"] == pytest.approx(row["air_error_predicted"], rel=0.5)
+    assert "air_error" not in whole.rows[0]
+    quiet = wirelessfl.run(config(algorithm, **flags | {"snr_db": 200.0}), data=toy)
+    clear = wirelessfl.run(
+        config(algorithm, uplink="tdma", rounds=4, coherence="edge-round"), data=toy
+    )
+    for name, value in quiet.params.items():
+        assert torch.allclose(value, clear.params[name], atol=1e-5), name
+        assert not torch.allclose(whole.params[name], value, atol=1e-5), name
+
+
+def test_a_run_that_is_gone_on_with_is_the_same(config, toy, same):
+    flags = {"uplink": "aircomp", "snr_db": 0.0, "csi_error": 0.01, "checkpoint_seconds": 0.0}
+    made = config("hist", **flags, rounds=4)
+    whole = wirelessfl.run(made, data=toy)
+    stopped = config("hist", **flags, rounds=4)
+
+    def stop(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(stopped, data=toy, on_row=stop)
+    same(whole, wirelessfl.resume(stopped.run.out, data=toy))
+
+
+def test_padding_stays_zero_under_noise(config, toy):
+    """Three cells share 20 neurons: two of them are padded, and keep the model's function."""
+    flags = {"uplink": "aircomp", "snr_db": 10.0, "hidden": (20,), "rounds": 2}
+    parts = build(config("hist", **flags), data=toy)
+    plan = parts.planner.plan(0)
+    padding = plan.submodels.index < 0
+    assert padding.any()
+    merged = []
+    combine = parts.world.algorithm.combine
+
+    class Watch(type(parts.world.algorithm)):
+        def combine(self, cloud, nodes, submodels, weights):
+            merged.append(nodes["params"])
+            return combine(cloud, nodes, submodels, weights)
+
+    parts.world.algorithm = Watch(lr=0.1)
+    parts.world.train(plan, parts.world.cloud)
+    assert (merged[0][padding] == 0).all()
+    assert (merged[0][~padding] != 0).any()
+
+
+class NeedsEach(FedAvg):
+    """An algorithm whose server wants every client's update."""
+
+    payloads = (Payload("update", each=True),)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "message"),
+    [
+        ("fedavg", {"elements_per_symbol": 2}, "published convention sends one real element"),
+        ("fedavg", {"elements_per_symbol": 3}, "elements_per_symbol is 3"),
+        ("fedavg", {"convention": "imagined"}, "convention is 'imagined'"),
+        ("fedavg", {"beamformer": "best"}, "beamformer is 'best'"),
+        ("fedavg", {"csi_error": -0.1}, "csi_error is -0.1"),
+        ("fedavg", {"beamformer_starts": 0}, "beamformer_starts is 0"),
+        (f"{__name__}:NeedsEach", {}, 'needs each client\'s update, and uplink "aircomp" gives'),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_the_configuration_is_read(algorithm, flags, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.from_flags(algorithm, uplink="aircomp", **flags)
+
+
+def test_the_command_line(tmp_path, capsys):
+    from wirelessfl.cli.main import main
+
+    words = "run hist --uplink aircomp --snr-db=-5 --antennas 4 --beamformer mirror_prox "
+    words += "--convention physical --rounds 1 --clients 8 --local-steps 1 --workers 1 --out"
+    assert main([*words.split(), str(tmp_path / "run")]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]
+    assert rows[1]["air_error"] > 0
+    assert wirelessfl.Config.from_toml(tmp_path / "run" / "config.toml").uplink == {
+        "name": "aircomp",
+        "convention": "physical",
+        "beamformer": "mirror_prox",
+        "beamformer_starts": None,
+        "elements_per_symbol": 1,
+        "csi_error": 0.0,
+        "phase_error_deg": 0.0,
+        "subcarrier_hz": 15e3,
+        "symbol_seconds": 1e-3 / 14,
+    }
