@@ -119,6 +119,7 @@ def aircomp_seconds_per_element(
             raise ValueError(f"{name} is {value}: give a finite number > 0.")
     symbols_at_once = _band(draw.network) / subcarrier_hz
     seconds = symbol_seconds / (symbols_at_once * elements_per_symbol)
+    seconds = np.broadcast_to(seconds, (*draw.h.shape[:-2], draw.network.clients))
     return np.where(sending(draw.network, active), seconds, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""``make demo``: HFedAvg and HIST over four cells, on the digits that scikit-learn ships."""
+"""``make demo``: HFedAvg and HIST over four cells, also over the air, on scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "HFedAvg": ("hfedavg", {}),
     "HIST, uniform masks": ("hist", {"mask_sizes": "uniform"}),
     "HIST, optimized masks": ("hist", {"mask_sizes": "optimized"}),
+    "HIST over the air": ("hist", {"mask_sizes": "optimized", "uplink": "aircomp"}),
 }
 
 

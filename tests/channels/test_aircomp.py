@@ -205,6 +205,8 @@ def test_seconds_are_those_of_one_client() -> None:
         slowest = draw.network.cpu_hz[draw.network.clients_of(cell)].min()
         by_hand = 20 * share[cell] * 1e6 / (slowest * 10_000) + share[cell] / 600 / 14e3
         assert got[cell] == pytest.approx(by_hand, rel=1e-12)
+    blocks = draw.network.draws(Stream(2), range(5))
+    assert aircomp_seconds_per_element(blocks).shape == (5, 60)
     half = aircomp_seconds_per_element(draw, elements_per_symbol=2)
     np.testing.assert_allclose(half, seconds / 2)
     nobody = aircomp_seconds_per_element(draw, np.arange(60) < 3)

@@ -189,6 +189,11 @@ def test_seconds_and_bytes(config):
     assert plan.cost.uplink_mib == plans["tdma",][0].cost.uplink_mib
     physical = plans["aircomp", "physical"][0].cost.uplink_mib
     assert physical - plan.cost.uplink_mib == pytest.approx(5 * 4 / 2**20)
+    slow = build(config("hist", uplink="aircomp", cycles_per_step=1e9)).planner.plan(0)
+    network = parts.planner.network
+    slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
+    work = 3 * slow.submodels.lengths / parts.task.spec.size * 1e9 / slowest  # (35), H = 3
+    np.testing.assert_allclose(slow.cost.seconds, 5 * (work + lengths / 14e3 / 600), rtol=1e-9)
     twice = plans["aircomp", "physical", 2][0].cost.seconds
     np.testing.assert_allclose(twice, plan.cost.seconds / 2, rtol=1e-3)
 

@@ -11,6 +11,8 @@ from rich.table import Table
 
 from wirelessfl.errors import ConfigError
 
+_DIGITS = {"mean": 5, "worst": 4}  # significant ones, where three would all be 1
+
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
     """Run ``engine``, ``solvers`` or ``all`` and print tables or JSON.
@@ -34,10 +36,13 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing the engine") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "solvers"):
+        from wirelessfl.bench.beamforming import beamforming_bench
         from wirelessfl.bench.mask_sizes import mask_size_bench
 
         with console.status("timing the solvers") if not quiet else console:
             tables["mask sizes"] = mask_size_bench(repeats)
+            few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}
+            tables |= beamforming_bench(repeats, **(few if quick else {}))
     if quick:
         tables = {f"{title} (quick: not to be quoted)": rows for title, rows in tables.items()}
     if as_json:
@@ -53,13 +58,15 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     shown = [key for key in rows[0] if any(row[key] is not None for row in rows)]
     for key in shown:
         text = isinstance(rows[0][key], str)
-        table.add_column(key.replace("_", " "), justify="left" if text else "right", no_wrap=text)
+        table.add_column(
+            key.replace("_", " "), justify="left" if text else "right", no_wrap=not text
+        )
     for row in rows:
-        table.add_row(*(_text(row[key]) for key in shown))
+        table.add_row(*(_text(row[key], _DIGITS.get(key, 3)) for key in shown))
     return table
 
 
-def _text(value: object) -> str:
+def _text(value: object, digits: int) -> str:
     if value is None:
         return ""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
