@@ -1,5 +1,6 @@
 """The README and the pages under docs/: every Python example runs, every link leads somewhere."""
 
+import os
 import re
 import runpy
 import shlex
@@ -60,6 +61,19 @@ def test_the_extension_examples_run(tmp_path, monkeypatch):
     assert commands == 2
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
+
+
+def test_the_solver_studies_run_and_draw(tmp_path):
+    """Each in a process of its own, as a user would, within the 20 lines that are promised."""
+    found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
+    assert len(found) == 2
+    quick = {**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
+    for file, code in found:
+        assert len(code.splitlines()) <= 20
+        (tmp_path / file).write_text(code)
+        subprocess.run([sys.executable, file], check=True, cwd=tmp_path, env=quick)
+    for name in ("beamforming.png", "mask-sizes.png"):
+        assert (tmp_path / name).stat().st_size > 10_000
 
 
 def test_fedprox_of_the_docs_is_fedavg_without_its_term(tmp_path, monkeypatch):

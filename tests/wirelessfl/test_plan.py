@@ -1,6 +1,6 @@
 """What a round costs: (17) and (18) by hand, traffic by hand, mask sizes that help."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,11 +11,12 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.runs.build import build_network
+from wirelessfl.runs.build import build, build_network
 from wirelessfl.simulation.mask_sizes import mask_size_problem, model_mask_sizes
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.training.rules import Payload
+from wirelessfl.uplinks import Uplink
 
 
 def planner(algorithm, module, links=None, **flags):
@@ -239,3 +240,27 @@ def test_a_step_too_coarse_for_the_cap_becomes_one():
     assert (problem.granularity, problem.cap) == (1, 20)
     assert problem.solve().value is not None
     assert mask_size_problem(partition, np.ones(2), size_cap=1.5).granularity == 12
+
+
+@dataclass(frozen=True)
+class Wire(Uplink):
+    """An uplink that knows no channel, and so returns no axis of blocks."""
+
+    name = "wire"
+
+    def seconds_per_bit(self, draw, active):
+        return np.full(draw.network.clients, 1e-9)
+
+    def airtime_per_bit(self, draw, active):
+        return np.zeros(draw.network.clients)
+
+
+@pytest.mark.parametrize("coherence", ["round", "edge-round"])
+def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config):
+    made = config("hist", uplink=f"{__name__}:Wire", coherence=coherence, cycles_per_step=1e9)
+    parts = build(made)
+    plan, network = parts.planner.plan(0), parts.planner.network
+    slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
+    lengths = plan.submodels.lengths
+    work = 3 * lengths / parts.task.spec.size * 1e9 / slowest
+    np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)

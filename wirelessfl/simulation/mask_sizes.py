@@ -84,11 +84,12 @@ def model_mask_sizes(
     """
     spec = ParamSpec.of(module)
     everybody = np.ones(draw.network.clients, dtype=np.bool_)
+    upload = find_uplink(uplink)().seconds_per_bit(draw, everybody)
     seconds = seconds_per_parameter(
         draw,
         model_parameters=spec.size,
         local_steps=local_steps,
-        seconds_per_bit=find_uplink(uplink)().seconds_per_bit(draw, everybody),
+        seconds_per_bit=upload,
     )
     partition = make_partition(module, spec, chain=layers)
     return mask_size_problem(partition, edge_rounds * seconds, size_cap=size_cap)

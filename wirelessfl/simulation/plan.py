@@ -146,7 +146,9 @@ class Planner:
         Returns:
             [cells].
         """
+        # An uplink whose seconds do not depend on the channel may leave out the blocks.
         seconds_per_bit = self.uplink.seconds_per_bit(draws, active)
+        seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
         if self.links.downlink_bps is not None:
             # The model comes down once, however many payloads go up.
             down = 1.0 / (self.links.downlink_bps * len(self.algorithm.payloads))

@@ -130,7 +130,7 @@ class Uplink(ABC):
             active: [clients], who uploads.
 
         Returns:
-            [..., clients].
+            [..., clients], or [clients] where the channel does not matter.
         """
 
     @abstractmethod

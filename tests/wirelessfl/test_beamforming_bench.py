@@ -1,0 +1,31 @@
+"""The beamforming benchmark: its rows hold what their names say."""
+
+import pytest
+import torch
+
+from wirelessfl.bench import beamforming
+from wirelessfl.bench.beamforming import _Case
+
+
+def test_rows(monkeypatch):
+    cases = (_Case(3, 6, exact=True), _Case(4, 6, path_gain_db=20, factor=1e-8))
+    monkeypatch.setattr(beamforming, "_CASES", cases)
+    threads = torch.get_num_threads()
+    quality, speed = beamforming.beamforming_bench(
+        1, problems=3, batch=10, limit_seconds=5, starts=200
+    ).values()
+    assert torch.get_num_threads() == threads
+    assert {row["problem"] for row in quality} == {"M=3 K=6", "M=4 K=6 +-20 dB x1e-08"}
+    assert len(quality) == 2 * 5
+    for row in quality:
+        certified = "3" if row["problem"] == "M=3 K=6" else "0"
+        assert row["certified"] == f"{certified} of 3"
+        assert 0 < row["worst"] <= row["mean"] <= 1 + 2e-4
+        assert 0 < row["of_sdr_bound"] <= 1 + 1e-6
+        assert row["ms_each"] > 0
+        if row["method"] == "anneal":
+            assert row["mean"] > 0.999
+    assert speed[0]["method"] == "anneal"
+    slowest = min(row["problems_per_second"] for row in speed)
+    for row in speed:
+        assert row["times_the_slowest"] == pytest.approx(row["problems_per_second"] / slowest)
