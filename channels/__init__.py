@@ -26,7 +26,7 @@ Equations are those of the HIST paper (Fang, Han, Brinton). Shapes and units sta
 docstrings: `[clients]` counts the clients of all cells, which stand together cell by cell.
 """
 
-from channels.aircomp import AirMean, AirSum, air_sum, aircomp_mean, transmit_scales
+from channels.aircomp import AirMean, aircomp_mean
 from channels.fading import (
     Fading,
     Rayleigh,
@@ -52,6 +52,7 @@ from channels.links import (
     tdma_seconds_per_bit,
 )
 from channels.network import ChannelDraw, Network, even_cells
+from channels.precoders import AirSum, air_sum, transmit_scales
 from channels.presets import section_vi_c
 from channels.streams import Stream
 

@@ -1,26 +1,13 @@
 """Over-the-air computation: clients send at once, and what adds up in the air is their mean.
 
-The server estimates sum_i q_i x_i, element by element, as m^H (sum_i h_i alpha_i x_i + z) with
-m = a / nu, ||a|| = 1 and z ~ CN(0, sigma_0^2 I) (HIST, (22)). Precoders alpha_i = q_i / (m^H h_i)
-undo the channels (23), and nu is the largest that every client's power allows. With s_i, what
-client i needs to send at unit gain, nu = min_i |a^H h_i| / s_i, in units of sigma_0:
-
-- ``published``: s_i = sqrt(sigma_0^2 / P_i). The limit is |alpha_i|^2 <= q_i^2 P_i, so that
-  elements of unit variance use a q_i^2-th of the power, and raw ones may exceed it. The error of
-  the complex estimate, sigma_0^2 / nu^2 per element (25), is added to real elements as it is.
-- ``physical``: s_i = q_i rms_i sqrt(e sigma_0^2 / P_i), with rms_i the root mean square of what
-  client i sends, which the server is told, and e elements on a symbol. The mean power of a symbol
-  meets P_i with equality at the weakest client. The real part is taken, so that the variance is
-  sigma_0^2 / (2 nu^2) per real element.
-
-The server knows h; the air applies h + e_i with e_i ~ CN(0, csi_error I), and turns client i's
-signal by a residual phase ~ N(0, phase_error^2). Both last for the whole upload.
+What they send, and the conventions that power and noise are counted by, is in
+:mod:`channels.precoders`. Here it travels: the sum, its noise, its error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,43 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from channels.checks import is_tensor
 from channels.fading import ComplexArray, FloatArray
 from channels.links import snr_linear
+from channels.precoders import AirSum, Convention, air_sum, transmit_scales
 from channels.streams import Stream
-
-Convention = Literal["published", "physical"]
-
-
-@dataclass(frozen=True, eq=False)
-class AirSum:
-    """One sum over the air, before anything is sent: what it does to the clients and to noise.
-
-    Args:
-        weights: q [clients], of the mean.
-        precoders: alpha [clients] complex, in units of sigma_0 per unit of what is sent.
-        gains: c [clients] complex, m^H (h_i + e_i) alpha_i turned by the phase error; q_i if the
-            server knows the channels.
-        noise_variance: per real element of the estimate.
-        gain_variance: [2, clients], variance of c_i's real and imaginary part over the errors.
-        shrink: E c_i / q_i, below 1 if there is a phase error.
-    """
-
-    weights: FloatArray
-    precoders: ComplexArray
-    gains: ComplexArray
-    noise_variance: float
-    gain_variance: FloatArray
-    shrink: float
-
-    def predicted_error(self, rms: FloatArray, mean_rms: float, per_symbol: int = 1) -> float:
-        """Mean squared error of a real element, over noise and channel errors.
-
-        Args:
-            rms: [clients], root mean square of the elements that each client sends.
-            mean_rms: that of their weighted mean; it matters under a phase error only.
-            per_symbol: elements on a symbol; with two, each also meets the other's crosstalk.
-        """
-        variance = self.gain_variance[:per_symbol].sum(0)
-        bias = (1 - self.shrink) * mean_rms
-        return float(self.noise_variance + variance @ np.square(rms) + bias**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,119 +36,6 @@ class AirMean:
     predicted_error: float
     power: FloatArray
     air: AirSum
-
-
-def transmit_scales(
-    weights: ArrayLike,
-    rms: ArrayLike,
-    *,
-    snr_db: ArrayLike,
-    convention: Convention = "published",
-    elements_per_symbol: int = 1,
-) -> FloatArray:
-    """s_i [..., clients], what a client needs to send at unit gain, in units of sigma_0.
-
-    The sum is best where min_i |a^H h_i| / s_i is largest: these are the ``scales`` of
-    :func:`solvers.optimize_beamformer`.
-
-    Args:
-        weights: q [..., clients], of the mean, >= 0.
-        rms: [..., clients], root mean square of each client's elements, >= 0.
-        snr_db: P_i / sigma_0^2 [..., clients] or one number, in dB.
-        convention: how power is counted, see :mod:`channels.aircomp`.
-        elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
-
-    Raises:
-        ValueError: the convention is unknown, or does not go with ``elements_per_symbol``.
-    """
-    check_convention(convention, elements_per_symbol)
-    amplitude = np.sqrt(snr_linear(snr_db))
-    if convention == "published":
-        return np.asarray((np.asarray(weights) > 0) / amplitude)
-    need = np.multiply(weights, rms, dtype=np.float64) * np.sqrt(elements_per_symbol)
-    return np.asarray(need / amplitude)
-
-
-def check_convention(convention: str, elements_per_symbol: int) -> None:
-    """Refuse what is no convention.
-
-    Raises:
-        ValueError: it is unknown, or the published one with two elements on a symbol.
-    """
-    if convention not in ("published", "physical"):
-        raise ValueError(f"convention is {convention!r}: choose 'published' or 'physical'.")
-    if elements_per_symbol not in (1, 2):
-        raise ValueError(f"elements_per_symbol is {elements_per_symbol!r}: choose 1 or 2.")
-    if convention == "published" and elements_per_symbol == 2:
-        raise ValueError(
-            "elements_per_symbol is 2: the published convention sends one real element on a "
-            "symbol. Choose convention 'physical'."
-        )
-
-
-def air_sum(
-    h: ArrayLike,
-    beamformer: ArrayLike,
-    weights: ArrayLike,
-    scales: ArrayLike,
-    *,
-    convention: Convention = "published",
-    csi_error: ArrayLike = 0.0,
-    phase_error: float = 0.0,
-    stream: Stream | None = None,
-) -> AirSum:
-    """Precoders (23), effective gains and variances of one sum over the air.
-
-    Args:
-        h: channels [clients, antennas] as the server knows them.
-        beamformer: a [antennas], of any norm but 0.
-        weights: q [clients] of the mean.
-        scales: s [clients] from :func:`transmit_scales`; a client with 0 sends nothing.
-        convention: how noise is counted.
-        csi_error: variance of the error of a channel coefficient, one number or [clients].
-        phase_error: standard deviation of the residual phase, in radians.
-        stream: randomness of the two errors; needed if there is one.
-
-    Raises:
-        ValueError: a client cannot be heard at all, or shapes do not fit.
-    """
-    channels, a = np.asarray(h, np.complex128), np.asarray(beamformer, np.complex128)
-    q, s = np.asarray(weights, np.float64), np.asarray(scales, np.float64)
-    if channels.ndim != 2 or a.shape != channels.shape[1:]:
-        raise ValueError(
-            f"h has shape {channels.shape} and beamformer {a.shape}: give [clients, antennas] and "
-            "[antennas]."
-        )
-    clients = len(channels)
-    if q.shape != (clients,) or s.shape != (clients,):
-        raise ValueError(
-            f"weights have shape {q.shape} and scales {s.shape}: give one for each of {clients} "
-            "clients."
-        )
-    heard = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
-    sends = s > 0
-    if (sends & (heard == 0)).any():
-        deaf = int(np.flatnonzero(sends & (heard == 0))[0])
-        raise ValueError(
-            f"client {deaf} has |a^H h| = 0: no power brings it through. Leave it out, or choose "
-            "another beamformer."
-        )
-    heard = np.where(sends, heard, 1.0)
-    nu = float(np.min(np.abs(heard[sends]) / s[sends], initial=np.inf))
-    with np.errstate(invalid="ignore"):
-        precoders = np.where(sends, q * nu / heard, 0.0)
-    missed = np.broadcast_to(np.asarray(csi_error, np.float64), (clients,)) / np.abs(heard) ** 2
-    blur = _errors(missed, phase_error, stream)
-    shrink = float(np.exp(-(phase_error**2) / 2))
-    cosine, sine = (1 + shrink**4) / 2 - shrink**2, (1 - shrink**4) / 2
-    return AirSum(
-        weights=q,
-        precoders=precoders,
-        gains=q * blur,
-        noise_variance=(1.0 if convention == "published" else 0.5) / nu**2,
-        gain_variance=np.square(q) * np.stack([cosine + missed / 2, sine + missed / 2]),
-        shrink=shrink,
-    )
 
 
 def aircomp_mean(
@@ -219,7 +58,7 @@ def aircomp_mean(
         h: channels [clients, antennas] as the server knows them.
         beamformer: a [antennas], e.g. of :func:`solvers.optimize_beamformer`.
         snr_db: P_i / sigma_0^2, one number or [clients], in dB.
-        convention: how power and noise are counted, see :mod:`channels.aircomp`.
+        convention: how power and noise are counted, see :mod:`channels.precoders`.
         stream: randomness of noise and errors; equal streams give equal draws.
         weights: q [clients] >= 0 of the mean, scaled to sum 1. None: 1 / clients.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
@@ -231,21 +70,21 @@ def aircomp_mean(
             be heard.
     """
     tensor = is_tensor(updates)
-    x: Any = updates if tensor else np.asarray(updates)
-    real = x.is_floating_point() if tensor else np.issubdtype(x.dtype, np.floating)
+    x: Any = updates.detach() if tensor else np.asarray(updates)
+    real = str(x.dtype).removeprefix("torch.") in ("float32", "float64")
     if x.ndim != 2 or 0 in x.shape or not real:
         raise ValueError(
             f"updates have shape {tuple(x.shape)} and dtype {x.dtype}: give [clients, elements] "
-            "real floating-point numbers."
+            "float32 or float64."
         )
     clients, elements = x.shape
     q = _weights(weights, clients)
-    _check_number("csi_error", csi_error)
-    _check_number("phase_error", phase_error)
     rms = root_mean_square(x)
     if not np.isfinite(rms).all():
         raise ValueError(f"updates[{np.flatnonzero(~np.isfinite(rms))[0]}] are not finite.")
-    snr = np.broadcast_to(np.asarray(snr_db, np.float64), (clients,))
+    snr = np.asarray(snr_db, np.float64)
+    if snr.shape not in {(), (clients,)}:
+        raise ValueError(f"snr_db has shape {snr.shape}: give one number, or [clients].")
     scales = transmit_scales(
         q, rms, snr_db=snr, convention=convention, elements_per_symbol=elements_per_symbol
     )
@@ -263,10 +102,10 @@ def aircomp_mean(
     estimate = through_the_air(x, air.gains, elements_per_symbol)
     deviation = np.sqrt(air.noise_variance)
     estimate = estimate + _like(x, deviation * noise(stream, elements))
-    error = estimate - mean
+    error = root_mean_square((estimate - mean)[None])
     return AirMean(
         estimate=estimate,
-        realised_error=float((error * error).mean()),
+        realised_error=float(error[0] ** 2),
         predicted_error=air.predicted_error(
             rms, float(root_mean_square(mean[None])[0]), elements_per_symbol
         ),
@@ -302,21 +141,9 @@ def noise(stream: Stream, elements: int) -> NDArray[np.float32]:
 def root_mean_square(updates: Any) -> FloatArray:
     """Root mean square [clients] of each client's elements, in float64."""
     if is_tensor(updates):
-        squared: FloatArray = updates.double().square().mean(1).cpu().numpy()
+        squared: FloatArray = updates.detach().double().square().mean(1).cpu().numpy()
         return np.sqrt(squared)
-    return np.asarray(np.sqrt(np.square(updates).mean(1, dtype=np.float64)))
-
-
-def _errors(missed: FloatArray, phase_error: float, stream: Stream | None) -> ComplexArray:
-    """c_i / q_i: (1 + a^H e_i / a^H h_i) e^(j phi_i), which needs the projection of e_i alone."""
-    if not missed.any() and not phase_error:
-        return np.ones(len(missed), np.complex128)
-    if stream is None:
-        raise ValueError("stream is None: channel errors need a source of randomness.")
-    pairs = stream.child("csi").generator().standard_normal((len(missed), 2))
-    astray = np.sqrt(missed / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
-    phase = phase_error * stream.child("phase").generator().standard_normal(len(missed))
-    return np.asarray((1 + astray) * np.exp(1j * phase))
+    return np.asarray(np.sqrt(np.square(updates, dtype=np.float64).mean(1)))
 
 
 def _weights(weights: ArrayLike | None, clients: int) -> FloatArray:
@@ -328,13 +155,6 @@ def _weights(weights: ArrayLike | None, clients: int) -> FloatArray:
             f"weights are {q}: give [clients] finite numbers >= 0, here {clients}, not all 0."
         )
     return np.asarray(q / q.sum())
-
-
-def _check_number(name: str, value: ArrayLike) -> None:
-    given = np.asarray(value, np.float64)
-    bad = ~(np.isfinite(given) & (given >= 0))
-    if bad.any():
-        raise ValueError(f"{name} is {given[bad].flat[0]}: give finite numbers >= 0.")
 
 
 def _like(updates: Any, values: NDArray[np.floating[Any]]) -> Any:

@@ -82,9 +82,9 @@ def optimize_beamformer(
         nothing above 0 is possible: the value then serves the others. FEASIBLE otherwise.
 
     Raises:
-        ValueError: ``h`` is not complex, not finite or has no clients or antennas, or an argument
-            is unknown or out of range.
-        SolverUnavailableError: the backend is not installed.
+        ValueError: ``h`` is not complex, not finite, beyond 1e-140 to 1e140, or has no clients or
+            antennas; an argument is unknown or out of range.
+        SolverUnavailableError: the backend is not installed, or gives up.
     """
     start = time.perf_counter()
     _check(backend, starts, seed, certificate, time_limit_seconds)
@@ -120,6 +120,8 @@ def _solve(
 
     if not len(h):
         return _Found(h[:, 0], h.real[:, 0, 0])
+    if h.shape[-1] == 1:
+        return _Found(torch.ones_like(h[:, 0]), h[..., 0].abs().square().amin(-1))
     bound = torch.linalg.vector_norm(h, dim=-1).square().amin(-1)
     if backend == "mirror_prox":
         value = references.mirror_prox(h, starts, seed)
@@ -132,7 +134,7 @@ def _solve(
         value = anneal(h, starts, seed)
     if certificate == "sdr":
         bound = torch.minimum(bound, relaxation_bound(h))
-    if (certificate != "exact" and backend != "branch_and_bound") or h.shape[-1] == 1:
+    if certificate != "exact" and backend != "branch_and_bound":
         return _Found(value, bound)
     unclosed = 0
     value, bound = value.clone(), bound.clone()
@@ -154,7 +156,7 @@ def _solution(problems: Problems, found: _Found, backend: str, start: float) -> 
     reached = scores.squeeze(1).amin(-1)
     bound = torch.maximum(found.bound, reached)
     objective, bound = (problems.objective(x) for x in (reached, bound))
-    gap = torch.where(objective > 0, (bound - objective) / objective, 0.0)
+    gap = torch.where(bound == objective, 0.0, (bound - objective) / objective)
     zero = problems.blocked >= 0
     message = found.message
     if zero.any():

@@ -19,6 +19,7 @@ _MOMENTUM = 0.9
 _STEP = 5.0
 _STEP_POWER = 0.7  # steps shrink as beta^-0.7: curvature grows with beta
 _POLISH, _LAST_POLISH = 3, 8  # steps for the top starts, and for the best of these
+_WIDEST = 1e6
 _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # in the largest array at once
 
 
@@ -36,8 +37,6 @@ def anneal(h: Tensor, starts: int | None, seed: int) -> Tensor:
         seed: of the starts.
     """
     _, clients, antennas = h.shape
-    if antennas == 1:
-        return torch.ones_like(h[:, 0])
     starts = default_starts(clients) if starts is None else starts
     steps = 60 if clients <= 16 else 200
     generator = torch.Generator().manual_seed(seed)
@@ -49,14 +48,28 @@ def anneal(h: Tensor, starts: int | None, seed: int) -> Tensor:
 
 
 def _solve(h: Tensor, first: Tensor, steps: int) -> Tensor:
-    points, scores = _climb(h, first, steps)
+    points, scores = _climb(_narrowed(h), first, steps)
     top = min(max(2, first.shape[-1] // 8), first.shape[-1])
     best = scores.topk(top, dim=-1).indices
     points = points.gather(2, best.unsqueeze(1).expand(-1, points.shape[1], -1)).double()
     antennas = h.shape[-1]
     a = torch.complex(points[:, :antennas], points[:, antennas:]).mT
+    a = unit_norm(a)  # to double precision
+    good = torch.isfinite(torch.view_as_real(a)).all(-1).all(-1, keepdim=True)
+    a = torch.where(good, a, unit_norm(h[:, :1]))
     best_one = best_of(h, polish(h, a, steps=_POLISH)).unsqueeze(1)
     return polish(h, best_one, steps=_LAST_POLISH).squeeze(1)
+
+
+def _narrowed(h: Tensor) -> Tensor:
+    """Channels of at most 1e6 times the weakest one's norm, so that single precision holds them.
+
+    Nobody so strong is ever the weakest, but within 1e-6 of a right angle.
+    """
+    length = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
+    weakest = length.amin(1, keepdim=True)
+    factor: Tensor = length.clamp_max(_WIDEST * weakest) / length / weakest
+    return h * factor
 
 
 def _climb(h: Tensor, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from torch import Tensor
 _STEPS = 100
 _GROWTH = 2.0  # of the barrier's parameter, each step
 _LAST = 1e9
+_CHUNK_NUMBERS = 1 << 20  # in the largest array at once
 
 
 def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:
@@ -36,7 +37,9 @@ def relaxation_bound(h: Tensor) -> Tensor:
     Args:
         h: channels [problems, clients, antennas] complex128, none of them zero.
     """
-    return eigenvalue_bound(h, relaxation_weights(h))
+    size = max(1, _CHUNK_NUMBERS // h.shape[1] ** 2)
+    parts = [eigenvalue_bound(part, relaxation_weights(part)) for part in torch.split(h, size)]
+    return torch.cat(parts)
 
 
 def relaxation_weights(h: Tensor) -> Tensor:
@@ -53,18 +56,23 @@ def relaxation_weights(h: Tensor) -> Tensor:
     q = torch.full_like(gain, 0.5 / clients)
     unit = torch.eye(antennas, dtype=h.dtype, device=h.device)
     sharpness = (clients + antennas) / (gain * q).sum(-1, keepdim=True)
+    factor, _ = torch.linalg.cholesky_ex(unit - (g * q.unsqueeze(-1)).mT @ g.conj())
     for _ in range(_STEPS):
-        slack = unit - (g * q.unsqueeze(-1)).mT @ g.conj()
-        factor, _ = torch.linalg.cholesky_ex(slack)
         half = torch.linalg.solve_triangular(factor, g.mT, upper=False)  # L^-1 g_i
         inner = half.mH @ half
         slope = sharpness * gain - inner.diagonal(dim1=-2, dim2=-1).real + 1 / q
         hessian = inner.abs().square() + torch.diag_embed(q.reciprocal().square())
-        factor, _ = torch.linalg.cholesky_ex(hessian)
-        step = torch.cholesky_solve(slope.unsqueeze(-1), factor).squeeze(-1)
+        root, _ = torch.linalg.cholesky_ex(hessian)
+        step = torch.cholesky_solve(slope.unsqueeze(-1), root).squeeze(-1)
         decrement = (slope * step).sum(-1, keepdim=True).clamp_min(0).sqrt()
         moved = q + step / torch.where(decrement < 0.25, 1.0, 1 + decrement)
-        q = torch.where(torch.isfinite(moved).all(-1, keepdim=True) & (moved > 0), moved, q)
+        # Where channels repeat, the Hessian may be singular to rounding, and a step lead outside.
+        moved_factor, failed = torch.linalg.cholesky_ex(
+            unit - (g * moved.unsqueeze(-1)).mT @ g.conj()
+        )
+        inside = ((moved > 0).all(-1) & (failed == 0)).unsqueeze(-1)
+        q = torch.where(inside, moved, q)
+        factor = torch.where(inside.unsqueeze(-1), moved_factor, factor)
         near = decrement < 1
         sharpness = torch.where(near & (sharpness < _LAST), sharpness * _GROWTH, sharpness)
     weights: Tensor = q / length.square()

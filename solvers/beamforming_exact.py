@@ -120,9 +120,10 @@ class _Relaxation(NamedTuple):
 
     @classmethod
     def of(cls, h: Tensor, root: int, q: Tensor) -> _Relaxation:
-        power, axes = torch.linalg.eigh(
-            torch.eye(h.shape[1], dtype=h.dtype) - (h * q[:, None]).T @ h.conj()
-        )
+        unit = torch.eye(h.shape[1], dtype=h.dtype)
+        power, axes = torch.linalg.eigh(unit - (h * q[:, None]).T @ h.conj())
+        if not power[0] > 0:  # no bound from these weights
+            q, power, axes = 0 * q, torch.ones_like(power), unit
         back = axes / power.sqrt()
         first = back.mH @ h[root]
         basis = torch.linalg.qr(first[:, None], mode="complete").Q

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from channels.checks import is_tensor
 
+_LEAST, _MOST = 1e-140, 1e140  # within these, squares and their sums stay in double precision
+
 
 @dataclass(frozen=True, eq=False)
 class Problems:
@@ -75,15 +77,21 @@ def read_problems(h: Any, scales: Any) -> Problems:
         )
     shape, (clients, antennas) = tuple(channels.shape[:-2]), channels.shape[-2:]
     channels = channels.reshape(math.prod(shape), clients, antennas).to(torch.complex128)
+    absent = torch.zeros(channels.shape[:2], dtype=torch.bool, device=channels.device)
+    zero = (channels == 0).all(-1)
+    _check_range(channels, zero, shape, "h")
     if scales is not None:
-        channels = _scaled(channels, scales, (*shape, clients))
+        scale = _read_scales(scales, (*shape, clients), channels)
+        absent = scale == 0
+        channels = channels / torch.where(absent, 1.0, scale)[:, :, None]
+        _check_range(channels, zero | absent, shape, "h / scales")
+    zero &= ~absent
+    blocked = torch.where(zero.any(-1), zero.to(torch.int8).argmax(-1), -1)
     largest = channels.abs().amax((1, 2), keepdim=True)
     channels = channels / torch.where(largest > 0, largest, 1.0)
-    length = torch.linalg.vector_norm(channels, dim=-1)
-    zero = (length == 0).to(torch.int8)
-    blocked = torch.where(zero.any(-1), zero.argmax(-1), -1)
-    channels[:, :, 0] = torch.where(zero.all(-1, keepdim=True), 1.0, channels[:, :, 0])
-    channels = _replace(channels, zero.bool() & ~zero.all(-1, keepdim=True).bool())
+    nobody = (zero | absent).all(-1, keepdim=True)
+    channels[:, :, 0] = torch.where(nobody, 1.0, channels[:, :, 0])
+    channels = _replace(channels, (zero | absent) & ~nobody)
     length = torch.linalg.vector_norm(channels, dim=-1)
     level = length.log().mean(-1).exp()
     channels = channels / level[:, None, None]
@@ -101,7 +109,8 @@ def _complex(given: Any) -> Tensor:
             raise ValueError(
                 f"h has dtype {given.dtype}: give complex64 or complex128, e.g. h.astype(complex)."
             )
-        return torch.from_numpy(np.ascontiguousarray(given))
+        array = np.ascontiguousarray(given)
+        return torch.from_numpy(array if array.flags.writeable else array.copy())
     if given.dtype not in (torch.complex64, torch.complex128):
         raise ValueError(
             f"h has dtype {given.dtype}: give complex64 or complex128, e.g. h.to(torch.complex64)."
@@ -110,14 +119,29 @@ def _complex(given: Any) -> Tensor:
     return channels
 
 
-def _scaled(channels: Tensor, scales: Any, shape: tuple[int, ...]) -> Tensor:
-    """h_i / s_i, where those that are absent (s_i = 0) are stood in for."""
+def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: str) -> None:
+    """Refuse channels whose squares double precision cannot hold, but for zero ones."""
+    largest = channels.abs().amax(-1)
+    wrong = ~((largest >= _LEAST) & (largest <= _MOST)) & ~skip
+    if wrong.any():
+        at = int(wrong.flatten().nonzero()[0])
+        place = [int(i) for i in np.unravel_index(at, (*shape, channels.shape[1]))]
+        raise ValueError(
+            f"{name}{place} is of order {float(largest.flatten()[at]):.0e}: give channels within "
+            f"{_LEAST:g} to {_MOST:g}, or 0. Change the unit."
+        )
+
+
+def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tensor:
+    """Scales [problems, clients] float64, checked."""
     if is_tensor(scales):
-        scale = scales.detach().to(channels.device, torch.float64)
+        scale: Tensor = scales.detach().to(channels.device)
     else:
-        scale = torch.from_numpy(np.array(scales, dtype=np.float64)).to(channels.device)
+        scale = torch.from_numpy(np.array(scales)).to(channels.device)
+    if scale.is_complex():
+        raise ValueError(f"scales has dtype {scale.dtype}: give real numbers.")
     try:
-        scale = scale.broadcast_to(shape).reshape(channels.shape[:2])
+        scale = scale.double().broadcast_to(shape).reshape(channels.shape[:2])
     except RuntimeError:
         raise ValueError(
             f"scales has shape {tuple(scale.shape)}: give one for each client, or values that "
@@ -130,11 +154,9 @@ def _scaled(channels: Tensor, scales: Any, shape: tuple[int, ...]) -> Tensor:
             f"scales{place} is {scale[~good][0]:g}: give finite numbers, 0 for a client that does "
             "not count."
         )
-    absent = scale == 0
-    if absent.all(-1).any():
+    if (scale == 0).all(-1).any():
         raise ValueError("scales is 0 for every client of a problem: one must count.")
-    channels = channels / torch.where(absent, 1.0, scale)[:, :, None]
-    return _replace(channels, absent)
+    return scale
 
 
 def _replace(channels: Tensor, absent: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from solvers.beamforming_anneal import best_of, unit_norm, worst
 from solvers.beamforming_bound import eigenvalue_bound
 from solvers.packages import import_solver, quiet_cvxpy
+from solvers.solution import SolverUnavailableError
 
 _OUTER, _INNER = 30, 20
 _CHUNK = 16  # problems at once: what they need stays in the cache
@@ -115,8 +116,11 @@ def sca(h: Tensor, starts: int | None, seed: int) -> Tensor:
                 tangent = 2 * y[:, None] * own
                 slope.value = torch.cat([tangent.real, tangent.imag], -1).numpy()
                 offset.value = y.abs().square().numpy()
-                with quiet_cvxpy():
-                    program.solve(solver=cp.CLARABEL)
+                try:
+                    with quiet_cvxpy():
+                        program.solve(solver=cp.CLARABEL)
+                except cp.SolverError:
+                    break  # keep what this start has reached
                 if variable.value is None:
                     break
                 a = torch.complex(*torch.from_numpy(variable.value).tensor_split(2))
@@ -139,6 +143,9 @@ def sdr(h: Tensor, samples: int | None, seed: int) -> tuple[Tensor, Tensor]:
 
     Returns:
         Beamformers [problems, antennas], and the bounds [problems] that cvxpy's multipliers prove.
+
+    Raises:
+        SolverUnavailableError: cvxpy is not installed, or gives up on a problem.
     """
     cp = import_solver("cvxpy", "anneal")
     antennas = h.shape[-1]
@@ -146,14 +153,20 @@ def sdr(h: Tensor, samples: int | None, seed: int) -> tuple[Tensor, Tensor]:
     noise = (
         np.random.default_rng(seed).standard_normal((samples, antennas, 2)).view(complex)[..., 0]
     )
-    values, weights = [], []
+    values: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
     for own in h.cpu().numpy():
         covariance, least = cp.Variable((antennas, antennas), hermitian=True), cp.Variable()
         gains = [cp.real(cp.trace(np.outer(g, g.conj()) @ covariance)) for g in own]
         served = cp.hstack(gains) >= least
         limits = [covariance >> 0, cp.real(cp.trace(covariance)) <= 1]
-        with quiet_cvxpy():
-            cp.Problem(cp.Maximize(least), [served, *limits]).solve(solver=cp.CLARABEL)
+        try:
+            with quiet_cvxpy():
+                cp.Problem(cp.Maximize(least), [served, *limits]).solve(solver=cp.CLARABEL)
+        except cp.SolverError as error:
+            raise SolverUnavailableError(
+                f"cvxpy gives up on problem {len(values)} ({error}): use backend 'anneal'"
+            ) from error
         power, axes = np.linalg.eigh(covariance.value)
         drawn = noise * np.sqrt(power.clip(0)) @ axes.T
         drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)

@@ -149,9 +149,9 @@ def latencies(results: Results) -> dict[str, dict[float, list[float]]]:
             points[case["snr_db"]] = to_target(results, case, "sim_seconds")
             continue
         hits = [
-            (seed, hit["round"])
-            for seed, rows in zip(case.seeds, results.rows(case), strict=False)
-            if (hit := first_reaching(rows, TARGET))
+            (run.config.run.seed, hit["round"])
+            for run in results.runs[results.study.cases.index(case)]
+            if (hit := first_reaching(run.rows, TARGET))
         ]
         for snr in snrs:
             points[snr] = [simulated_seconds(case, seed, snr, rounds) for seed, rounds in hits]
@@ -194,7 +194,7 @@ def _beamformer_labels() -> list[str]:
 
 def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
     """Mean over seeds and rounds, in units of the accumulated gradient squared."""
-    values = [row[name] for own in seeds for row in own if name in row]
+    values = [row[name] for own in seeds for row in own if row.get(name) is not None]
     return f"{statistics.mean(values):.3g}" if values else "-"
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
+from solvers.beamforming_exact import branch_and_bound
 
 Channels = NDArray[np.complex128]
 
@@ -124,6 +125,44 @@ def test_every_backend_keeps_its_word(backend: str) -> None:
     assert solution.backend == backend
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
+    """Repeated channels, as stand-ins for absent clients make them, and a random start."""
+    h = torch.from_numpy(rayleigh(seed, 7, 3))
+    for channels in (h, torch.cat([h, h[:4]]), h[[0, 1, 2, 2, 2, 3, 3]]):
+        start = torch.from_numpy(rayleigh(seed + 100, 3))
+        exact = branch_and_bound(channels, start / start.norm(), 20.0)
+        best = optimize_beamformer(channels, starts=500, seed=seed + 1).objective
+        assert exact.objective == pytest.approx(best, rel=2e-4)
+        assert exact.bound >= max(best, exact.objective) * (1 - 1e-9)
+        assert exact.bound <= exact.objective * (1 + 1.1e-4)
+
+
+def test_absent_clients_do_not_loosen_certificates() -> None:
+    h = rayleigh(20, 40, 11, 4)
+    scales = np.r_[np.ones(10), 0.0]
+    for certificate in ("sdr", "exact"):
+        few = slice(None) if certificate == "sdr" else slice(4)
+        with_absent = optimize_beamformer(h[few], scales=scales, certificate=certificate)  # type: ignore[call-overload]
+        without = optimize_beamformer(h[few, :10], certificate=certificate)  # type: ignore[call-overload]
+        np.testing.assert_allclose(with_absent.bound, without.bound, rtol=1.1e-4)
+
+
+@pytest.mark.parametrize("spread", [1e8, 1e20, 1e60])
+@pytest.mark.parametrize("backend", ["anneal", "mirror_prox", "branch_and_bound"])
+def test_a_client_far_stronger_than_the_others_is_as_good_as_absent(
+    spread: float, backend: str
+) -> None:
+    h = rayleigh(21, 3, 6, 4)
+    alone = optimize_beamformer(h[:, 1:], backend=backend)
+    h[:, 0] *= spread
+    solution = optimize_beamformer(h, backend=backend)
+    assert np.isfinite(solution.value).all()
+    if backend != "mirror_prox":  # whose steps are as short as the strongest client asks for
+        np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-2)
+    np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-6)
+
+
 def test_exact_runs_out_of_time_honestly() -> None:
     h = rayleigh(7, 15, 10)
     solution = optimize_beamformer(h, backend="branch_and_bound", time_limit_seconds=0.3)
@@ -189,6 +228,21 @@ def test_few_or_repeated_clients() -> None:
     assert twice.status is Status.OPTIMAL
 
 
+def test_zero_channels_of_absent_clients_do_not_count() -> None:
+    h = rayleigh(13, 4, 3)
+    h[1] = 0
+    solution = optimize_beamformer(h, scales=[0, 1, 1, 1])
+    assert solution.status is Status.ZERO
+    assert "client 1's channel" in solution.message
+    assert optimize_beamformer(h, scales=[1, 0, 1, 1]).objective > 0
+
+
+def test_read_only_and_strided_channels() -> None:
+    h = rayleigh(14, 6, 5, 4)
+    h.setflags(write=False)
+    assert optimize_beamformer(h[::2]).objective.shape == (3,)
+
+
 def test_a_zero_channel_leaves_nothing_to_gain() -> None:
     h = rayleigh(12, 3, 5, 4)
     h[1, 2] = 0
@@ -235,6 +289,10 @@ def test_an_empty_batch(backend: str, certificate: Any) -> None:
         (np.ones((2, 2), complex), {"scales": [1, -1]}, r"scales\[1\] is -1"),
         (np.ones((2, 2), complex), {"scales": [1, 1, 1]}, r"scales has shape \(3,\)"),
         (np.ones((2, 2), complex), {"scales": 0}, "scales is 0 for every client"),
+        (np.ones((2, 2), complex), {"scales": [1, 1j]}, "scales has dtype"),
+        (np.ones((2, 2), complex), {"scales": [1, 1e300]}, r"h / scales\[1\] is of order 1e-300"),
+        (np.full((2, 2), 1e-170 + 0j), {}, r"h\[0\] is of order 1e-170"),
+        (np.full((1, 2, 2), 1e160 + 0j), {}, r"h\[0, 0\] is of order 1e\+160"),
         (np.ones((2, 2), complex), {"time_limit_seconds": 0}, "time_limit_seconds is 0"),
     ],
 )

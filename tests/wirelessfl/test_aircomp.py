@@ -159,12 +159,31 @@ def test_clients_that_send_nothing():
     assert torch.isfinite(got.mean["update"]).all()
 
 
+def test_a_nearly_dead_client_and_a_diverged_one():
+    """One sends next to nothing: as if it sent zeros. One sends NaN: so it arrives."""
+    uplink = AirComp(convention="physical")
+    faint, air = updates(), air_round()
+    faint[1] *= 1e-30
+    got = received(uplink, air, faint)
+    zero = faint.clone()
+    zero[1] = 0
+    assert got.metrics == pytest.approx(received(uplink, air, zero).metrics, rel=1e-2)
+    lost = updates()
+    lost[0] = torch.nan
+    for options in ({}, {"beamformer": "random"}):
+        got = received(AirComp(convention="physical", **options), air, lost)
+        assert torch.isnan(got.mean["update"][0]).all()
+        assert torch.isfinite(got.mean["update"][1:]).all()
+        assert np.isnan(got.metrics["air_error"])
+
+
 def test_a_silent_channel_is_one_line():
     air = air_round()
     h = air.draw.h.copy()
-    h[3] = 0
+    h[5] = 0
     broken = AirRound(**{**vars(air), "draw": type(air.draw)(air.draw.network, h)})
-    with pytest.raises(ConfigError, match=r"client 3 has \|a\^H h\| = 0"):
+    where = r"of clients 4 to 5, which are cell 1: client 1 has \|a\^H h\| = 0"
+    with pytest.raises(ConfigError, match=where):
         received(AirComp(), broken, updates())
 
 

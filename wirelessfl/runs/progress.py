@@ -93,9 +93,9 @@ class Progress:
             "round": number,
             "sim_seconds": self.clock.now,
             **asdict(world.totals),
-            **world.metrics,
+            **{name: _finite(value) for name, value in world.metrics.items()},
             "accuracy": accuracy,
-            "loss": loss if math.isfinite(loss) else None,
+            "loss": _finite(loss),
             "wall_seconds": self.wall_seconds(),
         }
         self.directory.append(row)
@@ -121,6 +121,11 @@ class Progress:
         }
         self.directory.save(self.parts.world.tensors(), state)
         self.saved = time.monotonic()
+
+
+def _finite(value: float) -> float | None:
+    """None for what JSON cannot hold."""
+    return value if math.isfinite(value) else None
 
 
 def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:

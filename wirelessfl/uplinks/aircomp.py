@@ -20,8 +20,9 @@ from channels import (
     snr_linear,
     transmit_scales,
 )
-from channels.aircomp import Convention, check_convention, noise, root_mean_square, through_the_air
+from channels.aircomp import noise, root_mean_square, through_the_air
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
+from channels.precoders import Convention, check_convention
 from solvers import SolverUnavailableError, optimize_beamformer
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.shards import Shards
@@ -36,7 +37,8 @@ from wirelessfl.uplinks.base import (
     Uplink,
 )
 
-Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "branch_and_bound", "random"]
+Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
+"""Branch and bound is not among them: where it stops depends on how busy the machine is."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class AirComp(Uplink):
     with its sign turned, so that noise enters the model times gamma, (27).
 
     Args:
-        convention: how power and noise are counted, see :mod:`channels.aircomp`.
+        convention: how power and noise are counted, see :mod:`channels.precoders`.
         beamformer: method of :func:`solvers.optimize_beamformer`, or a random direction.
         beamformer_starts: its starts; None for its own number.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
@@ -176,7 +178,10 @@ class AirReception(Reception):
         for name in payloads:
             own = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
             rms[name] = shards.sum(own).numpy() / self.air.units.get(name, 1.0)
-        airs = shards.by_first(lambda: [self._airs(rms[name]) for name in payloads])
+        # Where training has diverged the sums are not finite either, and are delivered so.
+        airs = shards.by_first(
+            lambda: [self._airs(np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
+        )
         errors = np.zeros((2, len(payloads)))
         for place, name in enumerate(payloads):
             errors[:, place] = self._receive(name, airs[place], rms[name], shards, like)
@@ -202,22 +207,26 @@ class AirReception(Reception):
         members = [np.flatnonzero(air.node == node) for node in range(air.nodes)]
         beamformers = self._beamformers(h, scales, members)
         power = snr_linear(network.path_gain_db)[air.clients]
-        try:
-            return [
-                air_sum(
+        airs = []
+        for node, own in enumerate(members):
+            try:
+                found = air_sum(
                     h[own],
                     beamformers[node],
                     air.weights[own],
                     scales[own],
                     convention=uplink.convention,
                     csi_error=uplink.csi_error * power[own],
-                    phase_error=np.deg2rad(uplink.phase_error_deg),
+                    phase_error=float(np.deg2rad(uplink.phase_error_deg)),
                     stream=air.stream.child("node", node),
                 )
-                for node, own in enumerate(members)
-            ]
-        except ValueError as error:
-            raise ConfigError(f"uplink 'aircomp': {error}") from error
+            except ValueError as error:
+                raise ConfigError(
+                    f"uplink 'aircomp': of clients {air.clients[own[0]]} to "
+                    f"{air.clients[own[-1]]}, which are cell {node}: {error}"
+                ) from error
+            airs.append(found)
+        return airs
 
     def _beamformers(
         self, h: np.ndarray, scales: FloatArray, members: list[np.ndarray]
@@ -245,7 +254,7 @@ class AirReception(Reception):
                     starts=uplink.beamformer_starts,
                     scales=needs,
                 )
-        except SolverUnavailableError as error:
+        except (SolverUnavailableError, ValueError) as error:
             raise ConfigError(f"beamformer {uplink.beamformer!r}: {error}") from error
         return np.asarray(solution.value)
 
@@ -270,6 +279,8 @@ class AirReception(Reception):
             mean_rms = np.sqrt(float(mean[node].double().square().mean()) * fill) / unit
             own_rms = rms[air.node == node]
             predicted[node] = own.predicted_error(own_rms, mean_rms, per_symbol)
+            if not np.isfinite(own_rms).all():
+                realised[node] = np.nan
         self._sums[name] = mean + error
         return float(realised.mean()), float(predicted.mean())
 

@@ -1,0 +1,210 @@
+"""Precoders of over-the-air sums: what a cell's clients send, and how exactly it adds up.
+
+The server estimates sum_i q_i x_i, element by element, as m^H (sum_i h_i alpha_i x_i + z) with
+m = a / nu, ||a|| = 1 and z ~ CN(0, sigma_0^2 I) (HIST, (22)). Precoders alpha_i = q_i / (m^H h_i)
+undo the channels (23), and nu is the largest that every client's power allows. With s_i, what
+client i needs to send at unit gain, nu = min_i |a^H h_i| / s_i, in units of sigma_0:
+
+- ``published``: s_i = sqrt(sigma_0^2 / P_i). The limit is |alpha_i|^2 <= q_i^2 P_i, so that
+  elements of unit variance use a q_i^2-th of the power, and raw ones may exceed it. The error of
+  the complex estimate, sigma_0^2 / nu^2 per element (25), is added to real elements as it is.
+- ``physical``: s_i = q_i rms_i sqrt(e sigma_0^2 / P_i), with rms_i the root mean square of what
+  client i sends, which the server is told, and e elements on a symbol. The mean power of a symbol
+  meets P_i with equality at the weakest client. The real part is taken, so that the variance is
+  sigma_0^2 / (2 nu^2) per real element.
+
+The server knows h; the air applies h + e_i with e_i ~ CN(0, csi_error I), and turns client i's
+signal by a residual phase ~ N(0, phase_error^2). Both last for the whole upload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.fading import ComplexArray, FloatArray
+from channels.links import snr_linear
+from channels.streams import Stream
+
+Convention = Literal["published", "physical"]
+
+
+@dataclass(frozen=True, eq=False)
+class AirSum:
+    """One sum over the air, before anything is sent: what it does to the clients and to noise.
+
+    Args:
+        weights: q [clients], of the mean.
+        precoders: alpha [clients] complex, in units of sigma_0 per unit of what is sent.
+        gains: c [clients] complex, m^H (h_i + e_i) alpha_i turned by the phase error; q_i if the
+            server knows the channels.
+        noise_variance: per real element of the estimate.
+        gain_variance: [2, clients], variance of c_i's real and imaginary part over the errors.
+        shrink: E c_i / q_i, below 1 if there is a phase error.
+    """
+
+    weights: FloatArray
+    precoders: ComplexArray
+    gains: ComplexArray
+    noise_variance: float
+    gain_variance: FloatArray
+    shrink: float
+
+    def predicted_error(self, rms: FloatArray, mean_rms: float, per_symbol: int = 1) -> float:
+        """Mean squared error of a real element, over noise and channel errors.
+
+        Args:
+            rms: [clients], root mean square of the elements that each client sends.
+            mean_rms: that of their weighted mean; it matters under a phase error only.
+            per_symbol: elements on a symbol; with two, each also meets the other's crosstalk.
+        """
+        variance = self.gain_variance[:per_symbol].sum(0)
+        bias = (1 - self.shrink) * mean_rms
+        return float(self.noise_variance + variance @ np.square(rms) + bias**2)
+
+
+def transmit_scales(
+    weights: ArrayLike,
+    rms: ArrayLike,
+    *,
+    snr_db: ArrayLike,
+    convention: Convention = "published",
+    elements_per_symbol: int = 1,
+) -> FloatArray:
+    """s_i [..., clients], what a client needs to send at unit gain, in units of sigma_0.
+
+    The sum is best where min_i |a^H h_i| / s_i is largest: these are the ``scales`` of
+    :func:`solvers.optimize_beamformer`.
+
+    Args:
+        weights: q [..., clients], of the mean, >= 0.
+        rms: [..., clients], root mean square of each client's elements, >= 0.
+        snr_db: P_i / sigma_0^2 [..., clients] or one number, in dB.
+        convention: how power is counted, see above.
+        elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
+
+    Raises:
+        ValueError: the convention is unknown or does not go with ``elements_per_symbol``, or a
+            value is negative or not finite.
+    """
+    check_convention(convention, elements_per_symbol)
+    q, size = _numbers("weights", weights, least=0), _numbers("rms", rms, least=0)
+    amplitude = np.sqrt(snr_linear(_numbers("snr_db", snr_db)))
+    if convention == "published":
+        return np.asarray((q > 0) / amplitude)
+    return np.asarray(q * size * np.sqrt(elements_per_symbol) / amplitude)
+
+
+def check_convention(convention: str, elements_per_symbol: int) -> None:
+    """Refuse what is no convention.
+
+    Raises:
+        ValueError: it is unknown, or the published one with two elements on a symbol.
+    """
+    if convention not in ("published", "physical"):
+        raise ValueError(f"convention is {convention!r}: choose 'published' or 'physical'.")
+    if elements_per_symbol not in (1, 2):
+        raise ValueError(f"elements_per_symbol is {elements_per_symbol!r}: choose 1 or 2.")
+    if convention == "published" and elements_per_symbol == 2:
+        raise ValueError(
+            "elements_per_symbol is 2: the published convention sends one real element on a "
+            "symbol. Choose convention 'physical'."
+        )
+
+
+def air_sum(
+    h: ArrayLike,
+    beamformer: ArrayLike,
+    weights: ArrayLike,
+    scales: ArrayLike,
+    *,
+    convention: Convention = "published",
+    csi_error: ArrayLike = 0.0,
+    phase_error: float = 0.0,
+    stream: Stream | None = None,
+) -> AirSum:
+    """Precoders (23), effective gains and variances of one sum over the air.
+
+    Args:
+        h: channels [clients, antennas] as the server knows them.
+        beamformer: a [antennas], of any norm but 0.
+        weights: q [clients] of the mean.
+        scales: s [clients] from :func:`transmit_scales`; a client with 0 sends nothing.
+        convention: how noise is counted.
+        csi_error: variance of the error of a channel coefficient, one number or [clients].
+        phase_error: standard deviation of the residual phase, in radians.
+        stream: randomness of the two errors; needed if there is one.
+
+    Raises:
+        ValueError: a client cannot be heard at all, shapes do not fit, or a value is out of range.
+    """
+    check_convention(convention, 1)
+    channels, a = np.asarray(h, np.complex128), np.asarray(beamformer, np.complex128)
+    q, s = _numbers("weights", weights, least=0), _numbers("scales", scales, least=0)
+    csi, phase = _numbers("csi_error", csi_error, least=0), phase_error
+    if csi.shape not in {(), (len(channels),)}:
+        raise ValueError(f"csi_error has shape {csi.shape}: give one number, or [clients].")
+    if np.ndim(phase) or not (np.isfinite(phase) and phase >= 0):
+        raise ValueError(f"phase_error is {phase}: give one finite number >= 0, in radians.")
+    if channels.ndim != 2 or a.shape != channels.shape[1:]:
+        raise ValueError(
+            f"h has shape {channels.shape} and beamformer {a.shape}: give [clients, antennas] and "
+            "[antennas]."
+        )
+    if not (np.isfinite(channels).all() and np.isfinite(a).all() and a.any()):
+        raise ValueError("h or beamformer is not finite, or the beamformer is 0: give finite ones.")
+    clients = len(channels)
+    if q.shape != (clients,) or s.shape != (clients,):
+        raise ValueError(
+            f"weights have shape {q.shape} and scales {s.shape}: give one for each of {clients} "
+            "clients."
+        )
+    heard = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
+    sends = s > 0
+    if (sends & (heard == 0)).any():
+        deaf = int(np.flatnonzero(sends & (heard == 0))[0])
+        raise ValueError(
+            f"client {deaf} has |a^H h| = 0: no power brings it through. Leave it out, or choose "
+            "another beamformer."
+        )
+    heard = np.where(sends, heard, 1.0)
+    nu = float(np.min(np.abs(heard[sends]) / s[sends], initial=np.inf))
+    with np.errstate(invalid="ignore"):
+        precoders = np.where(sends, q * nu / heard, 0.0)
+    missed = csi / np.abs(heard) ** 2
+    blur = _errors(missed, phase_error, stream)
+    shrink = float(np.exp(-(phase_error**2) / 2))
+    cosine, sine = (1 + shrink**4) / 2 - shrink**2, (1 - shrink**4) / 2
+    return AirSum(
+        weights=q,
+        precoders=precoders,
+        gains=q * blur,
+        noise_variance=(1.0 if convention == "published" else 0.5) / nu**2,
+        gain_variance=np.square(q) * np.stack([cosine + missed / 2, sine + missed / 2]),
+        shrink=shrink,
+    )
+
+
+def _errors(missed: FloatArray, phase_error: float, stream: Stream | None) -> ComplexArray:
+    """c_i / q_i: (1 + a^H e_i / a^H h_i) e^(j phi_i), which needs the projection of e_i alone."""
+    if not missed.any() and not phase_error:
+        return np.ones(len(missed), np.complex128)
+    if stream is None:
+        raise ValueError("stream is None: channel errors need a source of randomness.")
+    pairs = stream.child("csi").generator().standard_normal((len(missed), 2))
+    astray = np.sqrt(missed / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
+    phase = phase_error * stream.child("phase").generator().standard_normal(len(missed))
+    return np.asarray((1 + astray) * np.exp(1j * phase))
+
+
+def _numbers(name: str, values: ArrayLike, least: float = -np.inf) -> FloatArray:
+    """Finite numbers of at least ``least``, as float64."""
+    given = np.asarray(values, np.float64)
+    bad = ~(np.isfinite(given) & (given >= least))
+    if bad.any():
+        wanted = "finite numbers" + (f" >= {least:g}" if least > -np.inf else "")
+        raise ValueError(f"{name} holds {given[bad].flat[0]}: give {wanted}.")
+    return given
