@@ -176,7 +176,8 @@ def _seconds(figure: Any, axes: Any, path: Path) -> list[Path]:
     axes.set_yscale("log")
     axes.set_ylabel(f"simulated seconds to {TARGET:.0%}", fontsize=9)
     if axes.lines:
-        axes.legend(fontsize=8, frameon=False)
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
+        axes.legend(fontsize=8, frameon=False, **place)  # lines may be anywhere inside
     return save_figure(figure, path)
 
 
