@@ -58,7 +58,7 @@ def test_defaults_depend_on_the_topology():
         ("hist", {"size_cap": 0.5}, "size_cap is 0.5"),
         ("hist", {"dropout": 1.0}, "model.dropout is 1.0"),
         ("hist", {"target": 80}, "evaluation.target is 80"),
-        ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose ofdma, tdma"),
+        ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose aircomp, ofdma, tdma"),
         ("hits", {}, "algorithm 'hits' is unknown. Choose fedavg, hfedavg, hist"),
         ("hist", {"cels": 4}, "no setting 'cels'. Do you mean 'cells'"),
         ("hfedavg", {"mask_sizes": "uniform"}, "'hfedavg' over uplink 'tdma' has no setting"),
