@@ -89,7 +89,12 @@ def test_help_explains_flags_with_units(capsys):
         main(["run", "hist", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    for part in ("--bandwidth-hz X", "in Hz", "--mask-sizes {uniform,optimized}", "{aircomp,ofdma,tdma}"):
+    for part in (
+        "--bandwidth-hz X",
+        "in Hz",
+        "--mask-sizes {uniform,optimized}",
+        "{aircomp,ofdma,tdma}",
+    ):
         assert part in text
     with pytest.raises(SystemExit):
         main(["run", "fedavg", "--help"])
