@@ -124,7 +124,7 @@ def test_nothing_arrives_where_nothing_is_sent():
 
 
 def test_the_predicted_error_is_that_of_many_uploads():
-    """Imperfect channels: 300 uploads; the tolerance is three standard errors of their mean."""
+    """Imperfect channels: 100 uploads; the tolerance is three standard errors of their mean."""
     uplink = AirComp(
         convention="physical",
         elements_per_symbol=2,
@@ -134,7 +134,7 @@ def test_the_predicted_error_is_that_of_many_uploads():
     )
     mask = torch.arange(ELEMENTS) % 3 > 0
     sent, got = updates(), []
-    for seed in range(300):
+    for seed in range(100):
         air = air_round(sent=mask.expand(3, -1))
         air = AirRound(**{**vars(air), "stream": Stream(seed, ("air",))})
         got.append(received(uplink, air, sent).metrics)
@@ -288,6 +288,12 @@ class NeedsEach(FedAvg):
     """An algorithm whose server wants every client's update."""
 
     payloads = (Payload("update", each=True),)
+
+
+def test_a_beamformer_without_its_solver_is_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("wirelessfl.uplinks.aircomp.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="beamformer is 'sdr', which needs cvxpy"):
+        Config.from_flags("fedavg", uplink="aircomp", beamformer="sdr")
 
 
 @pytest.mark.parametrize(

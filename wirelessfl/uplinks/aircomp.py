@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Literal
 
 import numpy as np
@@ -62,7 +63,8 @@ class AirComp(Uplink):
         symbol_seconds: t_s of (34).
 
     Raises:
-        ValueError: the convention does not go with ``elements_per_symbol``.
+        ValueError: the convention does not go with ``elements_per_symbol``, or the beamformer's
+            solver is not installed.
     """
 
     name = "aircomp"
@@ -96,6 +98,11 @@ class AirComp(Uplink):
 
     def __post_init__(self) -> None:
         check_convention(self.convention, self.elements_per_symbol)
+        if self.beamformer in ("sca", "sdr") and find_spec("cvxpy") is None:
+            raise ValueError(
+                f"beamformer is {self.beamformer!r}, which needs cvxpy: pip install cvxpy, or "
+                "choose 'anneal'."
+            )
 
     @property
     def side_elements(self) -> int:
@@ -236,10 +243,8 @@ class AirReception(Reception):
         antennas = h.shape[-1]
         if uplink.beamformer == "random":
             dice = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
-            a = np.stack([d.standard_normal((antennas, 2)) for d in dice]).view(np.complex128)[
-                ..., 0
-            ]
-            return np.asarray(a / np.linalg.norm(a, axis=-1, keepdims=True))
+            parts = np.stack([d.standard_normal((antennas, 2)) for d in dice])
+            return np.asarray(parts.view(np.complex128)[..., 0])  # its norm does not matter
         most = max(len(own) for own in members)
         batch = np.ones((air.nodes, most, antennas), h.dtype)
         needs = np.zeros((air.nodes, most))
