@@ -26,6 +26,7 @@ from pydantic import (
 
 from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.errors import ConfigError
+from wirelessfl.simulation.participants import check_participation
 from wirelessfl.uplinks import Uplink, find_uplink
 from wirelessfl.uplinks.base import Coherence
 
@@ -102,6 +103,12 @@ class NetworkSection(Section):
         None, description="how long a channel draw lasts (default: round, the uplink's own)"
     )
     cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles of a full-model step")
+    step_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="seconds of a full-model step of every client, instead of cycles over CPU "
+        "speed (default: cycles)",
+    )
     transmit_power_w: float = Field(0.1, gt=0, description="transmit power of a client, in W")
     switched_capacitance: float = Field(
         1e-28, ge=0, description="kappa of kappa f^2 joules a cycle"
@@ -128,6 +135,14 @@ class TrainingSection(Section):
     )
     rounds: int = Field(30, ge=1, description="T, global rounds")
     batch_size: int = Field(50, ge=1, description="samples a mini-batch")
+    clients_per_round: int | None = Field(
+        None, ge=1, description="S, clients that train in a round, in all cells (default: all)"
+    )
+    tracking_clients: int | None = Field(
+        None,
+        ge=1,
+        description="of these, who updates and sends its tracking term (default: all of them)",
+    )
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in means"
     )
@@ -185,6 +200,11 @@ class RunSection(Section):
     )
     checkpoint_seconds: float = Field(
         5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"
+    )
+    client_states: Literal["auto", "memory", "disk"] = Field(
+        "auto",
+        description="where what clients keep between rounds is held: host memory, or the run's "
+        "folder (auto: by size)",
     )
     out: Path | None = Field(None, description="folder of the run (default: a new one in runs/)")
 
@@ -249,7 +269,7 @@ class Config(Section):
 
     def build_algorithm(self) -> Algorithm:
         """The algorithm with its settings."""
-        built: Algorithm = _build(find_algorithm(self.algorithm["name"]), self.algorithm)
+        built: Algorithm = _build(_class_of(self.algorithm), self.algorithm)
         return built
 
     def build_uplink(self) -> Uplink:
@@ -281,8 +301,10 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     if "uplink" in flags:
         tables = {**tables, "uplink": flags["uplink"]}
     merged = _named(tables)
+    if "local" in flags:
+        merged["algorithm"]["local"] = flags["local"]
     algorithm, uplink = merged["algorithm"]["name"], merged["uplink"]["name"]
-    homes = flag_homes(find_algorithm(algorithm), find_uplink(uplink))
+    homes = flag_homes(_class_of(merged["algorithm"]), find_uplink(uplink))
     for flag, value in flags.items():
         if flag == "uplink":
             continue
@@ -345,6 +367,14 @@ def flag_homes(algorithm: type[Algorithm], uplink: type[Uplink]) -> dict[str, tu
     return homes
 
 
+def _class_of(table: Mapping[str, Any]) -> type[Algorithm]:
+    """The algorithm that a table names, with what it runs in its cells."""
+    local = table.get("local")
+    if local is not None and not isinstance(local, str):
+        raise ConfigError(f"local is {local!r}: give the name of an algorithm.")
+    return find_algorithm(table["name"], local)
+
+
 def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
     """An algorithm or uplink from its table, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
@@ -391,6 +421,19 @@ def _resolve(config: Config) -> Config:
     if cells > config.network.clients:
         raise ConfigError(
             f"cells is {cells} and clients {config.network.clients}: every cell needs a client."
+        )
+    training = config.training
+    check_participation(
+        algorithm,
+        config.network.clients,
+        cells,
+        training.clients_per_round,
+        training.tracking_clients,
+    )
+    if config.network.step_seconds is not None and config.network.cpu_hz is not None:
+        raise ConfigError(
+            f"step_seconds is {config.network.step_seconds} and cpu_hz {config.network.cpu_hz}: a "
+            "step takes the one, or cycles_per_step over the other. Leave one out."
         )
     if config.network.cpu_hz and not 0 < config.network.cpu_hz[0] <= config.network.cpu_hz[1]:
         raise ConfigError(f"cpu_hz is {config.network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")

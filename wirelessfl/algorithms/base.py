@@ -59,9 +59,47 @@ class Algorithm(ABC):
     topology: ClassVar[Topology] = "star"
     """``star``: clients report to one server. ``cells``: to the edge server of their cell, which
     is itself a client of the cloud."""
-    payloads: ClassVar[tuple[Payload, ...]] = (Payload("update", unit="lr"),)
+    node_state: ClassVar[bool] = True
+    """Whether all server state but the model stays with each edge server; else the cloud combines
+    it. A star's server is its only node."""
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
+
+    @property
+    def payloads(self) -> tuple[Payload, ...]:
+        """What clients send; a subclass may have a plain attribute instead, like the next two."""
+        return (Payload("update", unit="lr"),)
+
+    @property
+    def sends(self) -> tuple[str, ...]:
+        """Which of its state the server sends to its clients."""
+        return ("params",)
+
+    @property
+    def client_state(self) -> tuple[str, ...]:
+        """What each client keeps between its turns, [P] each, zeros at first."""
+        return ()
+
+    @property
+    def tracks(self) -> bool:
+        """Whether some payload is sent by tracking clients alone."""
+        return any(payload.senders == "tracking" for payload in self.payloads)
+
+    def check(self, clients: int, per_round: int, tracking: int) -> None:  # noqa: B027
+        """Refuse a participation under which the algorithm does not work.
+
+        Args:
+            clients: n, registered.
+            per_round: S, that train in a round.
+            tracking: of these, who tracks.
+
+        Raises:
+            ValueError: it does not; the message names the setting, its value and the remedy.
+        """
+
+    def unit(self, payload: Payload, local_steps: int) -> float:
+        """In whose multiples an analog uplink sends ``payload`` after ``local_steps`` steps."""
+        return float(getattr(self, payload.unit)) if payload.unit else 1.0
 
     def submodels(self, context: RoundContext) -> Submodels:
         """What each node trains this round: the whole model, unless an algorithm says otherwise."""
@@ -102,12 +140,20 @@ class Algorithm(ABC):
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
 
+    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+        """What each client keeps for its next turn: [clients, P] by the names of ``client_state``.
+
+        Called before ``send``, which must leave these tensors alone.
+        """
+        return {}
+
     @abstractmethod
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """What each client sends after its local steps: [clients, P] for each payload.
 
         ``params`` and ``state`` are not used again, and may be overwritten.
         """
+        return {}
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:
@@ -115,9 +161,13 @@ class Algorithm(ABC):
 
         Tensors have the nodes on their leading axis here: [nodes, P], one node for a star.
         """
+        return dict(server)
 
     def combine(
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> State:
-        """The cloud's next state from those of its nodes, [nodes, P_max] by name: their mean."""
+        """The cloud's next state from those of its nodes, [nodes, P_max] by name: their mean.
+
+        The cloud has the model and, unless ``node_state``, the rest of the server's state.
+        """
         return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}

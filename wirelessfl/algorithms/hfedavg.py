@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
 
 
 @dataclass(frozen=True)
 class HFedAvg(FedAvg):
-    """FedAvg over edge servers: E edge rounds in each cell, then the cloud averages the cells."""
+    """FedAvg over edge servers: E edge rounds in each cell, then the cloud averages the cells.
+
+    Args:
+        local: what each cell runs instead of FedAvg: any algorithm of one server. Its settings come
+            with it. The edge server has that server's state; the cloud averages models alone.
+    """
 
     name = "hfedavg"
     topology = "cells"
+
+    local: Annotated[
+        str, Field(description="what clients and edge servers run: any algorithm of one server")
+    ] = "fedavg"

@@ -107,6 +107,7 @@ def _add_run_flags(
     scout = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     scout.add_argument("--config", type=Path)
     scout.add_argument("--uplink")
+    scout.add_argument("--local")
     known, rest = scout.parse_known_args(words)
     tables: dict[str, Any] = read_toml(known.config) if known.config else {}
 
@@ -117,9 +118,13 @@ def _add_run_flags(
 
     first = rest[0] if rest and not rest[0].startswith("-") else None
     algorithm, uplink = first or named("algorithm"), known.uplink or named("uplink")
+    table = tables.get("algorithm")
+    local = known.local or (table.get("local") if isinstance(table, dict) else None)
     add_flags(
         parser,
-        [find_algorithm(algorithm)] if algorithm else algorithm_classes().values(),
+        [find_algorithm(algorithm, inner) for inner in (local or "fedavg").split(",")]
+        if algorithm
+        else algorithm_classes().values(),
         [find_uplink(name) for name in uplink.split(",")] if uplink else uplink_classes().values(),
         lists=lists,
     )

@@ -10,12 +10,15 @@ from torch import Tensor, nn
 
 from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
 from channels.streams import Stream
+from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config, NetworkSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
 from wirelessfl.runs.executors import build_executor
+from wirelessfl.simulation.client_states import ClientStates, InMemory, OnDisk, kind_of_states
+from wirelessfl.simulation.participants import check_participation
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.simulation.world import TrainingSettings, World
@@ -79,6 +82,14 @@ def build(
         sizes = {"cells": network.cells, "clients": network.clients}
         config = config.model_copy(update={"network": config.network.model_copy(update=sizes)})
     algorithm, uplink = config.build_algorithm(), config.build_uplink()
+    training = config.training
+    check_participation(
+        algorithm,
+        network.clients,
+        network.cells,
+        training.clients_per_round,
+        training.tracking_clients,
+    )
     if algorithm.topology == "star" and network.cells > 1:
         raise ConfigError(
             f"algorithm {algorithm.name!r} is a star, and the network has {network.cells} cells."
@@ -134,37 +145,42 @@ def build(
             partitions[scheme] = made
         return partitions[scheme]
 
-    edge_rounds = config.training.edge_rounds or 1
+    edge_rounds = training.edge_rounds or 1
     mbps = 1e6
     down, back = config.network.downlink_mbps, config.network.backhaul_mbps
     planner = Planner(
         algorithm=algorithm,
         network=network,
         uplink=uplink,
-        links=Links(down and down * mbps, back and back * mbps),
+        links=Links(down * mbps if down else uplink.downlink_bps, back and back * mbps),
         spec=task.spec,
         make_partition=partition,
-        local_steps=config.training.local_steps,
+        local_steps=training.local_steps,
         edge_rounds=edge_rounds,
         coherence=config.network.coherence or uplink.coherence,
         stream=stream,
+        per_round=training.clients_per_round,
+        tracking=training.tracking_clients,
     )
     if config.model.layers is not None:
         partition("alternate")  # wrong names are refused, whether or not they are used
     planner.plan(0)  # refuses impossible masks, sizes and links before anything is written
     device = torch.device(config.run.device)
+    states, config = _client_states(config, algorithm, task.spec.size, network.clients, shards)
     world = World(
         algorithm,
         uplink,
         executor,
         TrainingSettings(
-            local_steps=config.training.local_steps,
+            local_steps=training.local_steps,
             edge_rounds=edge_rounds,
-            weight_by_samples=config.training.weighting == "samples",
+            weight_by_samples=training.weighting == "samples",
         ),
         parts,
         start.to(device),
+        network.cell_of,
         stream,
+        states,
         shards,
     )
     return Parts(
@@ -179,14 +195,38 @@ def build(
     )
 
 
+def _client_states(
+    config: Config, algorithm: Algorithm, size: int, clients: int, shards: Shards
+) -> tuple[ClientStates, Config]:
+    """Where clients' states are kept, and the configuration that says so.
+
+    Raises:
+        ConfigError: on disk, and several processes would write there.
+    """
+    names = algorithm.client_state
+    kind = kind_of_states(config.run.client_states, names, size, clients)
+    if shards.count > 1:
+        if config.run.client_states == "disk":
+            raise ConfigError(
+                f"client_states is 'disk', and {shards.count} processes share the clients: each "
+                "holds all states. Choose memory, or one process."
+            )
+        kind = "memory"
+    run = config.run.model_copy(update={"client_states": kind})
+    states = InMemory(names, size) if kind == "memory" else OnDisk(names, size, clients)
+    return states, config.model_copy(update={"run": run})
+
+
 def build_network(settings: NetworkSection, stream: Stream) -> Network:
     """The network of the configuration: Section VI-C's, with what the settings change."""
     cells = settings.cells or 1
     base = section_vi_c(cells, settings.clients, stream=stream.child("network"))
-    cpu_hz, snr_db = base.cpu_hz, base.snr_db
+    cpu_hz, snr_db, cycles = base.cpu_hz, base.snr_db, settings.cycles_per_step
     if settings.cpu_hz is not None:
         low, high = settings.cpu_hz
         cpu_hz = stream.child("network", "cpu").generator().uniform(low, high, settings.clients)
+    if settings.step_seconds is not None:
+        cpu_hz, cycles = np.full(settings.clients, 1e9), 1e9 * settings.step_seconds
     if settings.snr_db is not None:
         snr_db = np.full(settings.clients, settings.snr_db)
     low, high = settings.path_gain_db or (0.0, 0.0)
@@ -202,7 +242,7 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
             fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
             antenna_correlation=settings.antenna_correlation,
             path_gain_db=gains,
-            cycles_per_step=settings.cycles_per_step,
+            cycles_per_step=cycles,
             transmit_power_w=settings.transmit_power_w,
             switched_capacitance=settings.switched_capacitance,
         )

@@ -26,7 +26,7 @@ from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task, why_alone
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor, why_no_workers
+from wirelessfl.training.workers import WorkersExecutor, slot_vectors, why_no_workers
 
 GPU_CHUNK = 256
 LONG_SECONDS = 20.0  # workers and recordings take seconds to start: shorter runs do without
@@ -79,7 +79,7 @@ def build_executor(
             )
     executor = maker.make(found.chunk, found.replay)
     if found.workers > 1:
-        reason = why_no_workers(executor, found.workers, len(algorithm.payloads))
+        reason = why_no_workers(executor, found.workers, slot_vectors(algorithm))
         if reason is not None:
             raise ConfigError(f"workers is {found.workers}: {reason}. Choose workers 1.")
         executor = WorkersExecutor(executor, found.workers)
@@ -132,7 +132,7 @@ def _tuned(
 ) -> _Found:
     """On a CPU: what was given, and what a short timing finds for the rest."""
     chunk, replay, workers = config.run.chunk, config.run.replay == "on", config.run.workers or 1
-    clients = len(maker.data.source.parts)
+    clients = config.training.clients_per_round or len(maker.data.source.parts)
     if maker.kind is not VmapExecutor:
         replay = False  # stacked layers gain nothing from it
     undecided = maker.kind is VmapExecutor and config.run.replay is None and algorithm.one_shape
@@ -152,7 +152,7 @@ def _tuned(
         return _Found(chunk, int(workers), replay)
     many = min(cores(), len(even_parts(clients, chunk))) if _is_long(config, seconds / 2) else 1
     executor = maker.make(chunk, replay)
-    fits = many == 1 or why_no_workers(executor, many, len(algorithm.payloads)) is None
+    fits = many == 1 or why_no_workers(executor, many, slot_vectors(algorithm)) is None
     return _Found(chunk, many if fits else 1, replay)
 
 
@@ -192,7 +192,8 @@ def _two_steps(
 
 def _is_long(config: Config, seconds: float) -> bool:
     """Whether the run repays a slow start, where a client's step takes ``seconds`` on a thread."""
-    training, clients = config.training, config.network.clients
+    training = config.training
+    clients = training.clients_per_round or config.network.clients
     steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
     return steps * seconds > LONG_SECONDS
 

@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.run import RunResult, resume, run
 
+PLACES = ("out", "data_dir")
+"""Settings that say where things are, and do not tell runs apart."""
+
 
 def settings_hash(config: Config) -> str:
-    """What tells runs apart: all settings but where the data and the results are kept."""
-    bare = config.model_copy(update={"run": config.run.model_copy(update={"out": None})})
-    bare = bare.model_copy(update={"data": bare.data.model_copy(update={"data_dir": None})})
-    return hashlib.sha256(bare.to_toml().encode()).hexdigest()[:16]
+    """What tells runs apart: settings that are not the defaults, but for where data and results are.
+
+    A setting that is new, and left at its default, does not orphan the runs made before it.
+    """
+    return hashlib.sha256(repr(sorted(_said(config).items())).encode()).hexdigest()[:16]
+
+
+def _said(config: Config) -> dict[str, Any]:
+    """Settings other than the defaults, by section and name."""
+    said: dict[str, Any] = {}
+    for section, settings in config:
+        if isinstance(settings, BaseModel):
+            known = {name: info.default for name, info in type(settings).model_fields.items()}
+            values = dict(settings)
+        else:
+            built = config.build_algorithm() if section == "algorithm" else config.build_uplink()
+            known, values = {f.name: f.default for f in fields(built)}, settings
+        for name, value in values.items():
+            if name not in PLACES and known.get(name, MISSING) != value:
+                said[f"{section}.{name}"] = value
+    return said
+
+
+def _same_settings(config: Config, folder: Path) -> bool:
+    """Whether the run in ``folder`` has these settings, whatever defaults were when it was made."""
+    stored = Config.from_toml(folder / "config.toml")
+    mine, theirs = (
+        {name: value for name, value in _said(own).items() if not name.startswith("run.")}
+        for own in (config, stored)
+    )
+    return mine == theirs and config.run.seed == stored.run.seed
 
 
 def kept_folder(config: Config, root: Path) -> Path:
@@ -26,11 +60,14 @@ def kept_folder(config: Config, root: Path) -> Path:
 
 def is_finished(config: Config, root: Path) -> bool:
     """Whether the run of these settings is kept below ``root``, to its end."""
+    folder = kept_folder(config, root)
     try:
-        checkpoint = RunDirectory(kept_folder(config, root)).load()
+        checkpoint = RunDirectory(folder).load()
+        if checkpoint is None or not _same_settings(config, folder):
+            return False
     except ConfigError:
         return False
-    return checkpoint is not None and bool(checkpoint[1]["finished"])
+    return bool(checkpoint[1]["finished"])
 
 
 def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = None) -> RunResult:
@@ -43,6 +80,11 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
     """
     folder = kept_folder(config, root)
     if (folder / "config.toml").is_file():
+        if not _same_settings(config, folder):
+            raise ConfigError(
+                f"{folder} holds a run made when settings left out had other defaults. Remove it, "
+                "or choose another folder."
+            )
         return resume(folder, on_row=on_row)
     out = config.run.model_copy(update={"out": folder})
     return run(config.model_copy(update={"run": out}), on_row=on_row)

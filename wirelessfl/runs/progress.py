@@ -44,6 +44,7 @@ class Progress:
         self.started = self.saved = time.monotonic()
         self.shards = parts.world.shards
         self.leads = self.shards.rank == 0
+        parts.world.states.attach(directory.path)
         self.marks = fingerprint(parts, directory) if self.leads else {}
         checkpoint = self.shards.by_first(self._load)
         if checkpoint is not None:
@@ -120,6 +121,7 @@ class Progress:
             "fingerprint": self.marks,
         }
         self.directory.save(self.parts.world.tensors(), state)
+        self.parts.world.states.saved()
         self.saved = time.monotonic()
 
 

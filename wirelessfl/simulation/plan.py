@@ -19,12 +19,14 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.mask_sizes import mask_size_problem
+from wirelessfl.simulation.participants import Participants, draw_participants
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT, BoolArray, Coherence
+from wirelessfl.uplinks.base import BITS_PER_ELEMENT, Coherence
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Plan:
     Args:
         round: its number, from 0.
         clients: [senders], who takes part, in the order of the network.
+        tracking: [senders], who sends what only trackers send.
         node: [senders], the node each reports to.
         draws: h [blocks, clients, antennas]: one block, or one an edge round.
         submodels: what each node trains.
@@ -74,6 +77,7 @@ class Plan:
 
     round: int
     clients: IntArray
+    tracking: BoolArray
     node: IntArray
     draws: ChannelDraw
     submodels: Submodels
@@ -100,6 +104,8 @@ class Planner:
         edge_rounds: E.
         coherence: how long a channel draw lasts.
         stream: the run's stream.
+        per_round: S, clients that take part in a round; None: all.
+        tracking: of these, who tracks; None: all.
     """
 
     algorithm: Algorithm
@@ -112,6 +118,8 @@ class Planner:
     edge_rounds: int
     coherence: Coherence
     stream: Stream
+    per_round: int | None = None
+    tracking: int | None = None
 
     def plan(self, number: int) -> Plan:
         """Global round ``number``, from its channel draws to its cost."""
@@ -119,46 +127,51 @@ class Planner:
         if self.coherence == "edge-round":
             indices = [number * self.edge_rounds + e for e in range(self.edge_rounds)]
         draws = self.network.draws(self.stream.child("channel"), indices)
-        context = _RoundContext(self, draws, self.stream.child("round", number))
-        submodels = self.algorithm.submodels(context)
-        clients = np.arange(self.network.clients)
-        cost = self._cost(draws, submodels, clients)
+        stream = self.stream.child("round", number)
+        who = draw_participants(self.network, self.per_round, self.tracking, stream)
+        submodels = self.algorithm.submodels(_RoundContext(self, draws, stream, who))
+        cost = self._cost(draws, submodels, who)
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
                 f"round {number} takes cell {slow} {cost.seconds[slow]} seconds: a client there "
                 "has no data rate. Raise snr_db or bandwidth_hz."
             )
-        return Plan(number, clients, self.network.cell_of[clients], draws, submodels, cost)
+        node = self.network.cell_of[who.clients]
+        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost)
 
     @property
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
         return self.algorithm.topology == "cells"
 
-    def seconds_per_parameter(self, draws: ChannelDraw, active: BoolArray) -> FloatArray:
+    def seconds_per_parameter(self, draws: ChannelDraw, who: Participants) -> FloatArray:
         """Seconds that a parameter costs in a global round; latency is linear in it.
 
         Args:
             draws: the channels, in blocks that last equally long.
-            active: [clients], who takes part.
+            who: takes part, and tracks.
 
         Returns:
             [cells].
         """
+        active = who.active(self.network.clients)
+        vectors = who.vectors(self.algorithm, self.network.clients)
         # An uplink whose seconds do not depend on the channel may leave out the blocks.
         seconds_per_bit = self.uplink.seconds_per_bit(draws, active)
         seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
+        charged = self.uplink.charged(vectors, active)
+        with np.errstate(invalid="ignore"):  # who sends nothing takes no time at rate 0
+            seconds_per_bit = np.where(charged > 0, charged * seconds_per_bit, 0.0)
         if self.links.downlink_bps is not None:
-            # The model comes down once, however many payloads go up.
-            down = 1.0 / (self.links.downlink_bps * len(self.algorithm.payloads))
+            down = len(self.algorithm.sends) / self.links.downlink_bps
             seconds_per_bit = seconds_per_bit + down
         edge = seconds_per_parameter(
             draws,
             model_parameters=self.spec.size,
             local_steps=self.local_steps,
             seconds_per_bit=seconds_per_bit,
-            bits_per_parameter=BITS_PER_ELEMENT * len(self.algorithm.payloads),
+            bits_per_parameter=BITS_PER_ELEMENT,
             active=active,
         )
         seconds = self.edge_rounds * edge.mean(0)
@@ -166,23 +179,24 @@ class Planner:
             seconds = seconds + 2 * BITS_PER_ELEMENT / self.links.backhaul_bps  # once, down and up
         return np.asarray(seconds)
 
-    def _cost(self, draws: ChannelDraw, submodels: Submodels, clients: IntArray) -> Cost:
-        network, sent = self.network, len(self.algorithm.payloads)
-        active = np.zeros(network.clients, dtype=np.bool_)
-        active[clients] = True
+    def _cost(self, draws: ChannelDraw, submodels: Submodels, who: Participants) -> Cost:
+        network = self.network
+        active = who.active(network.clients)
+        vectors = who.vectors(self.algorithm, network.clients)
         lengths = submodels.lengths.astype(np.float64)
-        seconds = self.seconds_per_parameter(draws, active) * lengths  # (17), (18)
+        seconds = self.seconds_per_parameter(draws, who) * lengths  # (17), (18)
         length = lengths[network.cell_of] * active
-        airtime = self.uplink.airtime_per_bit(draws, active) * BITS_PER_ELEMENT * sent * length
+        airtime = self.uplink.airtime_per_bit(draws, active) * BITS_PER_ELEMENT * vectors * length
         joules = transmit_joules(network, airtime) + compute_joules(
             network, self.local_steps, length / self.spec.size
         )
         mib = BITS_PER_ELEMENT / 8 / 2**20
-        side = self.uplink.side_elements * float(active.mean())
+        sent = float((vectors * (length + self.uplink.side_elements)).mean())
+        down = len(self.algorithm.sends) * float(length.mean())
         return Cost(
             seconds=seconds,
-            uplink_mib=self.edge_rounds * mib * sent * (float(length.mean()) + side),
-            downlink_mib=self.edge_rounds * mib * float(length.mean()),
+            uplink_mib=self.edge_rounds * mib * sent,
+            downlink_mib=self.edge_rounds * mib * down,
             backhaul_mib=2 * mib * float(lengths.mean()) if self.hierarchical else 0.0,
             joules=self.edge_rounds * float(joules.mean()),
         )
@@ -195,6 +209,7 @@ class _RoundContext:
     planner: Planner
     draws: ChannelDraw
     stream: Stream
+    who: Participants
 
     @property
     def spec(self) -> ParamSpec:
@@ -213,9 +228,7 @@ class _RoundContext:
                 'mask_sizes "optimized" needs partition "alternate": with "all" a submodel\'s size '
                 'is not linear in its neurons. Choose mask_sizes "uniform".'
             )
-        planner = self.planner
-        everybody = np.ones(planner.network.clients, dtype=np.bool_)
-        seconds = planner.seconds_per_parameter(self.draws, everybody)
+        seconds = self.planner.seconds_per_parameter(self.draws, self.who)
         try:
             solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
         except ValueError as error:

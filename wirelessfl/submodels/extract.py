@@ -81,6 +81,29 @@ class Submodels:
         padded = torch.cat([full, full.new_zeros(1)])  # index -1 meets the zero at the end
         return padded[self.index.to(full.device)]
 
+    def gather_each(self, full: Tensor) -> Tensor:
+        """Submodels [nodes, P_max] of each node's own vector ``full`` [nodes, P]."""
+        if self.index is None:
+            return full.clone()
+        padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
+        return padded.gather(1, self.index.to(full.device) % padded.shape[1])
+
+    def scatter_each(self, full: Tensor, parts: Tensor) -> Tensor:
+        """``full`` [nodes, P] with what each node has trained, ``parts`` [nodes, P_max], in it."""
+        if self.index is None:
+            return parts
+        padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
+        padded.scatter_(1, self.index.to(full.device) % padded.shape[1], parts)
+        return padded[:, :-1].contiguous()
+
+    def take(self, full: Tensor, node: int, out: Tensor) -> None:
+        """Write what ``node`` trains of ``full`` [P] into ``out`` [P_max]; padding stays."""
+        if self.index is None:
+            out.copy_(full)
+        else:
+            there = self.index[node] >= 0
+            out[there] = full[self.index[node][there]]
+
     def merge(self, full: Tensor, parts: Tensor, weights: Sequence[float]) -> Tensor:
         """Weighted mean over the nodes that cover a coordinate; uncovered ones keep ``full``.
 

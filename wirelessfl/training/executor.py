@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
@@ -19,6 +21,12 @@ from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import Batches, BatchSource
 from wirelessfl.training.rules import Cohort, State
 from wirelessfl.training.task import Task
+
+BoolArray = NDArray[np.bool_]
+
+
+KEPT = "kept: "
+"""What a client keeps is told from what it sends by this prefix."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,9 @@ class Job:
         first_steps: [clients], local steps that each has taken before.
         local_steps: H.
         label: where the job belongs, for error messages ("round 3, edge round 1").
+        tracking: [clients], who sends what only trackers send; None: all.
+        own: of clients and their nodes, what they have kept, [clients, P] by name. It is asked
+            chunk by chunk, so that no more than a chunk of it is on the device. None: nothing yet.
     """
 
     algorithm: Algorithm
@@ -65,6 +76,8 @@ class Job:
     first_steps: IntArray
     local_steps: int
     label: str = ""
+    tracking: BoolArray | None = None
+    own: Callable[[IntArray, IntArray], State] | None = None
 
     def of(self, part: slice) -> Job:
         """The job of some of the clients."""
@@ -73,10 +86,18 @@ class Job:
             node=self.node[part],
             clients=self.clients[part],
             first_steps=self.first_steps[part],
+            tracking=None if self.tracking is None else self.tracking[part],
         )
 
+    def kept(self) -> State:
+        """What the clients have kept, [clients, P] by name."""
+        names, like = self.algorithm.client_state, self.servers["params"]
+        if self.own is None:
+            return {name: like.new_zeros(len(self.clients), self.spec.size) for name in names}
+        return self.own(self.clients, self.node) if names else {}
+
     def cohort(self) -> Cohort:
-        """The clients, with what they were sent."""
+        """The clients, with what they were sent and what they have kept."""
         if (self.node == self.node[0]).all():  # the usual case needs no copies
             sent = {
                 name: value[int(self.node[0])].expand(len(self.clients), -1)
@@ -85,7 +106,12 @@ class Job:
         else:
             rows = torch.tensor(self.node)
             sent = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
-        return Cohort(sent, self.local_steps)
+        device = self.servers["params"].device
+        tracking = np.ones(len(self.clients), bool) if self.tracking is None else self.tracking
+        tracks, fresh = (
+            torch.from_numpy(own)[:, None].to(device) for own in (tracking, self.first_steps == 0)
+        )
+        return Cohort(sent, self.local_steps, self.kept(), tracks, fresh)
 
     def batches(self, source: BatchSource) -> Batches:
         """The clients' mini-batches."""
@@ -94,13 +120,29 @@ class Job:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What some clients of a job send: [clients in ``part``, P] by payload.
+    """What some clients of a job send and keep: [clients in ``part``, P] by name.
 
     The tensors hold until the next chunk is asked for.
     """
 
     part: slice
     payloads: dict[str, Tensor]
+    kept: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, part: slice, results: dict[str, Tensor]) -> Chunk:
+        """A chunk of ``results``, as from ``Executor.results``."""
+        kept = {n.removeprefix(KEPT): v for n, v in results.items() if n.startswith(KEPT)}
+        return cls(part, {n: v for n, v in results.items() if not n.startswith(KEPT)}, kept)
+
+
+def after_training(
+    algorithm: Algorithm, params: Tensor, state: State, cohort: Cohort
+) -> dict[str, Tensor]:
+    """What clients send, and what they keep under names of their own, after their local steps."""
+    kept = algorithm.keep(params, state, cohort)
+    sent = algorithm.send(params, state, cohort)
+    return {**sent, **{KEPT + name: value for name, value in kept.items()}}
 
 
 class Executor(ABC):
@@ -121,15 +163,15 @@ class Executor(ABC):
         self.chunk = chunk
 
     def train(self, job: Job) -> Iterator[Chunk]:
-        """Payloads of all clients of ``job``, chunk by chunk in client order."""
+        """What all clients of ``job`` send and keep, chunk by chunk in client order."""
         for part in even_parts(len(job.clients), self.chunk):
-            yield Chunk(part, self.payloads(job.of(part)))
+            yield Chunk.of(part, self.results(job.of(part)))
 
-    def payloads(self, job: Job) -> dict[str, Tensor]:
-        """Payloads of the clients of ``job``, all at once: [clients, P] by name.
+    def results(self, job: Job) -> dict[str, Tensor]:
+        """What the clients of ``job`` send and keep, all at once: [clients, P] by name.
 
         Raises:
-            ConfigError: they are not those that the algorithm has declared.
+            ConfigError: it is not what the algorithm has declared.
             TrainingError: the model or the algorithm failed; the message says where.
         """
         try:
@@ -138,17 +180,23 @@ class Executor(ABC):
             raise
         except Exception as error:  # whatever a user's classes raise
             raise failure(job, error) from error
-        if sent.keys() != {payload.name for payload in job.algorithm.payloads}:
+        chunk = Chunk.of(slice(0), sent)
+        if chunk.payloads.keys() != {payload.name for payload in job.algorithm.payloads}:
             raise ConfigError(
-                f"algorithm {job.algorithm.name!r} sends {sorted(sent)}, and its payloads are "
-                f"{[payload.name for payload in job.algorithm.payloads]}: they must agree."
+                f"algorithm {job.algorithm.name!r} sends {sorted(chunk.payloads)}, and its "
+                f"payloads are {[p.name for p in job.algorithm.payloads]}: they must agree."
+            )
+        if chunk.kept.keys() != set(job.algorithm.client_state):
+            raise ConfigError(
+                f"algorithm {job.algorithm.name!r} keeps {sorted(chunk.kept)}, and its "
+                f"client_state is {list(job.algorithm.client_state)}: they must agree."
             )
         wanted = (len(job.clients), job.spec.size)
         for name, value in sent.items():
             if getattr(value, "shape", None) != wanted or not isinstance(value, Tensor):
                 shape = getattr(value, "shape", None)
                 raise ConfigError(
-                    f"algorithm {job.algorithm.name!r} sends {name!r} as a {type(value).__name__} "
+                    f"algorithm {job.algorithm.name!r} gives {name!r} as a {type(value).__name__} "
                     f"of shape {shape and tuple(shape)}: a tensor {list(wanted)}, clients by "
                     "parameters, is needed."
                 )
@@ -159,7 +207,7 @@ class Executor(ABC):
 
     @abstractmethod
     def _train(self, job: Job) -> dict[str, Tensor]:
-        """Payloads of the clients of ``job``."""
+        """What the clients of ``job`` send and keep, by ``after_training``."""
 
     def close(self) -> None:  # noqa: B027
         """Give back what the executor holds: processes, memory."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.executor import Executor, Job, TrainingData
+from wirelessfl.training.executor import Executor, Job, TrainingData, after_training
 from wirelessfl.training.task import Task
 
 
@@ -47,7 +47,7 @@ class LoopExecutor(Executor):
                     f"(batch of training samples {rows.tolist()})"
                 ) from error
             params, state = job.algorithm.step(params, grads[None], state, cohort)
-        return job.algorithm.send(params, state, cohort)
+        return after_training(job.algorithm, params, state, cohort)
 
     def _gradient(
         self, spec: ParamSpec, params: Tensor, rows: Tensor, weight: Tensor, key: Tensor

@@ -47,7 +47,7 @@ class TensorExecutor(Executor):
     def _steps(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> Tensors:
-        """The payloads after the cohort's local steps: tensor operations alone."""
+        """What the cohort sends and keeps after its local steps: tensor operations alone."""
 
     def _train(self, job: Job) -> Tensors:
         batches = job.batches(self.data.source).to(self.data.inputs.device)
@@ -56,6 +56,8 @@ class TensorExecutor(Executor):
         if not self.recorded:
             return self._steps(job.algorithm, job.spec, cohort, batches)
         tensors = {f"server.{name}": value for name, value in cohort.server.items()}
+        tensors |= {f"own.{name}": value for name, value in cohort.own.items()}
+        tensors |= {"tracks": cohort.tracks, "fresh": cohort.fresh}
         tensors |= {"index": batches.index, "weight": batches.weight, "keys": batches.keys}
         key = (
             job.algorithm,
@@ -80,13 +82,13 @@ class TensorExecutor(Executor):
     def _program(
         self, algorithm: Algorithm, spec: ParamSpec, local_steps: int, tensors: Tensors
     ) -> Tensors:
-        server = {
-            name.removeprefix("server."): value
-            for name, value in tensors.items()
-            if name.startswith("server.")
-        }
+        server, own = (
+            {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
+            for kind in ("server.", "own.")
+        )
         batches = Batches(tensors["index"], tensors["weight"], tensors["keys"])
-        return self._steps(algorithm, spec, Cohort(server, local_steps), batches)
+        cohort = Cohort(server, local_steps, own, tensors["tracks"], tensors["fresh"])
+        return self._steps(algorithm, spec, cohort, batches)
 
     def close(self) -> None:
         """Forget the recordings."""

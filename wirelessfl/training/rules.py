@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+import torch
 from torch import Tensor
 
 from wirelessfl.submodels.partition import IntArray
@@ -20,13 +22,20 @@ class Cohort:
     A rule sees no client's number: on a GPU the same operations are replayed for other clients.
 
     Args:
-        server: what their server sent them, [clients, P] by name: ``params`` and, where the
-            algorithm keeps more at the server, that.
+        server: what their server sent them, [clients, P] by name: ``params`` and what else is
+            among the algorithm's ``sends``.
         local_steps: H, steps that each takes.
+        own: what each has kept from its last turn, [clients, P] by the names in the algorithm's
+            ``client_state``; zeros at first. Not to be written to.
+        tracks: [clients, 1] boolean, who sends the payloads that only trackers send.
+        fresh: [clients, 1] boolean, who has never trained before.
     """
 
     server: Mapping[str, Tensor]
     local_steps: int
+    own: Mapping[str, Tensor] = field(default_factory=dict)
+    tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
+    fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
 
     @property
     def start(self) -> Tensor:
@@ -36,18 +45,20 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Payload:
-    """One thing that every client sends.
+    """One thing that clients send.
 
     Args:
         name: key under which the client's rule returns it and the server finds it.
         each: the server needs every client's own; otherwise their weighted mean is enough.
         unit: the algorithm's setting in whose multiples an analog uplink sends it, e.g. ``lr`` for
             accumulated gradients (21). Noise enters in proportion to it. None: as it is.
+        senders: all clients of a round, or only those chosen to track (``tracking_clients``).
     """
 
     name: str
     each: bool = False
     unit: str | None = None
+    senders: Literal["all", "tracking"] = "all"
 
 
 @dataclass(frozen=True)
@@ -55,11 +66,15 @@ class Received:
     """What the nodes have received in one upload.
 
     Args:
-        mean: by payload, weighted means over each node's clients, [nodes, P].
+        mean: by payload, weighted means over those of each node's clients that sent it,
+            [nodes, P]; zero where none did.
         each: by payload that is needed one by one, [clients, P]; else nothing.
         clients: [clients], who sent.
         node: [clients], to which node.
         metrics: what the uplink has to say of this upload, e.g. its error; it goes into the rows.
+        local_steps: H, steps that each sender took.
+        share: by payload, [nodes, 1]: the weight of those who sent it over that of all registered
+            clients of the node. Times the mean it is a sum over all of them.
     """
 
     mean: Mapping[str, Tensor]
@@ -67,3 +82,5 @@ class Received:
     clients: IntArray
     node: IntArray
     metrics: Mapping[str, float] = field(default_factory=dict)
+    local_steps: int = 1
+    share: Mapping[str, Tensor] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
-from wirelessfl.training.executor import TrainingData
+from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.layers import (
     Conv2d,
     Dropout,
@@ -170,7 +170,7 @@ class StackedExecutor(TensorExecutor):
             self._back(tensors, Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys)
             params, state = algorithm.step(params, flat, state, cohort)
             tensors = spec.views(params)
-        return algorithm.send(params, state, cohort)
+        return after_training(algorithm, params, state, cohort)
 
     @torch.no_grad()
     def gradients(

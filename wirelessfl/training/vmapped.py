@@ -12,7 +12,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.descent import record_descent
-from wirelessfl.training.executor import TrainingData
+from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.recording import NotRecordableError, Program, record
 from wirelessfl.training.rules import Cohort
@@ -80,7 +80,7 @@ class VmapExecutor(TensorExecutor):
                 slot.copy_(found[name])
             params, state = algorithm.step(params, flat, state, cohort)
             tensors = spec.views(params)
-        return algorithm.send(params, state, cohort)
+        return after_training(algorithm, params, state, cohort)
 
     def _alone(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
@@ -102,7 +102,7 @@ class VmapExecutor(TensorExecutor):
                 flat = torch.cat([value.reshape(-1) for value in found])[None]
                 params, state = algorithm.step(params, flat, state, cohort)
                 tensors = list(spec.views(params[0]).values())
-        return algorithm.send(params, state, cohort)
+        return after_training(algorithm, params, state, cohort)
 
     def _flat_steps(
         self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
@@ -128,7 +128,7 @@ class VmapExecutor(TensorExecutor):
                 slot.copy_(value)
             params, state = algorithm.step(params, flat, state, cohort)
             tensors = self._own(spec, params)
-        return algorithm.send(params, state, cohort)
+        return after_training(algorithm, params, state, cohort)
 
     def _own(self, spec: ParamSpec, params: Tensor) -> list[Tensor]:
         """Parameters [clients, *shape], or those of the only client [*shape]."""

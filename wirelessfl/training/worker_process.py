@@ -35,11 +35,13 @@ class Order:
     Args:
         job: of the chunk, without what the servers send.
         sent: shapes of that; it lies in the shared memory, one after the other.
-        slot: where the payloads go.
+        own: shapes of what the clients have kept; it lies at the end of the slot.
+        slot: where the results go.
     """
 
     job: Job
     sent: Shapes
+    own: Shapes
     slot: int
 
 
@@ -51,6 +53,11 @@ def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
         views[name] = memory[position:end].view(shape)
         position = end
     return views
+
+
+def end_of(memory: Tensor, shapes: Shapes) -> Tensor:
+    """The last part of ``memory``, as long as tensors of these shapes are together."""
+    return memory[len(memory) - sum(map(math.prod, shapes.values())) :]
 
 
 def serve(pipe: Connection, executor: Executor) -> None:
@@ -84,12 +91,16 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
 
 
 def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
-    """Train a chunk, and put its payloads into their slot."""
-    job = replace(order.job, servers=views_in(places.servers, order.sent))
-    payloads = executor.payloads(job)
-    shapes = {name: tuple(value.shape) for name, value in payloads.items()}
-    for name, place in views_in(places.slots[order.slot], shapes).items():
-        place.copy_(payloads[name])
+    """Train a chunk, and put its results into their slot."""
+    slot = places.slots[order.slot]
+    own = views_in(end_of(slot, order.own), order.own)
+    job = replace(
+        order.job, servers=views_in(places.servers, order.sent), own=lambda clients, node: own
+    )
+    results = executor.results(job)
+    shapes = {name: tuple(value.shape) for name, value in results.items()}
+    for name, place in views_in(slot, shapes).items():
+        place.copy_(results[name])
     return order.slot, shapes
 
 

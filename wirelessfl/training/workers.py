@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 from torch import multiprocessing as torch_multiprocessing
 
+from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.training.executor import Chunk, Executor, Job, even_parts
-from wirelessfl.training.worker_process import Order, Places, Shapes, serve, views_in
+from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
+from wirelessfl.training.worker_process import Order, Places, Shapes, end_of, serve, views_in
 
 SLOTS = 2  # results a worker may have waiting: it goes on while one is being added up
 SERVERS = 16  # models that edge servers send at once: room that is asked for before it is known
@@ -127,7 +128,7 @@ class WorkersExecutor(Executor):
         return [worker.process.pid or 0 for worker in self._workers]
 
     def train(self, job: Job) -> Iterator[Chunk]:
-        """Payloads of all clients of ``job``, in client order, whoever finishes first.
+        """What all clients of ``job`` send and keep, in client order, whoever finishes first.
 
         Raises:
             WorkerDiedError: a worker ended before it was asked to.
@@ -136,29 +137,35 @@ class WorkersExecutor(Executor):
         self.start()
         parts = even_parts(len(job.clients), self.chunk)
         sent = self._share(job)
-        bare = replace(job, servers={})
+        bare = replace(job, servers={}, own=None)
         orders = deque(enumerate(parts))
         done: dict[int, tuple[Worker, int, Shapes]] = {}
         try:
             for number, part in enumerate(parts):
                 while number not in done:
-                    self._hand_out(orders, bare, sent)
+                    self._hand_out(orders, job, bare, sent)
                     self._take_in(done)
                 worker, slot, shapes = done.pop(number)
-                yield Chunk(part, views_in(worker.slots[slot], shapes))
+                yield Chunk.of(part, views_in(worker.slots[slot], shapes))
                 worker.free.append(slot)
         except BaseException:  # also a consumer that stops half way: replies would be left over
             self.close()
             raise
 
-    def _hand_out(self, orders: deque[tuple[int, slice]], job: Job, sent: Shapes) -> None:
+    def _hand_out(
+        self, orders: deque[tuple[int, slice]], job: Job, bare: Job, sent: Shapes
+    ) -> None:
         """Give the next chunks to whoever has the least to do, while there is room."""
         while orders:
             worker = min(self._workers, key=lambda worker: len(worker.waiting))
             if not worker.free:
                 return
             number, part = orders.popleft()
-            worker.send(Order(job.of(part), sent, worker.free.popleft()))
+            slot, kept = worker.free.popleft(), job.of(part).kept()
+            own = {name: tuple(value.shape) for name, value in kept.items()}
+            for name, place in views_in(end_of(worker.slots[slot], own), own).items():
+                place.copy_(kept[name])
+            worker.send(Order(bare.of(part), sent, own, slot))
             worker.waiting.append(number)
 
     def _take_in(self, done: dict[int, tuple[Worker, int, Shapes]]) -> None:
@@ -192,7 +199,8 @@ class WorkersExecutor(Executor):
     def _share(self, job: Job) -> Shapes:
         """Put what the servers send into shared memory, and make sure that results have room."""
         needed = sum(value.numel() for value in job.servers.values())
-        room = min(self.chunk, len(job.clients)) * job.spec.size * len(job.algorithm.payloads)
+        vectors = slot_vectors(job.algorithm)
+        room = min(self.chunk, len(job.clients)) * job.spec.size * vectors
         small = room > max(worker.slots.shape[-1] for worker in self._workers)
         if small or needed > len(self._servers):
             if needed > len(self._servers):
@@ -207,16 +215,12 @@ class WorkersExecutor(Executor):
             place.copy_(job.servers[name])
         return shapes
 
-    def payloads(self, job: Job) -> dict[str, Tensor]:
-        """Payloads of all clients of ``job``, gathered."""
-        chunks = [
-            {name: value.clone() for name, value in chunk.payloads.items()}
-            for chunk in self.train(job)
-        ]
-        return {name: torch.cat([sent[name] for sent in chunks]) for name in chunks[0]}
-
     def _train(self, job: Job) -> dict[str, Tensor]:
-        return self.payloads(job)
+        chunks = []
+        for chunk in self.train(job):
+            results = chunk.payloads | {KEPT + n: value for n, value in chunk.kept.items()}
+            chunks.append({name: value.clone() for name, value in results.items()})
+        return {name: torch.cat([sent[name] for sent in chunks]) for name in chunks[0]}
 
     def close(self) -> None:
         """End the processes."""
@@ -245,19 +249,24 @@ def _shared(*shape: int) -> Tensor:
     return shared
 
 
-def why_no_workers(executor: Executor, workers: int, payloads: int) -> str | None:
+def slot_vectors(algorithm: Algorithm) -> int:
+    """Vectors of a client that a slot holds: what it sends, and what it keeps, before and after."""
+    return len(algorithm.payloads) + 2 * len(algorithm.client_state)
+
+
+def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None:
     """Why ``executor`` cannot run in worker processes here; None where it can.
 
     Args:
         executor: what each of them would have.
         workers: how many.
-        payloads: vectors that a client sends.
+        vectors: of a client that a slot holds, see ``slot_vectors``.
     """
     needed = executor.data.inputs.numel() * executor.data.inputs.element_size()
     if executor.data.inputs.is_shared():  # type: ignore[no-untyped-call]
         needed = 0
-    vectors = workers * SLOTS * executor.chunk * payloads + SERVERS
-    needed += 4 * executor.task.spec.size * vectors
+    held = workers * SLOTS * executor.chunk * vectors + SERVERS
+    needed += 4 * executor.task.spec.size * held
     if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:
         return (
             f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory they need "

@@ -187,7 +187,7 @@ class AirReception(Reception):
             rms[name] = shards.sum(own).numpy() / self.air.units.get(name, 1.0)
         # Where training has diverged the sums are not finite either, and are delivered so.
         airs = shards.by_first(
-            lambda: [self._airs(np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
+            lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
         )
         errors = np.zeros((2, len(payloads)))
         for place, name in enumerate(payloads):
@@ -200,12 +200,13 @@ class AirReception(Reception):
         exact = super().result()
         return Received(exact.mean, exact.each, exact.clients, exact.node, self._metrics)
 
-    def _airs(self, rms: FloatArray) -> list[AirSum]:
-        """The sum of each node; their beamformers are found in one batch."""
+    def _airs(self, name: str, rms: FloatArray) -> list[AirSum]:
+        """The sum of a payload at each node; their beamformers are found in one batch."""
         air, uplink, network = self.air, self.uplink, self.air.draw.network
         snr_db, h = network.snr_db[air.clients], air.draw.h[air.clients]
+        weights = air.weights_of(name)
         scales = transmit_scales(
-            air.weights,
+            weights,
             rms,
             snr_db=snr_db,
             convention=uplink.convention,
@@ -220,7 +221,7 @@ class AirReception(Reception):
                 found = air_sum(
                     h[own],
                     beamformers[node],
-                    air.weights[own],
+                    weights[own],
                     scales[own],
                     convention=uplink.convention,
                     csi_error=uplink.csi_error * power[own],

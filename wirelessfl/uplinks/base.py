@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -38,12 +38,13 @@ class AirRound:
         nodes: number of nodes.
         node: [clients], node of each sender; senders of a node stand together.
         clients: [clients], their numbers in the network.
-        weights: [clients], weights of the mean at each node; they sum to 1 there.
+        weights: [clients], weights of the mean at each node, > 0; see ``weights_of``.
         each: payloads whose every single one is wanted.
         sent: [nodes, elements], which elements the clients of a node send; None: all.
         units: by payload, what an analog uplink divides it by; 1 where none is given.
         draw: the channel at this time.
         stream: randomness of this upload.
+        silent: by payload, [clients], who does not send it; none where it is not in here.
     """
 
     nodes: int
@@ -55,6 +56,15 @@ class AirRound:
     units: Mapping[str, float]
     draw: ChannelDraw
     stream: Stream
+    silent: Mapping[str, BoolArray] = field(default_factory=dict)
+
+    def weights_of(self, payload: str) -> FloatArray:
+        """[clients], weights of the mean of ``payload``: 1 in all at each node where any sends."""
+        if payload not in self.silent:
+            return self.weights
+        weights = np.where(self.silent[payload], 0.0, self.weights)
+        sums = np.bincount(self.node, weights, self.nodes)
+        return np.asarray(weights / np.where(sums > 0, sums, 1.0)[self.node])
 
 
 class Reception:
@@ -70,12 +80,14 @@ class Reception:
 
     def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
         """Take in what the clients in ``part`` send: [clients, elements] by payload."""
-        node, weights = self.air.node[part].tolist(), self.air.weights[part].tolist()
+        node = self.air.node[part].tolist()
         for name, sent in payloads.items():
+            weights = self.air.weights_of(name)[part].tolist()
             sums = self._sums.setdefault(name, sent.new_zeros(self.air.nodes, sent.shape[1]))
             # Client by client, so that the sums do not depend on the chunks.
             for receiver, weight, own in zip(node, weights, sent, strict=True):
-                sums[receiver].add_(own, alpha=weight)
+                if weight > 0:
+                    sums[receiver].add_(own, alpha=weight)
             if name in self._each:
                 self._each[name].append(sent.clone())
 
@@ -109,6 +121,15 @@ class Uplink(ABC):
     """Whether a node gets every client's payload, or only their weighted sum."""
     coherence: ClassVar[Coherence] = "round"
     """How long a channel draw lasts, unless the network's settings say otherwise."""
+
+    @property
+    def downlink_bps(self) -> float | None:
+        """Rate of the link down to each client, unless the network has one; None: takes no time."""
+        return None
+
+    def charged(self, vectors: FloatArray, active: BoolArray) -> FloatArray:
+        """Vectors [clients] whose seconds each client's upload is charged with: its own."""
+        return vectors
 
     @property
     def side_elements(self) -> int:

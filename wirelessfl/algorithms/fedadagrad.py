@@ -1,0 +1,22 @@
+"""FedAdagrad: the server's second moment is a sum (Reddi et al., ICLR 2021, Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor
+
+from wirelessfl.algorithms.fedadam import FedAdam
+
+
+@dataclass(frozen=True)
+class FedAdagrad(FedAdam):
+    """v <- v + D^2; b2 has no effect, and b1 is 0 unless set."""
+
+    beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0
+
+    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+        """v, after the squared change."""
+        return second + square

@@ -1,0 +1,59 @@
+"""FedAdam: Adam at the server (Reddi et al., ICLR 2021, Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.training.rules import Received, State
+
+
+@dataclass(frozen=True)
+class FedAdam(FedAvg):
+    """The mean change D of the clients, after SGD, is the server's (negative) gradient.
+
+    m = b1 m + (1 - b1) D;  v = b2 v + (1 - b2) D^2;  x <- x + eta_g m / (sqrt(v) + eps), with no
+    bias correction; m begins at 0, and v at eps^2, the least that the paper allows.
+
+    Inside cells each edge server has its own moments.
+
+    Args:
+        server_lr: eta_g.
+        beta1: b1.
+        beta2: b2.
+        eps: tau, the degree of adaptivity.
+    """
+
+    server_lr: Annotated[float, Field(gt=0, description="step size of the server")] = 1e-2
+    beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
+    beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
+    eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-3
+
+    def initial(self, params: Tensor) -> State:
+        """m = 0, v = eps^2."""
+        return {
+            **super().initial(params),
+            "first": torch.zeros_like(params),
+            "second": torch.full_like(params, self.eps**2),
+        }
+
+    def merge(self, server: State, received: Received) -> State:
+        """Moments, then a step along them."""
+        change = received.mean["update"]
+        first = torch.lerp(server["first"], change, 1 - self.beta1)
+        second = self.second_moment(server["second"], change**2)
+        return self.stepped({**server, "first": first, "second": second})
+
+    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+        """v, after the squared change."""
+        return torch.lerp(second, square, 1 - self.beta2)
+
+    def stepped(self, state: State) -> State:
+        """x <- x + eta_g m / (sqrt(v) + eps)."""
+        step = self.server_lr * state["first"] / (state["second"].sqrt() + self.eps)
+        return {**state, "params": state["params"] + step}

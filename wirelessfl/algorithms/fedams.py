@@ -1,0 +1,38 @@
+"""FedAMS: AMSGrad at the server, with max stabilisation (Wang et al., ICML 2022, Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from wirelessfl.algorithms.fedadam import FedAdam
+from wirelessfl.training.rules import State
+
+
+@dataclass(frozen=True)
+class FedAMS(FedAdam):
+    """vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat), option 1 of the paper.
+
+    Args:
+        eps: least vhat; v begins at 0.
+    """
+
+    eps: Annotated[float, Field(gt=0, description="least value of the second moment")] = 1e-6
+
+    def initial(self, params: Tensor) -> State:
+        """m = v = 0, vhat = eps."""
+        return {
+            **super().initial(params),
+            "second": torch.zeros_like(params),
+            "largest": torch.full_like(params, self.eps),
+        }
+
+    def stepped(self, state: State) -> State:
+        """x <- x + eta_g m / sqrt(vhat)."""
+        largest = torch.maximum(state["largest"], state["second"])
+        step = self.server_lr * state["first"] / largest.sqrt()
+        return {**state, "largest": largest, "params": state["params"] + step}

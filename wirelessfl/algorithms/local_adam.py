@@ -1,0 +1,79 @@
+"""LocalAdam: Adam on the clients, a mean at the server; FAdamGC without its tracking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.training.rules import Cohort, State
+
+
+@dataclass(frozen=True)
+class LocalAdam(FedAvg):
+    """Clients take steps of Adam with the largest second moment (AMSGrad), without bias correction.
+
+    m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  vhat = max(vhat, v);
+    x_i <- x_i - eta_l m / (sqrt(vhat) + eps).
+
+    m starts at 0 in every round, v where the client left it in its last one, at 0 in its first. The
+    paper (Chen et al., Algorithm 1) does not say where vhat starts.
+
+    Args:
+        lr: eta_l.
+        beta1: b1, decay of the first moment.
+        beta2: b2, decay of the second; 0 takes the squared gradient itself.
+        eps: added to the root.
+        vhat: where it starts: at v in every round, or where the client left it.
+    """
+
+    lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
+    beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
+    beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
+    eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-8
+    vhat: Annotated[
+        Literal["reset", "carried"],
+        Field(description="largest second moment: starts at v in each round, or is carried on"),
+    ] = "reset"
+
+    @property
+    def client_state(self) -> tuple[str, ...]:
+        """v_i, and vhat_i where it is carried on."""
+        return (*super().client_state, *self._moments)
+
+    @property
+    def _moments(self) -> tuple[str, ...]:
+        return ("second", "largest") if self.vhat == "carried" else ("second",)
+
+    def begin(self, cohort: Cohort) -> State:
+        """m = 0, and v and vhat as they were."""
+        second = cohort.own["second"]
+        return {
+            **super().begin(cohort),
+            "first": torch.zeros_like(second),
+            "second": second.clone(),
+            "largest": cohort.own.get("largest", second).clone(),
+        }
+
+    def direction(self, grads: Tensor, state: State) -> Tensor:
+        """m / (sqrt(vhat) + eps), after the moments have taken in the gradients."""
+        state["first"].lerp_(grads, 1 - self.beta1)
+        state["second"].mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
+        torch.maximum(state["largest"], state["second"], out=state["largest"])
+        return state["first"] / state["largest"].sqrt().add_(self.eps)
+
+    def step(
+        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
+    ) -> tuple[Tensor, State]:
+        """x_i <- x_i - eta_l m / (sqrt(vhat) + eps)."""
+        direction = self.direction(self.gradient(grads, params, cohort), state)
+        return params.sub_(direction, alpha=self.lr), state
+
+    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+        """v_i, and vhat_i where it is carried on."""
+        moments = {name: state[name] for name in self._moments}
+        return {**super().keep(params, state, cohort), **moments}

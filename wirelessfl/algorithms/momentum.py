@@ -1,0 +1,48 @@
+"""Globally tracked momentum in local steps, for algorithms to derive from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.training.rules import Cohort, Received, State
+
+
+@dataclass(frozen=True)
+class GlobalMomentum(Algorithm):
+    """Local steps along beta g + (1 - beta) d, where d is the mean step of all in the last round.
+
+    d = (1 / (S K eta_l)) sum (x - x_i) is computed and sent by the server; it begins at 0. The
+    server's own step x - gamma d is FedAvg's with eta_g = gamma / (K eta_l).
+
+    Args:
+        beta: weight of the client's own gradient; 1 is no momentum.
+    """
+
+    beta: Annotated[
+        float, Field(gt=0, le=1, description="weight of a client's own gradient; 1: no momentum")
+    ] = 0.1
+
+    @property
+    def sends(self) -> tuple[str, ...]:
+        """What is sent without it, and d."""
+        return (*super().sends, "momentum")
+
+    def initial(self, params: Tensor) -> State:
+        """d = 0."""
+        return {**super().initial(params), "momentum": torch.zeros_like(params)}
+
+    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+        """beta g + (1 - beta) d."""
+        own = super().gradient(grads, params, cohort)
+        return self.beta * own + (1 - self.beta) * cohort.server["momentum"]
+
+    def merge(self, server: State, received: Received) -> State:
+        """d: the mean step of this round."""
+        steps = received.local_steps * self.lr
+        return {**super().merge(server, received), "momentum": -received.mean["update"] / steps}

@@ -1,0 +1,107 @@
+"""Who takes part in a round, and who of them tracks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels.partition import IntArray, share_out
+from wirelessfl.uplinks.base import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class Participants:
+    """The clients of one round, in the order of the network.
+
+    Args:
+        clients: [senders], their numbers.
+        tracking: [senders], who sends what only trackers send.
+    """
+
+    clients: IntArray
+    tracking: BoolArray
+
+    def active(self, clients: int) -> BoolArray:
+        """[clients], who takes part."""
+        active = np.zeros(clients, dtype=np.bool_)
+        active[self.clients] = True
+        return active
+
+    def vectors(self, algorithm: Algorithm, clients: int) -> FloatArray:
+        """[clients], how many vectors each sends; 0 for those who take no part."""
+        for_all = sum(payload.senders == "all" for payload in algorithm.payloads)
+        vectors = np.zeros(clients)
+        vectors[self.clients] = for_all + (len(algorithm.payloads) - for_all) * self.tracking
+        return vectors
+
+
+def draw_participants(
+    network: Network, per_round: int | None, tracking: int | None, stream: Stream
+) -> Participants:
+    """S of n clients, drawn evenly without replacement, and S_tilde trackers among them.
+
+    Cells take part in proportion to their clients, and track in proportion to those taking part.
+
+    Args:
+        network: cells and clients.
+        per_round: S, in all cells together; None: all clients.
+        tracking: S_tilde, likewise; None: all S.
+        stream: randomness of this round.
+
+    Raises:
+        ConfigError: S leaves a cell without a client.
+    """
+    sizes = np.bincount(network.cell_of).tolist()
+    sampled = sizes if per_round is None else share_out(sizes, per_round)
+    if min(sampled) < 1:
+        raise ConfigError(
+            f"clients_per_round is {per_round}, and cell {sampled.index(0)} of {len(sizes)} has "
+            f"only {sizes[sampled.index(0)]} of the {network.clients} clients: none of it would "
+            "take part. Sample more clients."
+        )
+    trackers = sampled if tracking is None else share_out(sampled, tracking)
+    clients, tracks = [], []
+    for cell, (first, count) in enumerate(zip(network.cell_starts, sampled, strict=True)):
+        order = np.arange(sizes[cell])
+        if count < sizes[cell] or trackers[cell] < count:
+            order = stream.child("participants", cell).generator().permutation(sizes[cell])
+        chosen = np.sort(order[:count])
+        clients.append(first + chosen)
+        tracks.append(np.isin(chosen, order[: trackers[cell]]))
+    return Participants(np.concatenate(clients).astype(np.int64), np.concatenate(tracks))
+
+
+def check_participation(
+    algorithm: Algorithm, clients: int, cells: int, per_round: int | None, tracking: int | None
+) -> None:
+    """Refuse numbers of participants that cannot be, or that the algorithm does not work with.
+
+    Raises:
+        ConfigError: they are; the message names the settings.
+    """
+    sampled = clients if per_round is None else per_round
+    trackers = sampled if tracking is None else tracking
+    if not cells <= sampled <= clients:
+        raise ConfigError(
+            f"clients_per_round is {sampled}, with {clients} clients in {cells} cells: choose "
+            f"{cells} to {clients}."
+        )
+    if tracking is not None and not algorithm.tracks:
+        raise ConfigError(
+            f"tracking_clients is {tracking}, and algorithm {algorithm.name!r} tracks nothing: "
+            "leave it out, or choose fadamgc, fa-nt, scaffold or scaffold-m."
+        )
+    if trackers > sampled:
+        raise ConfigError(
+            f"tracking_clients is {trackers}, and {sampled} clients take part in a round: choose 1 "
+            f"to {sampled}."
+        )
+    try:
+        algorithm.check(clients, sampled, trackers)
+    except ValueError as error:
+        raise ConfigError(f"algorithm {algorithm.name!r}: {error}") from error

@@ -1,0 +1,54 @@
+"""Wired links of a fixed rate, in parallel: the run-time model of the FAdamGC paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from channels import ChannelDraw
+from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
+
+
+@dataclass(frozen=True)
+class Fixed(Uplink):
+    """Every client has a link of its own, down and up, of the same rate (Chen et al., Section 6).
+
+    A round takes (numbers down + numbers up) 32 bit / rate, and the local steps.
+
+    Args:
+        rate_mbps: rate of a client's link each way; ``downlink_mbps`` gives another one down.
+        wait: where some clients send more than others (selective tracking), a round takes the mean
+            of their uploads, which is what the published minutes are, or that of the slowest.
+    """
+
+    name = "fixed"
+
+    rate_mbps: Annotated[
+        float, Field(gt=0, description="rate of a client's link, each way, in Mbit/s")
+    ] = 100.0
+    wait: Annotated[
+        Literal["mean", "slowest"],
+        Field(description="uploads of unequal size: charge their mean (published), or the largest"),
+    ] = "mean"
+
+    @property
+    def downlink_bps(self) -> float:
+        """The same rate down."""
+        return 1e6 * self.rate_mbps
+
+    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+        """1 / rate for every client."""
+        return np.full(draw.network.clients, 1e-6 / self.rate_mbps)
+
+    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+        """None: nothing is on the air."""
+        return np.zeros(draw.network.clients)
+
+    def charged(self, vectors: FloatArray, active: BoolArray) -> FloatArray:
+        """The mean of those who send, or each client's own."""
+        if self.wait == "slowest":
+            return vectors
+        return np.where(active, vectors[active].mean(), 0.0)
