@@ -48,9 +48,11 @@ def resnet18_table(
     """
     from wirelessfl.bench.engine import interleaved
 
-    x = 2 * torch.rand(clients * samples, 3, 32, 32, device=device) - 1
-    y = torch.randint(0, 10, (len(x),), device=device)
-    module = ResNet18((3, 32, 32), 10, width=width).to(device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = ResNet18((3, 32, 32), 10, width=width).to(device)
+        x = (2 * torch.rand(clients * samples, 3, 32, 32) - 1).to(device)
+        y = torch.randint(0, 10, (len(x),)).to(device)
     task, data = Task.of(module), dealt(x, y, clients)
     job = job_of(task, clients, steps)
     drawn = job.batches(data.source).to(device)
