@@ -76,6 +76,11 @@ class ModelSection(Section):
         None,
         description="widths of the hidden layers, e.g. 300,100 (fcnn; default: the model's own)",
     )
+    norm: Literal["group", "batch"] | None = Field(
+        None,
+        description="normalisation of resnet18: group (its default), or batch, by the statistics "
+        "of each batch, also in evaluation",
+    )
     layers: str | None = Field(
         None, description="fully connected layers in order, e.g. fc1,fc2 (default: the model's own)"
     )

@@ -10,12 +10,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from wirelessfl.bench import engine, gpu, memory, works
+from wirelessfl.bench import engine, gpu, memory, resnet18, works
 from wirelessfl.bench.report import bench
 from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, build, ways
 from wirelessfl.cli import main
+from wirelessfl.models import ResNet18
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.task import Task
+from wirelessfl.training.vmapped import VmapExecutor
 
 
 @pytest.fixture
@@ -138,6 +140,47 @@ def test_the_gpu_table_runs_its_recordings_here():
     for rows in tables.values():
         assert rows[0]["way"] == "plain loop"
         assert all(row["percent_of_bandwidth"] > 0 for row in rows)
+
+
+def test_the_resnet_table_runs_its_ways_here():
+    """A narrow net and few steps of what a GPU would run."""
+    few = {"clients": 2, "steps": 2, "samples": 4, "width": 2}
+    ((title, rows),) = resnet18.resnet18_table(torch.device("cpu"), 1, **few).items()
+    assert "ResNet-18 on cpu" in title
+    assert "2 clients, 2 steps of batch 4" in title
+    assert [row["way"] for row in rows] == [resnet18.PLAIN, resnet18.AS_SET, resnet18.ENGINE]
+    for row in rows:
+        assert row["rounds_a_minute"] == pytest.approx(60 / row["seconds"])
+        assert row["ratio"] == pytest.approx(rows[0]["seconds"] / row["seconds"])
+    assert [row["chunk"] for row in rows] == [None, None, 2]
+
+
+def test_the_resnet_loop_does_the_engines_work():
+    torch.manual_seed(0)
+    module = ResNet18((3, 32, 32), 10, width=2)
+    x, y = torch.rand(8, 3, 32, 32), torch.arange(8)
+    task, data = Task.of(module), works.dealt(x, y, 2)
+    job = works.job_of(task, 2, 3)
+    drawn = job.batches(data.source)
+    batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]
+    assert [len(own) for own in batches] == [3, 3]
+    plain = resnet18.plain_round(module, batches)
+    executor = VmapExecutor(task, data, 2, recorded=True)
+    assert float(plain.abs().max()) > 1e-3
+    assert torch.allclose(works.trained(executor, job)[0], plain, atol=1e-5)
+
+
+def test_as_many_clients_train_at_once_as_fit(monkeypatch):
+    """A plain step that takes 3 GB of 80: with half of it to spare, 13."""
+    known = {"memory_allocated": 10**9, "max_memory_allocated": 4 * 10**9}
+    for name, value in known.items():
+        monkeypatch.setattr(torch.cuda, name, lambda _, v=value: v)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: None)
+    device, ran = torch.device("cuda"), []
+    for free, clients, expected in ((80e9, 100, 13), (80e9, 10, 10), (4e9, 10, 1)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _, f=free: (int(f), 10**11))
+        assert resnet18._chunk(lambda: ran.append(1), device, clients) == expected
+    assert len(ran) == 3
 
 
 def test_goals_are_judged(monkeypatch):

@@ -37,6 +37,7 @@ def engine_bench(
     clients: int = CLIENTS,
     scaling: tuple[int, ...] = (60, 240, 1000),
     memory: bool = True,
+    resnet_steps: int = 60,
 ) -> dict[str, Rows]:
     """Interleaved medians on W1 and W2, scaling, submodels and the goals.
 
@@ -46,6 +47,7 @@ def engine_bench(
         clients: in W1 and W2; 60 is the reference.
         scaling: numbers of clients to try W1 with.
         memory: whether to measure peaks, which starts processes.
+        resnet_steps: local steps of ResNet-18, which runs on a GPU only.
 
     Returns:
         Tables by title: seconds are medians of a round's local training; ``ratio`` is to the plain
@@ -63,8 +65,11 @@ def engine_bench(
     tables["submodels on W1"] = _submodels(x, y, clients, repeats)
     if torch.cuda.is_available():
         from wirelessfl.bench.gpu import gpu_tables
+        from wirelessfl.bench.resnet18 import resnet18_table
 
-        tables |= gpu_tables(x, y, clients, repeats, torch.device("cuda"))
+        device = torch.device("cuda")
+        tables |= gpu_tables(x, y, clients, repeats, device)
+        tables |= resnet18_table(device, repeats, steps=resnet_steps)
     tables["goals"] = goals(tables)
     return tables
 

@@ -66,13 +66,14 @@ def _timed(call: Callable[[], Any], repeats: int, device: torch.device) -> list[
 
     def whole() -> None:
         call()
-        _wait(device)
+        wait(device)
 
     whole()
     return [seconds_of(whole) for _ in range(repeats)]
 
 
-def _wait(device: torch.device) -> None:
+def wait(device: torch.device) -> None:
+    """Until all that was asked of ``device`` is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -86,7 +87,7 @@ def copy_rate(device: torch.device, megabytes: int = 256) -> float:
 
     def once() -> None:
         target.copy_(source)
-        _wait(device)
+        wait(device)
 
     once()
     return 8 * source.numel() / min(seconds_of(once) for _ in range(5))

@@ -33,6 +33,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         from wirelessfl.bench.engine import engine_bench
 
         small: dict[str, Any] = {"clients": 4, "scaling": (2, 4), "memory": False}
+        small["resnet_steps"] = 3
         with console.status("timing the engine") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "solvers"):

@@ -107,11 +107,11 @@ def plain_loop(module: nn.Module, data: TrainingData) -> Tensor:
     return total / len(data.source.parts)
 
 
-def job_of(task: Task, clients: int) -> Job:
+def job_of(task: Task, clients: int, steps: int = STEPS) -> Job:
     """The local training of a round in which every client has the full model."""
     zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
     start = task.spec.from_module(task.module)[None]
-    return Job(FedAvg(lr=LR), task.spec, {"params": start}, zero, who, zero, STEPS)
+    return Job(FedAvg(lr=LR), task.spec, {"params": start}, zero, who, zero, steps)
 
 
 def submodel_job(task: Task, clients: int, cells: int) -> Job:

@@ -14,6 +14,7 @@ from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.splits import SPLITS, split
+from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name
 
@@ -35,6 +36,7 @@ _LOADERS: dict[str, Loader] = {
     "fashion-mnist": FASHION_MNIST.load,
     "cifar10": CIFAR10.load,
     "cifar100": CIFAR100.load,
+    "tinyimagenet": load_tiny_imagenet,
 }
 
 

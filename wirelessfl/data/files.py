@@ -69,10 +69,17 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("wirelessfl"))
 
 
-def find_place(dataset: str, data_dir: str | os.PathLike[str] | None = None) -> Place:
+def find_place(
+    dataset: str, data_dir: str | os.PathLike[str] | None = None, *, source: str | None = None
+) -> Place:
     """The folder to read ``dataset`` from: below ``data_dir``, WIRELESSFL_DATA, or the cache.
 
     WIRELESSFL_DATA may hold some data sets only: those without a folder there are downloaded.
+
+    Args:
+        dataset: its folder's name.
+        data_dir: the folder around it.
+        source: address of a data set that is not downloaded by itself, for the message.
 
     Raises:
         DataError: ``data_dir`` is given and has no folder of that name, or WIRELESSFL_DATA names
@@ -81,9 +88,11 @@ def find_place(dataset: str, data_dir: str | os.PathLike[str] | None = None) -> 
     if data_dir is not None:
         folder = Path(data_dir, dataset)
         if not folder.is_dir():
+            download = "Leave --data-dir out to download them."
+            remedy = f"Get them from {source}." if source else download
             raise DataError(
                 f"{folder} is no folder: --data-dir {data_dir} needs a folder {dataset!r} with the "
-                f"files of that data set. Leave --data-dir out to download them."
+                f"files of that data set. {remedy}"
             )
         return Place(dataset, folder, "--data-dir")
     root = os.environ.get(ENVIRONMENT)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,13 +15,16 @@ from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN
 from wirelessfl.models.lenet5 import LeNet5
+from wirelessfl.models.resnet18 import ResNet18
 from wirelessfl.registry import by_name
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "fcnn": FCNN,
     "lenet5": LeNet5,
     "cifar-cnn": CifarCNN,
+    "resnet18": ResNet18,
 }
+_TAKEN_BY = {"dropout": "fcnn", "hidden": "fcnn", "norm": "resnet18"}  # whom to name, of those
 
 
 def build_model(
@@ -31,6 +35,7 @@ def build_model(
     dropout: float,
     stream: Stream,
     hidden: Sequence[int] | None = None,
+    norm: str | None = None,
 ) -> nn.Module:
     """The model called ``name``, its weights drawn from ``stream`` by its own initialisation.
 
@@ -41,6 +46,7 @@ def build_model(
         dropout: probability, passed on only where it is not zero.
         stream: where the initial weights come from.
         hidden: widths of hidden layers, passed on only where given.
+        norm: normalisation, ``group`` or ``batch``, passed on only where given.
 
     Raises:
         ConfigError: no such model, or it does not fit the input.
@@ -49,12 +55,14 @@ def build_model(
     options: dict[str, Any] = {"dropout": dropout} if dropout else {}
     if hidden is not None:
         options["hidden"] = tuple(hidden)
+    if norm is not None:
+        options["norm"] = norm
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream.key() >> 1)
         try:
             model = factory(input_shape, classes, **options)
         except TypeError as error:
-            remedy = f" Leave {' and '.join(options)} out, or choose fcnn." if options else ""
+            remedy = _remedy(factory, options)
             raise ConfigError(
                 f"model {name!r} cannot be made with (input_shape, classes"
                 f"{''.join(f', {option}' for option in options)}): {error}.{remedy}"
@@ -64,4 +72,22 @@ def build_model(
     return model
 
 
-__all__ = ["FCNN", "MODELS", "CifarCNN", "LeNet5", "StreamDropout", "build_model"]
+def _remedy(factory: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    """What to do about the options that ``factory`` does not take."""
+    refused = [name for name in options if not _takes(factory, name)]
+    if not refused:
+        return ""
+    others = {_TAKEN_BY[name] for name in refused}
+    choice = f", or choose {others.pop()}" if len(others) == 1 else ""
+    return f" Leave {' and '.join(refused)} out{choice}."
+
+
+def _takes(factory: Callable[..., Any], option: str) -> bool:
+    try:
+        inspect.signature(factory).bind_partial(**{option: None})
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+__all__ = ["FCNN", "MODELS", "CifarCNN", "LeNet5", "ResNet18", "StreamDropout", "build_model"]

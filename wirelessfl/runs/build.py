@@ -121,13 +121,15 @@ def build(
             dropout=config.model.dropout,
             stream=stream.child("initial weights"),
             hidden=config.model.hidden,
+            norm=config.model.norm,
         )
     else:
-        if config.model.dropout:
-            raise ConfigError(
-                f"dropout is {config.model.dropout}, and the model is given: it has its own "
-                "layers. Leave dropout out."
-            )
+        for name in ("dropout", "norm"):
+            if value := getattr(config.model, name):
+                raise ConfigError(
+                    f"{name} is {value}, and the model is given: it has its own layers. Leave "
+                    f"{name} out."
+                )
         named_model = config.model.model_copy(update={"model": type(model).__name__})
         config = config.model_copy(update={"model": named_model})
     task = Task.of(model)

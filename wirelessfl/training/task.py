@@ -202,7 +202,14 @@ def _check_names(task: Task, x: Tensor, y: Tensor) -> None:
 
 
 def _close(one: Tensor, two: Tensor) -> bool:
-    return torch.allclose(one, two, rtol=1e-3, atol=1e-6, equal_nan=True)
+    """Whether two gradients differ by rounding alone.
+
+    Judged by their norms: in a deep model one ReLU that flips by rounding moves whole layers by
+    some thousandths, and single elements by more than their size. Mixed samples move it all.
+    """
+    same = (one == two) | (one.isnan() & two.isnan())
+    gap = (one - two).masked_fill(same, 0.0)
+    return bool(gap.norm() <= 1e-2 * two.nan_to_num().norm() + 1e-6 * two.numel() ** 0.5)
 
 
 def check_partition(task: Task, partition: Partition, x: Tensor) -> None:

@@ -105,7 +105,8 @@ def test_pixels_are_scaled_to_plus_minus_one_in_equal_steps():
 
 
 def test_names_and_data_sets_of_users():
-    assert dataset_names() == ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist"]
+    known = ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist", "tinyimagenet"]
+    assert dataset_names() == known
     assert load_dataset(f"{__name__}:load_tiny", "here").name == "tiny in here"
     with pytest.raises(ConfigError, match="NoneType"):
         load_dataset(f"{__name__}:load_nothing")
@@ -116,7 +117,7 @@ def test_names_and_data_sets_of_users():
 def test_importing_the_data_part_loads_nothing_slow():
     code = (
         "import sys, wirelessfl.data; "
-        "print(*{'sklearn', 'pooch', 'requests', 'matplotlib', 'scipy'} & set(sys.modules))"
+        "print(*{'sklearn', 'pooch', 'requests', 'matplotlib', 'scipy', 'PIL'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []

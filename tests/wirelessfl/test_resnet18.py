@@ -1,0 +1,124 @@
+"""ResNet-18: its published size, what its normalisations see, and its training by all executors."""
+
+import pytest
+import torch
+
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import ResNet18, build_model
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.task import Task, why_alone
+from wirelessfl.training.vmapped import VmapExecutor
+
+EXECUTORS = {
+    "loop": lambda task, data: LoopExecutor(task, data),
+    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
+    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
+    "vmap 2, replayed": lambda task, data: VmapExecutor(task, data, 2, flat=True),
+    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
+}
+
+
+def narrow(size=32, **options):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return ResNet18((3, size, size), 4, **({"width": 4} | options))
+
+
+@pytest.mark.parametrize("norm", ["group", "batch"])
+def test_it_has_the_published_parameters(norm):
+    """Counted by hand: 20 convolutions without bias, a scale and a shift a channel, the head."""
+    pairs = [(3, 64), *[(64, 64)] * 4]
+    for width in (64, 128, 256):
+        pairs += [(width, 2 * width), *[(2 * width, 2 * width)] * 3]
+    shortcuts = 64 * 128 + 128 * 256 + 256 * 512
+    norms = 2 * 5 * (64 + 128 + 256 + 512)  # stage 1: stem and four; else four and a shortcut
+    counted = sum(9 * i * o for i, o in pairs) + shortcuts + norms + 512 * 10 + 10
+    assert counted == 11_173_962
+    model = build_model("resnet18", (3, 32, 32), 10, dropout=0, stream=Stream(1), norm=norm)
+    assert sum(p.numel() for p in model.parameters()) == counted
+    assert not list(model.buffers())
+    assert round(4 * counted / 1e6, 1) == 44.7
+
+
+@pytest.mark.parametrize("size", [32, 64])
+def test_all_blocks_work_on_the_same_maps_at_both_sizes(size):
+    model = narrow(size)
+    shapes = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda *call: shapes.append(tuple(call[2].shape[1:])))
+    assert model(torch.rand(2, 3, size, size)).shape == (2, 4)
+    assert shapes[::2] == shapes[1::2] == [(4, 32, 32), (8, 16, 16), (16, 8, 8), (32, 4, 4)]
+
+
+def test_a_block_adds_its_input_to_two_convolutions():
+    """With its last scale at zero, what is left is relu(x), or relu of x by the shortcut."""
+    x = torch.randn(2, 4, 32, 32)
+    first, third = narrow().blocks[0], narrow().blocks[2]
+    for block, expected in ((first, x), (third, third.shortcut(x))):
+        torch.nn.init.zeros_(block.norm2.weight)
+        assert torch.equal(block(x), expected.relu())
+
+
+def test_samples_are_judged_alone_or_with_their_batch():
+    """Group normalisation sees a sample; batch normalisation its batch, in evaluation too."""
+    x = torch.randn(6, 3, 32, 32)
+    for norm, alone in (("group", True), ("batch", False)):
+        model = narrow(norm=norm)
+        trained, evaluated = model.train()(x), model.eval()(x)
+        assert torch.equal(trained, evaluated)
+        assert torch.allclose(model(x[:3]), evaluated[:3], atol=1e-4) == alone
+
+
+def test_only_batch_normalisation_trains_one_client_at_a_time():
+    """At full width too, where one ReLU that flips by rounding moves many gradients."""
+    y = torch.tensor([1, 2, 3, 0])
+    for size, width in ((32, 4), (64, 4), (64, 64)):
+        torch.manual_seed(2)
+        x = 2 * torch.rand(4, 3, size, size) - 1
+        assert why_alone(Task.of(narrow(size, width=width)), x, y, 4) is None
+        reason = why_alone(Task.of(narrow(size, width=width, norm="batch")), x, y, 4)
+        assert reason is not None
+        assert "ResNet18 mixes the samples of a batch, so batches cannot be padded" in reason
+
+
+@pytest.mark.parametrize(("norm", "size"), [("group", 32), ("group", 64), ("batch", 32)])
+def test_executors_equal_the_plain_loop(norm, size, engine):
+    """Two clients, one of them with a padded batch, two steps each."""
+    module = narrow(size, norm=norm)
+    data = engine.training_data((3, size, size), [3, 2], batch_size=3)
+    task, job = engine.job_for(module, data, lr=0.01, steps=2)
+    expected = engine.plain_loop(module, data, job, lr=0.01)
+    assert float(expected.abs().max()) > 1e-3
+    for name, make in EXECUTORS.items():
+        if norm == "group" or name == "loop":
+            found = engine.updates(make(task, data), job)
+            assert torch.allclose(found, expected, atol=1e-5), name
+
+
+def test_what_does_not_fit_is_explained():
+    for shape in ((3, 28, 28), (3, 64, 32), (3072,)):
+        with pytest.raises(ConfigError, match=r"resnet18 takes images of 32x32 or 64x64.*Choose"):
+            build_model("resnet18", shape, 10, dropout=0, stream=Stream(1))
+    for options, message in (
+        ({"norm": "layer"}, 'norm is \'layer\': choose "group" or "batch"'),
+        ({"width": 3}, "width is 3: resnet18 needs a multiple of 2"),
+        ({"width": 0}, "width is 0"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            narrow(**options)
+
+
+def test_norm_is_refused_by_models_that_do_not_take_it():
+    for name, shape in (("fcnn", (4,)), ("lenet5", (1, 28, 28))):
+        with pytest.raises(ConfigError, match=rf"{name}.*Leave norm out, or choose resnet18\.$"):
+            build_model(name, shape, 4, dropout=0, stream=Stream(1), norm="group")
+    small = {"dropout": 0.5, "stream": Stream(1), "hidden": (3,), "norm": "batch"}
+    with pytest.raises(ConfigError, match=r"Leave dropout and hidden out, or choose fcnn\.$"):
+        build_model("resnet18", (3, 32, 32), 4, **small)
+    with pytest.raises(ConfigError, match=r"Leave hidden and norm out\.$"):
+        build_model("lenet5", (1, 28, 28), 4, **small)
+    with pytest.raises(ConfigError, match=r"norm is 'layer'"):
+        Config.from_flags("fedavg", norm="layer")
+    assert Config.from_flags("fedavg", norm="batch").model.norm == "batch"

@@ -1,0 +1,132 @@
+"""ResNet-18 on a stand-in of CIFAR's shape: rounds a minute, by the engine and by a plain loop."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from wirelessfl.bench.gpu import wait
+from wirelessfl.bench.works import BATCH, LR, dealt, job_of, trained
+from wirelessfl.models import ResNet18
+from wirelessfl.runs.executors import computing
+from wirelessfl.training.task import Task
+from wirelessfl.training.vmapped import VmapExecutor
+
+PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, as torch is set", "vmap, recorded"
+Batches = list[list[tuple[Tensor, Tensor]]]
+
+
+def resnet18_table(
+    device: torch.device,
+    repeats: int = 5,
+    *,
+    clients: int = 10,
+    steps: int = 60,
+    samples: int = 500,
+    width: int = 64,
+) -> dict[str, list[dict[str, Any]]]:
+    """The local training of a round on ``device``: a table by its title.
+
+    The plain loop is the model itself, torch.optim.SGD, client by client, with its batches already
+    on the device. The engine draws and gathers its own, and trains the clients together, its steps
+    recorded once and replayed. Both in full float32 by deterministic algorithms, as a run computes;
+    the second plain loop is as torch is set by itself, with TF32 convolutions.
+
+    Args:
+        device: where.
+        repeats: of each way; medians are shown.
+        clients: in a round, S of the FAdamGC paper's experiments.
+        steps: local steps, K there.
+        samples: of each client; batches are of 50, or of all samples where there are fewer.
+        width: of the model, 64 is ResNet-18.
+    """
+    from wirelessfl.bench.engine import interleaved
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = ResNet18((3, 32, 32), 10, width=width).to(device)
+        x = (2 * torch.rand(clients * samples, 3, 32, 32) - 1).to(device)
+        y = torch.randint(0, 10, (len(x),)).to(device)
+    task, data = Task.of(module), dealt(x, y, clients)
+    job = job_of(task, clients, steps)
+    drawn = job.batches(data.source).to(device)
+    batches: Batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]
+    chunk = _chunk(lambda: plain_round(module, [batches[0][:2]]), device, clients)
+    executor = VmapExecutor(task, data, chunk, recorded=True)
+
+    def as_a_run(call: Callable[[], Tensor]) -> Callable[[], None]:
+        def whole() -> None:
+            with computing(torch.get_num_threads()):
+                call()
+                wait(device)
+
+        return whole
+
+    def as_torch_is_set() -> None:
+        plain_round(module, batches)
+        wait(device)
+
+    calls = {
+        PLAIN: as_a_run(lambda: plain_round(module, batches)),
+        AS_SET: as_torch_is_set,
+        ENGINE: as_a_run(lambda: trained(executor, job)),
+    }
+    try:
+        times = interleaved(calls, repeats)
+    finally:
+        executor.close()
+    median = {way: statistics.median(seen) for way, seen in times.items()}
+    title = (
+        f"ResNet-18 on {device}, random data of CIFAR's shape: {clients} clients, {steps} steps of "
+        f"batch {min(BATCH, samples)}"
+    )
+    rows = [
+        {
+            "way": way,
+            "seconds": seconds,
+            "rounds_a_minute": 60 / seconds,
+            "ratio": median[PLAIN] / seconds,
+            "chunk": chunk if way == ENGINE else None,
+        }
+        for way, seconds in median.items()
+    ]
+    return {title: rows}
+
+
+def plain_round(module: nn.Module, batches: Batches) -> Tensor:
+    """The sum of the clients' changes [P], each trained on its batches by torch.optim.SGD."""
+    total: Tensor | None = None
+    before = _flat(module)
+    for own in batches:
+        model = copy.deepcopy(module).train()
+        optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+        for inputs, labels in own:
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), labels).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        change = _flat(model) - before
+        total = change if total is None else total.add_(change)
+    assert total is not None
+    return total
+
+
+def _flat(module: nn.Module) -> Tensor:
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+def _chunk(step: Callable[[], Any], device: torch.device, clients: int) -> int:
+    """Clients at a time: what fits into half of the free memory, by the peak of plain steps."""
+    if device.type != "cuda":
+        return clients
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    step()
+    peak = torch.cuda.max_memory_allocated(device) - before
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(min(clients, free // (2 * peak)), 1)

@@ -1,0 +1,251 @@
+"""TinyImageNet: 64x64 photographs in 200 classes, as published in folders of JPEGs, or their zip.
+
+Source: Stanford's course CS231n, http://cs231n.stanford.edu/tiny-imagenet-200.zip, which publishes
+no checksum. So nothing is downloaded; structure, sizes and labels are checked, and the content is
+not checksummed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.data.dataset import Dataset, scale_pixels
+from wirelessfl.data.files import find_place
+from wirelessfl.errors import DataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NAME = "tinyimagenet"
+FOLDER = "tiny-imagenet-200"
+ARCHIVE = f"{FOLDER}.zip"
+URL = f"http://cs231n.stanford.edu/{ARCHIVE}"
+SIDE = 64
+_AGAIN = f"Get it again from {URL}."
+_BLOCK = 500  # images decoded before they are scaled
+
+
+def load_tiny_imagenet(
+    data_dir: str | os.PathLike[str] | None = None, console: Console | None = None
+) -> Dataset:
+    """The data set, inputs [n, 3, 64, 64] in [-1, 1], channels red, green, blue: 5.4 GB in all.
+
+    The folder ``tinyimagenet`` of ``data_dir`` (else of WIRELESSFL_DATA, else of the cache) holds
+    the content of ``tiny-imagenet-200``, or that folder, or ``tiny-imagenet-200.zip``. A label is
+    the place of its class in ``wnids.txt``. The published validation images are the test set, in
+    the order of their annotations (the published test images have no labels). Grey images become
+    red, green and blue alike.
+
+    Args:
+        data_dir: folder that holds a folder per data set.
+        console: where to draw a progress bar, if it is a terminal; None for standard error.
+
+    Raises:
+        DataError: the files are absent, or not all there; an image is damaged, of another size, or
+            of an unknown class.
+    """
+    place = find_place(NAME, data_dir, source=URL)
+    with _opened(place.folder) as files:
+        classes = _classes(files)
+        train = [
+            (path, label) for wnid, label in classes.items() for path in _images_of(files, wnid)
+        ]
+        test = _annotated(files, classes)
+        with _progress(len(train) + len(test), console) as advance:
+            train_inputs = _decoded(files, [path for path, _ in train], advance)
+            test_inputs = _decoded(files, [path for path, _ in test], advance)
+    return Dataset(
+        NAME,
+        train_inputs,
+        torch.tensor([label for _, label in train]),
+        test_inputs,
+        torch.tensor([label for _, label in test]),
+        classes=len(classes),
+        verification=f"{len(train)} and {len(test)} images in {len(classes)} classes: structure, "
+        "sizes and labels; not checksummed",
+    )
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The data set's files, in a folder or in the zip.
+
+    Args:
+        where: for messages.
+        paths: of all files, relative to the data set's folder, with slashes.
+        content: the bytes at a path.
+    """
+
+    where: Path
+    paths: frozenset[str]
+    content: Callable[[str], bytes]
+
+    @cached_property
+    def images(self) -> dict[str, list[str]]:
+        """Paths of the JPEGs, sorted, by folder (with its slash); hidden files do not count."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.paths):
+            folder, _, name = path.rpartition("/")
+            if name.lower().endswith((".jpeg", ".jpg")) and not name.startswith("."):
+                found.setdefault(f"{folder}/", []).append(path)
+        return found
+
+    def read(self, path: str) -> bytes:
+        """The bytes at ``path``, which must be among ``paths``."""
+        try:
+            return self.content(path)
+        # RuntimeError: encrypted; NotImplementedError: an unknown compression
+        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(f"{self.where}: {path} cannot be read ({error}). {_AGAIN}") from error
+
+    def lines(self, path: str) -> list[str]:
+        """Lines of text at ``path``, without empty ones."""
+        if path not in self.paths:
+            raise DataError(
+                f"{self.where} has no {path}. Put all of {ARCHIVE} there, from {URL}: unpacked, or "
+                "as it is."
+            )
+        text = self.read(path).decode(errors="replace")
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[_Files]:
+    """What lies in ``folder``: the files, the folder with them, or the zip, in this order."""
+    roots = (folder / FOLDER, folder)
+    root = next((root for root in roots if (root / "wnids.txt").is_file()), None)
+    if root is not None:
+        found = (Path(at, name) for at, _, names in os.walk(root) for name in names)
+        paths = frozenset(path.relative_to(root).as_posix() for path in found)
+        yield _Files(root, paths, lambda path: Path(root, path).read_bytes())
+        return
+    archive = folder / ARCHIVE
+    if not archive.is_file():
+        raise DataError(
+            f"{folder} has neither wnids.txt, nor {FOLDER}, nor {ARCHIVE}. {NAME} has no published "
+            f"checksum and is not downloaded by itself: get {URL} and put it there."
+        )
+    try:
+        opened = zipfile.ZipFile(archive)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{archive} cannot be opened ({error}). {_AGAIN}") from error
+    with opened as packed:
+        inner = f"{FOLDER}/"
+        names = (name for name in packed.namelist() if name.startswith(inner))
+        paths = frozenset(name.removeprefix(inner) for name in names)
+        yield _Files(archive, paths, lambda path: packed.read(inner + path))
+
+
+def _classes(files: _Files) -> dict[str, int]:
+    """Label of each class, in the order of wnids.txt."""
+    wnids = files.lines("wnids.txt")
+    twice = [wnid for wnid, count in Counter(wnids).items() if count > 1]
+    if twice or not wnids:
+        problem = f"names {twice[0]} more than once" if twice else "names no class"
+        raise DataError(f"{files.where}: wnids.txt {problem}. {_AGAIN}")
+    folders = {name.split("/")[1] for name in files.images if name.startswith("train/")}
+    unknown = sorted(folders - set(wnids))
+    if unknown:
+        raise DataError(
+            f"{files.where}: train has {len(unknown)} folders of classes that wnids.txt does not "
+            f"name, first {unknown[0]}. Remove them, or name them there."
+        )
+    return {wnid: label for label, wnid in enumerate(wnids)}
+
+
+def _images_of(files: _Files, wnid: str) -> list[str]:
+    """Paths of a class's training images, by name; its list of boxes names them all."""
+    folder, boxes = f"train/{wnid}/images/", f"train/{wnid}/{wnid}_boxes.txt"
+    images = files.images.get(folder, [])
+    if not images:
+        raise DataError(f"{files.where}: class {wnid} has no images in {folder}. {_AGAIN}")
+    if boxes in files.paths:
+        _check_present(files, boxes, (folder + line.split()[0] for line in files.lines(boxes)))
+    return images
+
+
+def _annotated(files: _Files, classes: dict[str, int]) -> list[tuple[str, int]]:
+    """Paths and labels of the validation images."""
+    annotations, folder = "val/val_annotations.txt", "val/images/"
+    labels: dict[str, int] = {}
+    for number, line in enumerate(files.lines(annotations), 1):
+        image, wnid, *_ = (*line.split(), "", "")
+        where = f"{files.where}: {annotations}, annotation {number}"
+        if wnid not in classes:
+            raise DataError(f"{where}: class {wnid!r} of {image} is not in wnids.txt. {_AGAIN}")
+        if folder + image in labels:
+            raise DataError(f"{where}: {image} is there twice. {_AGAIN}")
+        labels[folder + image] = classes[wnid]
+    _check_present(files, annotations, labels)
+    left = [path for path in files.images.get(folder, []) if path not in labels]
+    if left:
+        raise DataError(
+            f"{files.where}: {annotations} does not name {left[0]} ({len(left)} such images). "
+            f"{_AGAIN}"
+        )
+    return list(labels.items())
+
+
+def _check_present(files: _Files, index: str, paths: Iterable[str]) -> None:
+    missing = [path for path in paths if path not in files.paths]
+    if missing:
+        raise DataError(
+            f"{files.where} has no {missing[0]}, which {index} names ({len(missing)} such images). "
+            f"{_AGAIN}"
+        )
+
+
+def _decoded(files: _Files, paths: Sequence[str], advance: Callable[[int], object]) -> Tensor:
+    """Images [n, 3, 64, 64] in [-1, 1], decoded in blocks, so that bytes and floats are not both
+    there in full.
+    """
+    inputs = torch.empty(len(paths), 3, SIDE, SIDE)
+    for first in range(0, len(paths), _BLOCK):
+        block = [_pixels(files, path) for path in paths[first : first + _BLOCK]]
+        inputs[first : first + len(block)] = scale_pixels(np.stack(block))
+        advance(len(block))
+    return inputs
+
+
+def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
+    """One image [3, 64, 64]."""
+    from PIL import Image
+
+    where, content = f"{files.where}: {path}", files.read(path)
+    try:
+        with Image.open(io.BytesIO(content), formats=["JPEG"]) as image:
+            size = image.size
+            pixels = np.asarray(image.convert("RGB")) if size == (SIDE, SIDE) else None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{where} is no JPEG, or damaged ({error}). {_AGAIN}") from error
+    if pixels is None:
+        raise DataError(f"{where} is {size[0]}x{size[1]}, expected {SIDE}x{SIDE}. {_AGAIN}")
+    return pixels.transpose(2, 0, 1)
+
+
+@contextmanager
+def _progress(images: int, console: Console | None) -> Iterator[Callable[[int], object]]:
+    """What to call with the number of images decoded; shown on a terminal alone."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = console or Console(stderr=True)
+    columns = (TextColumn(f"{NAME}: decoding"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=images)
+        yield lambda count: progress.advance(task, count)
