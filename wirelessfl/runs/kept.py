@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
@@ -20,7 +21,7 @@ PLACES = ("out", "data_dir")
 
 
 def settings_hash(config: Config) -> str:
-    """What tells runs apart: settings that are not the defaults, but for where data and results are.
+    """What tells runs apart: settings other than the defaults, except where things are.
 
     A setting that is new, and left at its default, does not orphan the runs made before it.
     """
@@ -36,7 +37,8 @@ def _said(config: Config) -> dict[str, Any]:
             values = dict(settings)
         else:
             built = config.build_algorithm() if section == "algorithm" else config.build_uplink()
-            known, values = {f.name: f.default for f in fields(built)}, settings
+            known = {f.name: f.default for f in fields(built)} | {"local": LOCAL}
+            values = settings
         for name, value in values.items():
             if name not in PLACES and known.get(name, MISSING) != value:
                 said[f"{section}.{name}"] = value

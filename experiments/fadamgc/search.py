@@ -1,0 +1,115 @@
+"""Learning rates, searched alike for every method: all of a grid briefly, the best of them longer.
+
+Each method gets eta_l and eta_g by decades. All pairs run for a few rounds, the best quarter of
+them for more; the pair with the best accuracy there is taken. Accuracy is the mean over the second
+half of a run, since single rounds with few, unlike clients swing by ten points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tomli_w
+
+from experiments.fadamgc.methods import METHODS, NAMES, with_tracking
+from experiments.runs import Planned, kept_results, make_runs
+from wirelessfl.config import Config
+from wirelessfl.runs.kept import settings_hash
+from wirelessfl.runs.run import RunResult
+
+SETTINGS = Path(__file__).with_name("settings")
+
+
+class Pair(NamedTuple):
+    """Learning rates of the clients and of the server."""
+
+    lr: float
+    server_lr: float
+
+
+class Search(NamedTuple):
+    """What is searched, and how long.
+
+    Args:
+        common: settings of all runs.
+        pairs: the grid.
+        rounds: of the first pass, and of the second.
+        kept: pairs that the second pass tries.
+    """
+
+    common: dict[str, Any]
+    pairs: list[Pair]
+    rounds: tuple[int, int]
+    kept: int
+
+    @classmethod
+    def load(cls, scale: str, data_dir: Path | None = None) -> Search:
+        """The search of ``settings/search.toml`` at a scale."""
+        text = tomllib.loads((SETTINGS / "search.toml").read_text(encoding="utf-8"))
+        own = text["scale"][scale]
+        grid = {name: own.pop(name, text["grid"][name]) for name in ("lr", "server_lr")}
+        first, second, kept = (own.pop(name) for name in ("first", "second", "kept"))
+        if data_dir is not None:
+            own["data_dir"] = data_dir
+        pairs = [Pair(*pair) for pair in itertools.product(grid["lr"], grid["server_lr"])]
+        return cls(text["settings"] | own, pairs, (first, second), kept)
+
+    def config(self, method: str, pair: Pair, rounds: int) -> Config:
+        """One run of the search."""
+        flags = with_tracking(self.common | {"algorithm": method})
+        return Config.from_flags(**flags, **pair._asdict(), rounds=rounds)
+
+    def run(self, root: Path, *, jobs: int, ray: str | None) -> None:
+        """Make the runs that are missing: the first pass of all methods, then the second."""
+        everything = [(m, p, self.rounds[0]) for m in METHODS for p in self.pairs]
+        make_runs(map(self._planned, everything), root, jobs=jobs, ray=ray)
+        best = [(m, p, self.rounds[1]) for m in METHODS for p in self.best(root, m)]
+        make_runs(map(self._planned, best), root, jobs=jobs, ray=ray)
+
+    def _planned(self, what: tuple[str, Pair, int]) -> Planned:
+        method, pair, rounds = what
+        label = f"{NAMES[method]}, {pair.lr:g}, {pair.server_lr:g}, {rounds} rounds"
+        return Planned(label, self.config(*what))
+
+    def scores(self, root: Path, method: str, rounds: int) -> dict[Pair, float]:
+        """Accuracy of each pair that has been run, best first; equal ones in the grid's order."""
+        configs = {pair: self.config(method, pair, rounds) for pair in self.pairs}
+        found = kept_results(list(configs.values()), root)
+        by_pair = {p: found.get(settings_hash(c)) for p, c in configs.items()}
+        known = {pair: score(run) for pair, run in by_pair.items() if run is not None}
+        return dict(sorted(known.items(), key=lambda item: -item[1]))
+
+    def best(self, root: Path, method: str) -> list[Pair]:
+        """The pairs that the second pass tries."""
+        return list(self.scores(root, method, self.rounds[0]))[: self.kept]
+
+    def chosen(self, root: Path) -> dict[str, Pair]:
+        """The pair of each method, of those that have been searched."""
+        finals = {method: self.scores(root, method, self.rounds[1]) for method in METHODS}
+        return {method: next(iter(scores)) for method, scores in finals.items() if scores}
+
+
+def score(run: RunResult) -> float:
+    """Mean accuracy over the second half of the rows."""
+    accuracies = [row["accuracy"] for row in run.rows]
+    return statistics.mean(accuracies[len(accuracies) // 2 :])
+
+
+def write_rates(rates: dict[str, Pair], file: Path) -> None:
+    """Store the chosen pairs, where studies read them."""
+    file.write_text(tomli_w.dumps({m: pair._asdict() for m, pair in rates.items()}), "utf-8")
+
+
+def search_rows(search: Search, root: Path) -> list[Sequence[str]]:
+    """A row a method: what was chosen, and its accuracy beside the next best pairs'."""
+    rows = []
+    for method in METHODS:
+        scores = search.scores(root, method, search.rounds[1])
+        shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
+        rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
+    return rows
