@@ -196,7 +196,7 @@ class Median(FedAvg):
 
 def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
     """The median of the clients' own changes, against six runs of one client each."""
-    monkeypatch.setattr("wirelessfl.config.find_algorithm", lambda name: Median)
+    monkeypatch.setattr("wirelessfl.config.find_algorithm", lambda name, local: Median)
     settings = config("fedavg", rounds=1)
     parts = build(settings, data=toy, model=model())
     result = wirelessfl.run(settings, data=toy, model=model())

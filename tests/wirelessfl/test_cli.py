@@ -93,7 +93,7 @@ def test_help_explains_flags_with_units(capsys):
         "--bandwidth-hz X",
         "in Hz",
         "--mask-sizes {uniform,optimized}",
-        "{aircomp,ofdma,tdma}",
+        "{aircomp,fixed,ofdma,tdma}",
     ):
         assert part in text
     with pytest.raises(SystemExit):

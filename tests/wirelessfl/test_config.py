@@ -58,8 +58,8 @@ def test_defaults_depend_on_the_topology():
         ("hist", {"size_cap": 0.5}, "size_cap is 0.5"),
         ("hist", {"dropout": 1.0}, "model.dropout is 1.0"),
         ("hist", {"target": 80}, "evaluation.target is 80"),
-        ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose aircomp, ofdma, tdma"),
-        ("hits", {}, "algorithm 'hits' is unknown. Choose fedavg, hfedavg, hist"),
+        ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose aircomp, fixed, ofdma, tdma"),
+        ("hits", {}, "algorithm 'hits' is unknown. Choose fa-nt, fadamgc, fedadagrad"),
         ("hist", {"cels": 4}, "no setting 'cels'. Do you mean 'cells'"),
         ("hfedavg", {"mask_sizes": "uniform"}, "'hfedavg' over uplink 'tdma' has no setting"),
         ("fedavg", {"cells": 4}, "is a star"),
@@ -77,7 +77,9 @@ def test_each_mistake_has_its_own_line(algorithm, flags, message):
 def test_unknown_keys_and_files_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"network\.antenas is no setting"):
         Config.of({"algorithm": "hist", "network": {"antenas": 4}})
-    with pytest.raises(ConfigError, match=r"'hist' has no setting 'gamma'\. It has lr, mask_sizes"):
+    with pytest.raises(
+        ConfigError, match=r"'hist' has no setting 'gamma'\. It has lr, server_lr, local, mask_"
+    ):
         Config.of({"algorithm": {"name": "hist", "gamma": 1}})
     with pytest.raises(ConfigError, match="no algorithm"):
         Config.of({})

@@ -147,7 +147,6 @@ class OnDisk(ClientStates):
         self._records = 0
         self._number = 0
         self._folder: Path | None = None
-        self._file: BinaryIO | None = None
         self._outdated: Path | None = None
 
     def _log(self, number: int) -> Path:
@@ -159,11 +158,9 @@ class OnDisk(ClientStates):
         self._folder = folder
 
     def _opened(self) -> BinaryIO:
-        if self._file is None:
-            path = self._log(self._number)
-            path.touch()
-            self._file = path.open("r+b")
-        return self._file
+        """The log, to read and write; made where there is none yet."""
+        path = self._log(self._number)
+        return path.open("r+b" if path.exists() else "w+b")
 
     def get(self, name: str, client: int) -> Tensor | None:
         """A client's vector, read from the log."""
@@ -171,9 +168,9 @@ class OnDisk(ClientStates):
         return None if record < 0 else torch.from_numpy(self._read(record))
 
     def _read(self, record: int) -> np.ndarray:
-        file = self._opened()
-        file.seek(4 * self.size * record)
-        values = np.fromfile(file, np.float32, self.size)
+        with self._opened() as file:
+            file.seek(4 * self.size * record)
+            values = np.fromfile(file, np.float32, self.size)
         if len(values) < self.size:
             raise ConfigError(
                 f"{file.name} ends before record {record}: client states are lost. Begin a new run."
@@ -184,10 +181,9 @@ class OnDisk(ClientStates):
         """Append a client's vector."""
         if self._record[name][client] < 0 and not value.any():
             return
-        file = self._opened()
-        file.seek(4 * self.size * self._records)
-        file.write(value.contiguous().numpy().astype(np.float32, copy=False).tobytes())
-        file.flush()
+        with self._opened() as file:
+            file.seek(4 * self.size * self._records)
+            file.write(value.contiguous().numpy().astype(np.float32, copy=False).tobytes())
         self._record[name][client] = self._records
         self._records += 1
 
@@ -195,7 +191,8 @@ class OnDisk(ClientStates):
         """Which records are whose, in which log; the log is on disk when this returns."""
         if self._records > GARBAGE * max(self._live(), 1):
             self._write_anew()
-        os.fsync(self._opened().fileno())
+        with self._opened() as file:
+            os.fsync(file.fileno())
         counts = torch.tensor([self._number, self._records])
         records = {f"clients.{n}.record": torch.from_numpy(r) for n, r in self._record.items()}
         return {"clients.log": counts, **records}
@@ -214,8 +211,7 @@ class OnDisk(ClientStates):
                     self._read(int(record[client])).tofile(file)
                     record[client] = next(places)
         self._outdated = self._log(self._number)
-        self._opened().close()
-        self._file, self._number = None, self._number + 1
+        self._number += 1
         self._record, self._records = moved, self._live()
 
     def saved(self) -> None:
@@ -235,13 +231,14 @@ class OnDisk(ClientStates):
             if other != self._log(self._number):
                 other.unlink()
         length = 4 * self.size * self._records
-        file = self._opened()
-        if file.seek(0, os.SEEK_END) < length:
-            raise ConfigError(
-                f"{file.name} has {file.tell()} bytes, and the checkpoint knows of {length}: "
-                "client states are lost. Begin a new run."
-            )
-        file.truncate(length)
+        with self._opened() as file:
+            there = file.seek(0, os.SEEK_END)
+            if there < length:
+                raise ConfigError(
+                    f"{file.name} has {there} bytes, and the checkpoint knows of {length}: client "
+                    "states are lost. Begin a new run."
+                )
+            file.truncate(length)
 
 
 def kind_of_states(asked: str, names: Sequence[str], size: int, clients: int) -> str:

@@ -10,12 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import end_with_parent
+from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job, failure
+from wirelessfl.training.rules import State
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -93,10 +96,16 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
 def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
     """Train a chunk, and put its results into their slot."""
     slot = places.slots[order.slot]
-    own = views_in(end_of(slot, order.own), order.own)
-    job = replace(
-        order.job, servers=views_in(places.servers, order.sent), own=lambda clients, node: own
-    )
+    kept, whole = views_in(end_of(slot, order.own), order.own), order.job.clients
+
+    def own(clients: IntArray, node: IntArray) -> State:
+        """Of some of the chunk's clients, or of all without a copy."""
+        if len(clients) == len(whole):
+            return kept
+        rows = torch.from_numpy(np.flatnonzero(np.isin(whole, clients)))
+        return {name: value[rows] for name, value in kept.items()}
+
+    job = replace(order.job, servers=views_in(places.servers, order.sent), own=own)
     results = executor.results(job)
     shapes = {name: tuple(value.shape) for name, value in results.items()}
     for name, place in views_in(slot, shapes).items():

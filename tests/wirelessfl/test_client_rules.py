@@ -1,0 +1,281 @@
+"""The rules of the FAdamGC family on quadratics, against algebra and against torch.optim."""
+
+import numpy as np
+import pytest
+import torch
+
+from wirelessfl.algorithms import find_algorithm
+from wirelessfl.algorithms.fa_nt import FANT
+from wirelessfl.algorithms.fadamgc import FAdamGC
+from wirelessfl.algorithms.fedadagrad import FedAdagrad
+from wirelessfl.algorithms.fedadam import FedAdam
+from wirelessfl.algorithms.fedams import FedAMS
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.fedavg_m import FedAvgM
+from wirelessfl.algorithms.fedprox import FedProx
+from wirelessfl.algorithms.fedyogi import FedYogi
+from wirelessfl.algorithms.local_adam import LocalAdam
+from wirelessfl.algorithms.scaffold import Scaffold
+from wirelessfl.algorithms.scaffold_m import ScaffoldM
+from wirelessfl.training.rules import Cohort, Received
+
+CLIENTS, SIZE, STEPS = 5, 3, 4
+DICE = torch.Generator().manual_seed(4)
+CURVATURE = 0.5 + 2 * torch.rand(CLIENTS, SIZE, generator=DICE, dtype=torch.float64)
+MINIMUM = torch.randn(CLIENTS, SIZE, generator=DICE, dtype=torch.float64)
+OPTIMUM = (CURVATURE * MINIMUM).sum(0) / CURVATURE.sum(0)
+
+
+def federate(algorithm, rounds, who=None, steps=STEPS):
+    """Rounds of ``algorithm`` in float64, client i's loss being a_i/2 (x - b_i)^2.
+
+    ``who(t)`` gives the clients of a round and which of them track; all by default. Returns the
+    model after each round, and what clients and server keep.
+    """
+    start = torch.zeros(SIZE, dtype=torch.float64)
+    server = {name: value[None] for name, value in algorithm.initial(start).items()}
+    own = {n: torch.zeros(CLIENTS, SIZE, dtype=torch.float64) for n in algorithm.client_state}
+    turns, path = np.zeros(CLIENTS), []
+    for t in range(rounds):
+        clients, tracks = who(t) if who else (np.arange(CLIENTS), np.ones(CLIENTS, bool))
+        sent = {name: server[name].expand(len(clients), -1) for name in algorithm.sends}
+        mine = {name: value[clients] for name, value in own.items()}
+        fresh = torch.from_numpy(turns[clients] == 0)[:, None]
+        cohort = Cohort(sent, steps, mine, torch.from_numpy(tracks)[:, None], fresh)
+        params, state = cohort.start.clone(), algorithm.begin(cohort)
+        for _ in range(steps):
+            grads = CURVATURE[clients] * (params - MINIMUM[clients])
+            params, state = algorithm.step(params, grads, state, cohort)
+        for name, value in algorithm.keep(params, state, cohort).items():
+            own[name][clients] = value
+        payloads = algorithm.send(params, state, cohort)
+        turns[clients] += 1
+        mean, share = {}, {}
+        for payload in algorithm.payloads:
+            sends = tracks if payload.senders == "tracking" else np.ones(len(clients), bool)
+            mean[payload.name] = payloads[payload.name][torch.from_numpy(sends)].mean(0)[None]
+            share[payload.name] = torch.tensor([[sends.sum() / CLIENTS]])
+        node = np.zeros(len(clients), dtype=int)
+        received = Received(mean, {}, clients, node, local_steps=steps, share=share)
+        server = algorithm.merge(server, received)
+        path.append(server["params"][0].clone())
+    return path, own, server
+
+
+def error(path):
+    return float((path[-1] - OPTIMUM).abs().max())
+
+
+def test_fedavg_stops_where_algebra_says():
+    """After K steps x_i is b_i + r_i (x - b_i), r_i = (1 - lr a_i)^K; their mean rests once."""
+    pull = 1 - (1 - 0.1 * CURVATURE) ** STEPS
+    biased = (pull * MINIMUM).sum(0) / pull.sum(0)
+    path, _, _ = federate(FedAvg(lr=0.1), 200)
+    assert torch.allclose(path[-1], biased, atol=1e-12)
+    assert float((biased - OPTIMUM).abs().max()) > 0.02
+
+
+def test_fedprox_stops_where_algebra_says():
+    """Curvature a_i + mu around the start: x_i = x + (1 - r_i) a_i / (a_i + mu) (b_i - x)."""
+    mu = 0.7
+    pull = (1 - (1 - 0.1 * (CURVATURE + mu)) ** STEPS) * CURVATURE / (CURVATURE + mu)
+    path, _, _ = federate(FedProx(lr=0.1, mu=mu), 300)
+    assert torch.allclose(path[-1], (pull * MINIMUM).sum(0) / pull.sum(0), atol=1e-12)
+
+
+def test_tracking_reaches_the_optimum_of_the_mean():
+    for algorithm in (Scaffold(lr=0.1), ScaffoldM(lr=0.1, beta=0.5)):
+        path, own, server = federate(algorithm, 400)
+        assert error(path) < 1e-12
+        assert torch.allclose(own["tracking"], CURVATURE * (OPTIMUM - MINIMUM), atol=1e-10)
+        assert torch.allclose(server["tracking"][0], own["tracking"].mean(0), atol=1e-12)
+
+
+def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
+    """With vhat carried on, to rounding; where it starts at v in each round it stalls."""
+    carried, _, _ = federate(FAdamGC(lr=0.02, vhat="carried"), 6000)
+    reset, _, _ = federate(FAdamGC(lr=0.02), 6000)
+    local, _, _ = federate(LocalAdam(lr=0.02, vhat="carried"), 6000)
+    naive, _, _ = federate(FANT(lr=0.02, vhat="carried"), 6000)
+    assert error(carried) < 1e-12
+    assert error(carried) < error(reset) < 0.02
+    assert error(local) > 0.05
+    assert abs(error(local) - error(local[:-500])) < 1e-4, "it has come to rest"
+    assert error(naive) > 1e-3
+
+
+def test_momentum_alone_keeps_the_bias_of_fedavg():
+    """At rest d is the mean step, so each client's own steps are still pulled to its minimum."""
+    assert error(federate(FedAvgM(lr=0.1), 500)[0]) > 1e-3
+    plain, _, _ = federate(FedAvg(lr=0.1), 50)
+    same, _, _ = federate(FedAvgM(lr=0.1, beta=1.0), 50)
+    assert torch.equal(torch.stack(plain), torch.stack(same))
+
+
+def test_momentum_is_the_mean_step_of_the_last_round():
+    """Two rounds written out: d = (x_0 - x_1) / (K lr) for eta_g = 1."""
+    path, _, server = federate(FedAvgM(lr=0.05, beta=0.3), 1)
+    d = -path[0] / (STEPS * 0.05)
+    assert torch.allclose(server["momentum"][0], d, atol=1e-12)
+    x = path[0].expand(CLIENTS, -1).clone()
+    for _ in range(STEPS):
+        x = x - 0.05 * (0.3 * CURVATURE * (x - MINIMUM) + 0.7 * d)
+    assert torch.allclose(federate(FedAvgM(lr=0.05, beta=0.3), 2)[0][1], x.mean(0), atol=1e-12)
+
+
+class Untracked(FAdamGC):
+    """FAdamGC that leaves y = y_i = 0."""
+
+    name = "untracked"
+
+    def keep(self, params, state, cohort):
+        kept = super().keep(params, state, cohort)
+        return {**kept, "tracking": torch.zeros_like(kept["tracking"])}
+
+    def send(self, params, state, cohort):
+        sent = super().send(params, state, cohort)
+        return {**sent, "tracking": torch.zeros_like(sent["tracking"])}
+
+
+@pytest.mark.parametrize("beta2", [0.0, 0.99])
+@pytest.mark.parametrize("vhat", ["reset", "carried"])
+def test_fadamgc_without_tracking_is_local_adam_bit_for_bit(beta2, vhat):
+    settings = {"lr": 0.01, "beta2": beta2, "vhat": vhat, "server_lr": 0.7}
+    one, kept, _ = federate(Untracked(**settings), 30)
+    two, other, _ = federate(LocalAdam(**settings), 30)
+    assert torch.equal(torch.stack(one), torch.stack(two))
+    assert torch.equal(kept["second"], other["second"])
+
+
+def test_local_adam_is_amsgrad_written_out():
+    """Two rounds of one client: m from 0, v and (reset) vhat from v_i, no bias correction."""
+    path, own, _ = federate(
+        LocalAdam(lr=0.1, beta1=0.8, beta2=0.5, eps=1e-3),
+        2,
+        lambda t: (np.array([2]), np.ones(1, bool)),
+    )
+    x, v = torch.zeros(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)
+    for t in range(2):
+        m, vhat = torch.zeros_like(x), v
+        for _ in range(STEPS):
+            g = CURVATURE[2] * (x - MINIMUM[2])
+            m, v = 0.8 * m + 0.2 * g, 0.5 * v + 0.5 * g**2
+            vhat = torch.maximum(vhat, v)
+            x = x - 0.1 * m / (vhat.sqrt() + 1e-3)
+        assert torch.allclose(path[t], x, atol=1e-12)
+    assert torch.allclose(own["second"][2], v, atol=1e-12)
+    assert not own["second"][0].any(), "a client that was never asked keeps zeros"
+
+
+@pytest.mark.parametrize("server_lr", [1.0, 0.6, 1.3])
+def test_the_two_forms_of_fa_nt_agree(server_lr):
+    """With everybody there; for eta_g != 1 only the corrected (114) does."""
+    two, _, _ = federate(FANT(lr=0.01, server_lr=server_lr), 40)
+    one, _, _ = federate(FANT(lr=0.01, server_lr=server_lr, variables="one"), 40)
+    assert torch.allclose(torch.stack(one), torch.stack(two), atol=1e-10)
+    assert FANT(variables="one").payloads == FedAvg().payloads
+    assert FANT(variables="one").sends == ("params",)
+    untracked, _, _ = federate(LocalAdam(lr=0.01, server_lr=server_lr), 40)
+    assert float((untracked[-1] - two[-1]).abs().max()) > 1e-3
+
+
+def turns(t):
+    """Two or three of the clients, some of them tracking."""
+    dice = np.random.default_rng(t)
+    clients = np.sort(dice.permutation(CLIENTS)[:3])
+    return clients, np.array([True, t % 2 == 0, False])
+
+
+@pytest.mark.parametrize("name", ["fadamgc", "scaffold", "scaffold-m", "fa-nt"])
+def test_the_servers_term_is_the_mean_of_all_clients_terms(name):
+    """Whoever takes part and tracks: y = (1/n) sum y_i, since both begin at 0."""
+    _, own, server = federate(find_algorithm(name)(lr=0.01), 25, turns)
+    assert torch.allclose(server["tracking"][0], own["tracking"].mean(0), atol=1e-12)
+    assert own["tracking"].any()
+
+
+def test_only_trackers_change_their_term():
+    who = np.arange(3), np.array([True, False, False])
+    _, own, _ = federate(FAdamGC(lr=0.01), 1, lambda t: who)
+    assert own["tracking"][0].any()
+    assert not own["tracking"][1:].any()
+    assert own["second"][:3].all(), "moments are kept by all who train"
+    assert not own["second"][3:].any()
+
+
+def pseudo_gradients(algorithm, rounds):
+    """The mean changes D of each round along the algorithm's own path."""
+    path, _, _ = federate(algorithm, rounds)
+    starts = [torch.zeros(SIZE, dtype=torch.float64), *path[:-1]]
+    pull = 1 - (1 - algorithm.lr * CURVATURE) ** STEPS
+    return path, [(pull * (MINIMUM - x)).mean(0) for x in starts]
+
+
+def follow(optimizer, x, changes, prepare=lambda t: None):
+    """The path of torch's optimizer along -D."""
+    path = []
+    for t, change in enumerate(changes, start=1):
+        prepare(t)
+        x.grad = -change
+        optimizer.step()
+        path.append(x.detach().clone())
+    return torch.stack(path)
+
+
+def test_fedadam_against_torch():
+    """torch corrects biases and starts v at 0: both are undone by its settings in each step."""
+    algorithm = FedAdam(lr=0.05, server_lr=0.1, eps=1e-2)
+    path, changes = pseudo_gradients(algorithm, 30)
+    x = torch.zeros(SIZE, dtype=torch.float64, requires_grad=True)
+    adam = torch.optim.Adam([x], lr=0.1, betas=(0.9, 0.99))
+    zeros = torch.zeros(SIZE, dtype=torch.float64)
+    adam.state[x] = {
+        "step": torch.tensor(0.0),
+        "exp_avg": zeros,
+        "exp_avg_sq": torch.full_like(zeros, 1e-4),
+    }
+
+    def prepare(t):
+        root = (1 - 0.99**t) ** 0.5
+        adam.param_groups[0] |= {"lr": 0.1 * (1 - 0.9**t) / root, "eps": 1e-2 / root}
+
+    assert torch.allclose(torch.stack(path), follow(adam, x, changes, prepare), atol=1e-12)
+
+
+def test_fedams_against_torchs_amsgrad():
+    algorithm = FedAMS(lr=0.05, server_lr=0.01, eps=1e-14)
+    path, changes = pseudo_gradients(algorithm, 30)
+    x = torch.zeros(SIZE, dtype=torch.float64, requires_grad=True)
+    adam = torch.optim.Adam([x], betas=(0.9, 0.99), eps=0.0, amsgrad=True)
+
+    def prepare(t):
+        adam.param_groups[0]["lr"] = 0.01 * (1 - 0.9**t) / (1 - 0.99**t) ** 0.5
+
+    assert torch.allclose(torch.stack(path), follow(adam, x, changes, prepare), atol=1e-12)
+
+
+def test_fedams_never_divides_by_less_than_eps():
+    path, changes = pseudo_gradients(FedAMS(lr=0.05, server_lr=0.01, eps=4.0), 1)
+    assert torch.allclose(path[0], 0.01 * 0.1 * changes[0] / 2.0, atol=1e-12)
+
+
+def test_fedadagrad_against_torch():
+    algorithm = FedAdagrad(lr=0.05, server_lr=0.1, eps=1e-2)
+    path, changes = pseudo_gradients(algorithm, 30)
+    x = torch.zeros(SIZE, dtype=torch.float64, requires_grad=True)
+    adagrad = torch.optim.Adagrad([x], lr=0.1, initial_accumulator_value=1e-4, eps=1e-2)
+    assert torch.allclose(torch.stack(path), follow(adagrad, x, changes), atol=1e-12)
+
+
+def test_fedyogi_written_out():
+    algorithm = FedYogi(lr=0.05, server_lr=0.1, eps=1e-2)
+    path, changes = pseudo_gradients(algorithm, 30)
+    x, m = torch.zeros(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)
+    v = torch.full_like(x, 1e-4)
+    for t, change in enumerate(changes):
+        m = 0.9 * m + 0.1 * change
+        v = v - 0.01 * change**2 * torch.sign(v - change**2)
+        x = x + 0.1 * m / (v.sqrt() + 1e-2)
+        assert torch.allclose(path[t], x, atol=1e-12)
+    adam, _ = pseudo_gradients(FedAdam(lr=0.05, server_lr=0.1, eps=1e-2), 30)
+    assert not torch.allclose(adam[-1], path[-1], atol=1e-6)

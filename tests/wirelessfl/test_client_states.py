@@ -1,0 +1,178 @@
+"""What clients keep between turns: in memory and on disk, stored, cut, written anew, resumed."""
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.client_states import InMemory, OnDisk, kind_of_states
+from wirelessfl.submodels import ParamSpec, Submodels
+
+
+def model():
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=(10,))
+
+
+def stores(folder, names=("drift",), size=4, clients=6):
+    disk = OnDisk(names, size, clients)
+    disk.attach(folder)
+    return InMemory(names, size), disk
+
+
+def test_what_is_put_is_got_and_zeros_are_not_stored(tmp_path):
+    for store in stores(tmp_path):
+        assert store.get("drift", 3) is None
+        store.put("drift", 3, torch.zeros(4))
+        assert store.get("drift", 3) is None
+        value = torch.arange(4.0)
+        store.put("drift", 3, value)
+        value += 1
+        assert store.get("drift", 3).tolist() == [0, 1, 2, 3], "a copy"
+        store.put("drift", 3, torch.zeros(4))
+        assert store.get("drift", 3).tolist() == [0, 0, 0, 0], "back at zero counts"
+    assert (tmp_path / "clients-0.log").stat().st_size == 2 * 16
+
+
+def test_submodels_change_their_own_coordinates_alone(tmp_path):
+    spec = ParamSpec({"w": (3,)})
+    index = torch.tensor([[0, 2, -1], [1, 3, 4]])
+    submodels = Submodels(spec, np.array([2, 3]), index, 5)
+    like = torch.zeros(1)
+    for store in stores(tmp_path, size=5):
+        store.put("drift", 2, torch.tensor([1.0, 2, 3, 4, 5]))
+        clients, node = np.array([2, 4]), np.array([0, 1])
+        gathered = store.gather(submodels, clients, node, like)["drift"]
+        assert gathered.tolist() == [[1, 3, 0], [0, 0, 0]], "padding and new clients are zero"
+        store.scatter(submodels, clients, node, {"drift": torch.tensor([[7.0, 8, 9], [1, 2, 3]])})
+        assert store.get("drift", 2).tolist() == [7, 2, 8, 4, 5]
+        assert store.get("drift", 4).tolist() == [0, 1, 0, 2, 3]
+
+
+def test_a_log_is_cut_to_what_its_checkpoint_knows(tmp_path):
+    _, store = stores(tmp_path)
+    store.put("drift", 1, torch.ones(4))
+    saved = {name: value.clone() for name, value in store.tensors().items()}
+    store.put("drift", 1, torch.full((4,), 2.0))
+    store.put("drift", 5, torch.full((4,), 3.0))
+    _, again = stores(tmp_path)
+    again.restore(saved)
+    assert again.get("drift", 1).tolist() == [1, 1, 1, 1]
+    assert again.get("drift", 5) is None
+    assert (tmp_path / "clients-0.log").stat().st_size == 16
+    (tmp_path / "clients-0.log").write_bytes(b"1234")
+    with pytest.raises(ConfigError, match="has 4 bytes, and the checkpoint knows of 16"):
+        again.restore(saved)
+
+
+def test_outdated_records_go_when_a_checkpoint_knows_of_the_new_log(tmp_path):
+    """Killed between the new log and its checkpoint, the old log is still there and whole."""
+    names = ("drift", "second")
+    _, store = stores(tmp_path, names)
+    for turn in range(1, 6):
+        for client in (0, 3):
+            for name in names:
+                store.put(name, client, torch.full((4,), float(turn + client)))
+        if turn == 1:
+            before = {name: value.clone() for name, value in store.tensors().items()}
+    assert (tmp_path / "clients-0.log").stat().st_size == 20 * 16
+    after = {name: value.clone() for name, value in store.tensors().items()}
+    assert (tmp_path / "clients-1.log").stat().st_size == 4 * 16
+    old = OnDisk(names, 4, 6)
+    old.attach(tmp_path)
+    (tmp_path / "kept").write_bytes((tmp_path / "clients-1.log").read_bytes())
+    old.restore(before)  # the checkpoint that was there when the process was killed
+    assert old.get("second", 3).tolist() == [4, 4, 4, 4]
+    assert not (tmp_path / "clients-1.log").exists()
+    (tmp_path / "kept").rename(tmp_path / "clients-1.log")
+    new = OnDisk(names, 4, 6)
+    new.attach(tmp_path)
+    new.restore(after)
+    assert not (tmp_path / "clients-0.log").exists()
+    assert new.get("second", 3).tolist() == [8, 8, 8, 8]
+    assert new.get("drift", 0).tolist() == [5, 5, 5, 5]
+    store.saved()
+    assert store.get("drift", 0).tolist() == [5, 5, 5, 5]
+
+
+def test_where_states_are_kept_by_default():
+    assert kind_of_states("auto", ("a", "b"), 44_426, 100) == "memory"
+    assert kind_of_states("auto", ("a", "b"), 100_000, 100_000) == "disk"
+    assert kind_of_states("auto", (), 100_000, 100_000) == "memory"
+    assert kind_of_states("memory", ("a",), 100_000, 100_000) == "memory"
+
+
+FLAGS = {"clients": 9, "clients_per_round": 4, "tracking_clients": 2, "lr": 0.01, "cells": 1}
+
+
+def test_memory_and_disk_give_the_same_run(config, toy, same):
+    runs = [
+        wirelessfl.run(
+            config("fadamgc", **FLAGS, rounds=8, client_states=kind, checkpoint_seconds=0),
+            data=toy,
+            model=model(),
+        )
+        for kind in ("memory", "disk")
+    ]
+    same(*runs)
+    assert not list(runs[0].directory.glob("clients-*.log"))
+    (log,) = runs[1].directory.glob("clients-*.log")
+    size = 4 * sum(value.numel() for value in runs[1].params.values())
+    assert log.stat().st_size <= 4 * size * 9 * 2 * 2, "outdated records do not pile up"
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a process."""
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("fadamgc", {"vhat": "carried"}),
+        ("fa-nt", {}),
+        ("scaffold-m", {}),
+        ("fedams", {"tracking_clients": None}),
+        ("hist", {"local": "fadamgc", "cells": 2, "edge_rounds": 2}),
+    ],
+)
+def test_a_stopped_run_goes_on_as_if_it_had_not_been(config, toy, same, kind, name, own):
+    flags = {k: v for k, v in (FLAGS | own).items() if v is not None}
+    flags |= {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0}
+    whole = wirelessfl.run(config(name, **flags), data=toy, model=model())
+    stopped = config(name, **flags)
+
+    def stop(row):
+        if row["round"] == 4:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        wirelessfl.run(stopped, data=toy, model=model(), on_row=stop)
+    same(wirelessfl.resume(stopped.run.out, data=toy, model=model()), whole)
+
+
+def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_path):
+    """n = 1e5 of 1e5 parameters would be 80 GB; what is stored are the 4 that were asked."""
+    data = wirelessfl.data.Dataset(
+        "many", *(t.repeat(500, *[1] * (t.ndim - 1)) for t in (toy.train_inputs, toy.train_labels)),
+        toy.test_inputs, toy.test_labels, 4,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    large = FCNN((12,), 4, hidden=(5880,))
+    settings = config(
+        "fadamgc", clients=100_000, cells=1, clients_per_round=4, rounds=1, split="iid",
+        local_steps=1, lr=0.01, antennas=1,
+    )  # fmt: skip
+    parts = build(settings, data=data, model=large)
+    assert parts.config.run.client_states == "disk"
+    assert parts.task.spec.size == pytest.approx(1e5, rel=1e-2)
+    world = parts.world
+    world.states.attach(tmp_path)
+    world.train(parts.planner.plan(0), world.cloud)
+    stored = (tmp_path / "clients-0.log").stat().st_size
+    assert stored == 4 * 2 * 4 * parts.task.spec.size
+    tensors = world.tensors()
+    assert sum(t.numel() * t.element_size() for t in tensors.values()) < 10e6

@@ -1,0 +1,164 @@
+"""Any algorithm of one server inside the cells of HIST and HFedAvg, over OMA and over the air."""
+
+import pickle
+from dataclasses import fields
+
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.algorithms import find_algorithm
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+
+LOCALS = ("fadamgc", "fa-nt", "scaffold", "local-adam", "fedadam", "fedavg-m", "fedprox")
+
+
+def model(hidden=(10,)):
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=hidden)
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+@pytest.mark.parametrize("local", LOCALS)
+@pytest.mark.parametrize("outer", ["hist", "hfedavg"])
+def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
+    """N = 1, E = 1: bit for bit, whoever takes part and tracks."""
+    tracking = {"tracking_clients": 2} if find_algorithm(local)().tracks else {}
+    flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, **tracking}
+    inside = config(outer, local=local, edge_rounds=1, **flags)
+    one = wirelessfl.run(inside, data=toy, model=model())
+    two = wirelessfl.run(config(local, **flags), data=toy, model=model())
+    assert torch.equal(flat(one), flat(two))
+    assert one.rows[-1]["uplink_mib"] == two.rows[-1]["uplink_mib"]
+    assert one.rows[-1]["accuracy"] > one.rows[0]["accuracy"]
+
+
+def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
+    flags = {"cells": 1, "rounds": 3, "lr": 0.01, "uplink": "aircomp", "tracking_clients": 3}
+    one = wirelessfl.run(
+        config("hist", local="fadamgc", edge_rounds=1, **flags), data=toy, model=model()
+    )
+    two = wirelessfl.run(config("fadamgc", **flags), data=toy, model=model())
+    assert torch.equal(flat(one), flat(two))
+    assert one.rows[-1]["air_error"] == two.rows[-1]["air_error"] > 0
+
+
+def trained(parts, rounds):
+    for t in range(rounds):
+        parts.world.train(parts.planner.plan(t), parts.world.cloud)
+    return parts.world
+
+
+def zero_tracking(world):
+    """y = y_i = 0 again, as if nobody had ever tracked."""
+    world.nodes["tracking"].zero_()
+    for client in range(len(world.parts)):
+        if world.states.get("tracking", client) is not None:
+            world.states.put("tracking", client, torch.zeros(world.states.size))
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
+def test_without_tracking_it_is_hist_with_local_adam(config, toy, uplink):
+    """y = y_i = 0 before every edge round; over the air the model's noise is the same."""
+    flags = {"rounds": 3, "edge_rounds": 1, "lr": 0.01, "uplink": uplink}
+    one = build(config("hist", local="fadamgc", **flags), data=toy, model=model())
+    two = build(config("hist", local="local-adam", **flags), data=toy, model=model())
+    for t in range(3):
+        zero_tracking(one.world)
+        one.world.train(one.planner.plan(t), one.world.cloud)
+        two.world.train(two.planner.plan(t), two.world.cloud)
+    assert torch.equal(one.world.cloud["params"], two.world.cloud["params"])
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
+@pytest.mark.parametrize("local", LOCALS)
+def test_padding_stays_exactly_zero(config, toy, local, uplink):
+    """Cells of 3 and 4 neurons: what is idle in the narrower ones gets no update and no state."""
+    settings = config("hist", local=local, lr=0.01, uplink=uplink, edge_rounds=2, executor="vmap")
+    parts = build(settings, data=toy, model=model())
+    world, seen = parts.world, []
+    merge, keep = type(world.algorithm).merge, world.states.scatter
+
+    def watching_merge(server, received):
+        after = merge(world.algorithm, server, received)
+        seen.append({name: value.clone() for name, value in after.items()})
+        return after
+
+    def watching_keep(submodels, clients, node, kept):
+        for value in kept.values():
+            for own, row in zip(node.tolist(), value, strict=True):
+                assert not row[submodels.index[own] < 0].any()
+        keep(submodels, clients, node, kept)
+
+    object.__setattr__(world.algorithm, "merge", watching_merge)
+    world.states.scatter = watching_keep
+    for t in range(2):
+        plan = parts.planner.plan(t)
+        idle = plan.submodels.index < 0
+        assert idle.any()
+        world.train(plan, world.cloud)
+        for state in seen:
+            assert not state["params"][idle].any()
+            if "tracking" in state:
+                assert not state["tracking"][idle].any()
+        seen.clear()
+
+
+def test_an_edge_server_tracks_its_own_clients_in_full_coordinates(config, toy):
+    """y_j is the mean of its clients' y_i everywhere, though each round covers a part alone."""
+    world = trained(
+        build(config("hist", local="fadamgc", lr=0.01, edge_rounds=2), data=toy, model=model()), 5
+    )
+    terms = torch.stack([world.states.get("tracking", client) for client in range(6)])
+    assert torch.allclose(world.nodes["tracking"], terms.view(3, 2, -1).mean(1), atol=1e-6)
+    assert not torch.allclose(world.nodes["tracking"][0], world.nodes["tracking"][1], atol=1e-3)
+
+
+def test_settings_of_both_are_flags(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["run", "hist", "--local", "fadamgc", "--help"])
+    text = capsys.readouterr().out
+    for flag in ("--beta2 X", "--mask-sizes", "--server-lr X", "--vhat", "--tracking-clients N"):
+        assert flag in text
+    assert "(default: 0.001)" in text, "the learning rate of what runs inside"
+    words = "run hist --local fadamgc --beta2 0 --dataset digits --clients 8 --rounds 1 --json"
+    words += f" --cells 2 --edge-rounds 1 --local-steps 2 --out {tmp_path / 'run'}"
+    assert main(words.split()) == 0
+    stored = Config.from_toml(tmp_path / "run" / "config.toml")
+    assert stored.algorithm["local"] == "fadamgc"
+    assert stored.algorithm["beta2"] == 0
+    assert type(stored.build_algorithm()) is find_algorithm("hist", "fadamgc")
+
+
+def test_a_composed_algorithm_goes_to_other_processes():
+    algorithm = Config.from_flags("hist", local="fadamgc", beta1=0.5).build_algorithm()
+    again = pickle.loads(pickle.dumps(algorithm))
+    assert again == algorithm
+    assert hash(again) == hash(algorithm)
+    assert {"lr", "beta1", "size_cap", "local"} <= {f.name for f in fields(again)}
+
+
+class Own(wirelessfl.algorithms.base.Algorithm):
+    """An algorithm that is not derived from FedAvg."""
+
+    def send(self, params, state, cohort):
+        return {"update": params - cohort.start}
+
+    def merge(self, server, received):
+        return server
+
+
+def test_what_would_silently_run_fedavg_instead_is_refused(monkeypatch):
+    monkeypatch.setattr(
+        "wirelessfl.algorithms.by_name",
+        lambda kind, name, known: Own if kind == "local" else known[name],
+    )
+    with pytest.raises(ConfigError, match="derive it from"):
+        find_algorithm("hist", "own")

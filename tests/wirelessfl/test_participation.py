@@ -1,0 +1,175 @@
+"""Who takes part and who tracks: against rounds written out, and what it costs."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.participants import draw_participants
+
+
+def model():
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=(10,))
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2, "cells": 1}
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+@pytest.mark.parametrize("name", ["fadamgc", "scaffold"])
+def test_against_the_algorithm_written_out(config, toy, name, weighting):
+    """S of n and S_tilde of S, four rounds, client by client, as Algorithm 1 has it."""
+    settings = config(
+        name, **SAMPLED, rounds=4, lr=0.02, server_lr=0.8, weighting=weighting, split="dirichlet",
+        min_samples=5,
+    )  # fmt: skip
+    parts = build(settings, data=toy, model=model())
+    world, spec, module = parts.world, parts.task.spec, model()
+    sizes = np.array([len(own) for own in world.parts], dtype=float)
+    if weighting == "uniform":
+        sizes[:] = 1.0
+    x = spec.from_module(module)
+    y, y_i, v_i = torch.zeros_like(x), torch.zeros(9, spec.size), torch.zeros(9, spec.size)
+    steps_done, sampled, tracked = np.zeros(9, dtype=int), set(), set()
+    for t in range(4):
+        plan = parts.planner.plan(t)
+        assert len(plan.clients) == 5
+        assert plan.tracking.sum() == 2
+        sampled |= set(plan.clients.tolist())
+        tracked |= set(plan.clients[plan.tracking].tolist())
+        total, drift = torch.zeros_like(x), torch.zeros_like(x)
+        for client, tracks in zip(plan.clients, plan.tracking, strict=True):
+            batches = world.executor.data.source.draw(np.array([client]), steps_done[[client]], 3)
+            steps_done[client] += 3
+            local, m, v, vhat, mean = x.clone(), 0.0, v_i[client], v_i[client], 0.0
+            for rows, weight in zip(batches.index[0], batches.weight[0], strict=True):
+                rows = rows[weight > 0]
+                leaf = local.clone().requires_grad_()
+                logits = functional_call(module, spec.views(leaf), (toy.train_inputs[rows],))
+                loss = F.cross_entropy(logits, toy.train_labels[rows])
+                g = torch.autograd.grad(loss, leaf)[0]
+                mean = mean + g / 3
+                step = g + y - y_i[client]
+                if name == "fadamgc":
+                    m, v = 0.9 * m + 0.1 * step, 0.99 * v + 0.01 * step**2
+                    vhat = torch.maximum(vhat, v)
+                    step = m / (vhat.sqrt() + 1e-8)
+                local = local - 0.02 * step
+            v_i[client] = v
+            total += sizes[client] / sizes[plan.clients].sum() * (local - x)
+            if tracks:
+                drift += sizes[client] / sizes.sum() * (mean - y_i[client])
+                y_i[client] = mean
+        x, y = x + 0.8 * total, y + drift
+    assert len(sampled) > 5
+    assert len(tracked) > 2
+    result = wirelessfl.run(settings, data=toy, model=model())
+    # Adam divides by roots of single squared gradients, which lifts rounding.
+    assert torch.allclose(flat(result), x, atol=2e-4 if name == "fadamgc" else 2e-6)
+    assert not torch.allclose(flat(result), spec.from_module(model()), atol=1e-2)
+
+
+def test_everybody_tracking_is_the_plain_algorithm(config, toy, same):
+    """S_tilde = S = n, said or left out, is the same run."""
+    for name in ("fadamgc", "fa-nt", "scaffold-m"):
+        said = config(name, cells=1, clients_per_round=6, tracking_clients=6, lr=0.01)
+        same(
+            wirelessfl.run(said, data=toy, model=model()),
+            wirelessfl.run(config(name, cells=1, lr=0.01), data=toy, model=model()),
+        )
+
+
+def test_clients_are_drawn_evenly_and_afresh(network_of):
+    """400 rounds of 3 of 10: each is asked 120 times, with a standard deviation of 9."""
+    network, stream = network_of(np.zeros(10, dtype=int)), Stream(5)
+    asked, tracked = np.zeros(10), np.zeros(10)
+    for t in range(400):
+        who = draw_participants(network, 3, 1, stream.child("round", t))
+        assert (np.diff(who.clients) > 0).all()
+        asked[who.clients] += 1
+        tracked[who.clients[who.tracking]] += 1
+    assert asked.sum() == 1200
+    assert tracked.sum() == 400
+    assert (abs(asked - 120) < 40).all()
+    assert (abs(tracked - 40) < 27).all()
+
+
+def test_cells_take_part_in_proportion(network_of):
+    network = network_of(np.repeat([0, 1, 2], [6, 3, 3]))
+    for t in range(20):
+        who = draw_participants(network, 8, 4, Stream(t))
+        assert np.bincount(network.cell_of[who.clients]).tolist() == [4, 2, 2]
+        assert np.bincount(network.cell_of[who.clients], who.tracking).tolist() == [2, 1, 1]
+    with pytest.raises(ConfigError, match="cell 1 of 2 has only 1 of the 10"):
+        draw_participants(network_of(np.repeat([0, 1], [9, 1])), 3, None, Stream(1))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "message"),
+    [
+        ("fedavg", {"clients_per_round": 61}, "clients_per_round is 61, with 60 clients in 1 cell"),
+        ("hist", {"clients_per_round": 3}, "clients_per_round is 3, with 60 clients in 4 cells"),
+        ("fedavg", {"tracking_clients": 3}, "tracking_clients is 3, and algorithm 'fedavg' tracks"),
+        ("fadamgc", {"tracking_clients": 61}, "tracking_clients is 61, and 60 clients take part"),
+        (
+            "fadamgc",
+            {"clients_per_round": 5, "tracking_clients": 6},
+            "tracking_clients is 6, and 5 clients take part in a round: choose 1 to 5",
+        ),
+        ("fa-nt", {"variables": "one", "clients_per_round": 5}, "it needs all of them"),
+        ("hist", {"local": "fa-nt", "variables": "one"}, "variables is 'one', inside cells"),
+        ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
+        ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
+        ("fedavg", {"local": "fadamgc"}, "has no setting 'local'"),
+        ("fadamgc", {"beta2": 1.0}, "beta2 is 1.0"),
+        ("fadamgc", {"eps": 0.0}, "eps is 0.0"),
+        ("fedavg", {"step_seconds": 0.1, "cpu_hz": (1e9, 2e9)}, "step_seconds is 0.1 and cpu_hz"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_work(algorithm, flags, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.from_flags(algorithm, **flags)
+
+
+def test_a_given_network_is_checked_too(config, toy, network_of):
+    settings = config("fedavg", clients_per_round=5)
+    with pytest.raises(ConfigError, match="clients_per_round is 5, with 4 clients"):
+        build(settings, data=toy, model=model(), network=network_of(np.zeros(4, dtype=int)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
+def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
+    """Adam's square roots lift rounding, so eps is large here."""
+    flags = dict(SAMPLED, lr=0.01, eps=1e-2)
+    settings = config("fadamgc", **flags, executor=executor, chunk=2, workers=workers)
+    reference = config("fadamgc", **flags, executor="stacked", chunk=5)
+    one, two = (wirelessfl.run(own, data=toy, model=model()) for own in (settings, reference))
+    assert torch.allclose(flat(one), flat(two), atol=1e-5)
+    assert [row["sim_seconds"] for row in one.rows] == [row["sim_seconds"] for row in two.rows]
+
+
+def test_recorded_steps_take_what_clients_keep_anew(config, toy):
+    """On a GPU the program is replayed for other clients; on a CPU its recording runs the same."""
+    settings = config("fadamgc", **SAMPLED, lr=0.01, executor="vmap", chunk=2, workers=1)
+    parts = build(settings, data=toy, model=model())
+    parts.world.executor.recorded = True
+    other = build(settings, data=toy, model=model())
+    for t in range(4):
+        for each in (parts, other):
+            each.world.train(each.planner.plan(t), each.world.cloud)
+    assert len(parts.world.executor._recordings) > 0
+    one, two = (each.world.cloud["params"] for each in (parts, other))
+    assert torch.allclose(one, two, atol=1e-6)
