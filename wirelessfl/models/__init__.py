@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN
+from wirelessfl.models.gpt2_lora import GPT2LoRA
 from wirelessfl.models.lenet5 import LeNet5
 from wirelessfl.registry import by_name
 
@@ -20,7 +22,16 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "fcnn": FCNN,
     "lenet5": LeNet5,
     "cifar-cnn": CifarCNN,
+    "gpt2-lora": GPT2LoRA,
 }
+TAKERS = {
+    "hidden": "fcnn",
+    "dropout": "fcnn",
+    "pretrained": "gpt2-lora",
+    "lora_rank": "gpt2-lora",
+    "lora_alpha": "gpt2-lora",
+}
+"""A model that takes each setting."""
 
 
 def build_model(
@@ -31,6 +42,10 @@ def build_model(
     dropout: float,
     stream: Stream,
     hidden: Sequence[int] | None = None,
+    pretrained: str | None = None,
+    lora_rank: int | None = None,
+    lora_alpha: float | None = None,
+    pad_id: int | None = None,
 ) -> nn.Module:
     """The model called ``name``, its weights drawn from ``stream`` by its own initialisation.
 
@@ -41,20 +56,30 @@ def build_model(
         dropout: probability, passed on only where it is not zero.
         stream: where the initial weights come from.
         hidden: widths of hidden layers, passed on only where given.
+        pretrained: name or folder of a pretrained base, likewise.
+        lora_rank: rank of LoRA adapters, likewise.
+        lora_alpha: scale of LoRA adapters times their rank, likewise.
+        pad_id: the token that pads the data set's texts, passed on to models that take it.
 
     Raises:
         ConfigError: no such model, or it does not fit the input.
     """
     factory = by_name("model", name, MODELS)
-    options: dict[str, Any] = {"dropout": dropout} if dropout else {}
-    if hidden is not None:
-        options["hidden"] = tuple(hidden)
+    options: dict[str, Any] = {
+        "dropout": dropout or None,
+        "hidden": None if hidden is None else tuple(hidden),
+        "pretrained": pretrained,
+        "lora_rank": lora_rank,
+        "lora_alpha": lora_alpha,
+        "pad_id": pad_id if "pad_id" in _parameters(factory) else None,
+    }
+    options = {option: value for option, value in options.items() if value is not None}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream.key() >> 1)
         try:
             model = factory(input_shape, classes, **options)
         except TypeError as error:
-            remedy = f" Leave {' and '.join(options)} out, or choose fcnn." if options else ""
+            remedy = _remedy(factory, options)
             raise ConfigError(
                 f"model {name!r} cannot be made with (input_shape, classes"
                 f"{''.join(f', {option}' for option in options)}): {error}.{remedy}"
@@ -64,4 +89,23 @@ def build_model(
     return model
 
 
-__all__ = ["FCNN", "MODELS", "CifarCNN", "LeNet5", "StreamDropout", "build_model"]
+def _parameters(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # it has no signature, or is no function
+        return {}
+
+
+def _remedy(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
+    """What to do about options that ``factory`` does not take, or might not."""
+    parameters = _parameters(factory)
+    names = [option for option in options if option in TAKERS]
+    names = [name for name in names if name not in parameters] or names
+    if not names:
+        return ""
+    others = {TAKERS[name] for name in names}
+    choose = f", or choose {others.pop()}" if len(others) == 1 else ""
+    return f" Leave {' and '.join(names)} out{choose}."
+
+
+__all__ = ["FCNN", "MODELS", "CifarCNN", "GPT2LoRA", "LeNet5", "StreamDropout", "build_model"]

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
 from channels.streams import Stream
 from wirelessfl.config import Config, NetworkSection
-from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.data import Dataset, load_dataset, text_options
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
+from wirelessfl.pretrained import HUB_MODEL
 from wirelessfl.runs.executors import build_executor
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.simulation.shards import Shards
@@ -84,8 +85,20 @@ def build(
             f"algorithm {algorithm.name!r} is a star, and the network has {network.cells} cells."
         )
     if data is None:
-        data = load_dataset(config.data.dataset, config.data.data_dir)
+        config = _with_text_options(config)
+        data = load_dataset(
+            config.data.dataset,
+            config.data.data_dir,
+            tokenizer=config.data.tokenizer,
+            max_length=config.data.max_length,
+        )
     else:
+        for name in ("tokenizer", "max_length"):
+            if getattr(config.data, name) is not None:
+                raise ConfigError(
+                    f"{name} is {getattr(config.data, name)!r}, and the data set is given: it is "
+                    f"tokenised already. Leave {name} out."
+                )
         named = config.data.model_copy(update={"dataset": data.name})
         config = config.model_copy(update={"data": named})
     parts = split(
@@ -110,8 +123,19 @@ def build(
             dropout=config.model.dropout,
             stream=stream.child("initial weights"),
             hidden=config.model.hidden,
+            pretrained=config.model.pretrained,
+            lora_rank=config.model.lora_rank,
+            lora_alpha=config.model.lora_alpha,
+            pad_id=data.pad_id,
         )
+        _check_tokens(model, data)
     else:
+        for name in ("pretrained", "lora_rank", "lora_alpha"):
+            if getattr(config.model, name) is not None:
+                raise ConfigError(
+                    f"{name} is {getattr(config.model, name)!r}, and the model is given: it is as "
+                    f"it is. Leave {name} out."
+                )
         if config.model.dropout:
             raise ConfigError(
                 f"dropout is {config.model.dropout}, and the model is given: it has its own "
@@ -177,6 +201,41 @@ def build(
         data,
         notes,
     )
+
+
+def _with_text_options(config: Config) -> Config:
+    """The configuration with tokenizer and length filled in, where the data set takes them.
+
+    What is stored then says what was read, whatever the defaults of later are.
+    """
+    options = text_options(config.data.dataset)
+    if "tokenizer" in options:
+        options["tokenizer"] = config.model.pretrained or options["tokenizer"] or HUB_MODEL
+    update = {
+        option: default
+        for option, default in options.items()
+        if getattr(config.data, option) is None and default is not None
+    }
+    return config.model_copy(update={"data": config.data.model_copy(update=update)})
+
+
+def _check_tokens(model: nn.Module, data: Dataset) -> None:
+    """Refuse token ids that a model does not know, if it says which it knows.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    vocabulary = getattr(model, "vocabulary", None)
+    if not isinstance(vocabulary, int) or data.train_inputs.dtype != torch.int64:
+        return
+    for part, inputs in (("training", data.train_inputs), ("test", data.test_inputs)):
+        low, high = (int(end) for end in inputs.aminmax())
+        if low < 0 or high >= vocabulary:
+            raise ConfigError(
+                f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
+                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer that "
+                "belongs to the pretrained model."
+            )
 
 
 def build_network(settings: NetworkSection, stream: Stream) -> Network:
