@@ -107,9 +107,16 @@ class GPT2LoRA(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits [batch, classes] of token ids ``x`` [batch, length]."""
         body = self.network.transformer
-        # Given ids, transformers looks for padding among them, which vmap cannot follow. Attention
-        # is causal, so what pads on the right changes nothing before it and needs no mask.
-        hidden: Tensor = body(inputs_embeds=body.wte(x), use_cache=False).last_hidden_state
+        words: Tensor = body.wte(x)
+        # Left to itself, transformers looks for padding among ids and for texts that share a row:
+        # neither vmap nor a recording can follow. Attention is causal, so what pads on the right
+        # changes nothing before it and needs no mask of its own.
+        least = torch.finfo(words.dtype).min
+        later = words.new_full((x.shape[1], x.shape[1]), least).triu(1)
+        seen = later.expand(x.shape[0], 1, -1, -1)
+        hidden: Tensor = body(
+            inputs_embeds=words, attention_mask=seen, use_cache=False
+        ).last_hidden_state
         place = torch.arange(x.shape[1], device=x.device)
         last = (place * (x != self.pad_id)).amax(1)
         index = last[:, None, None].expand(-1, 1, hidden.shape[-1])
