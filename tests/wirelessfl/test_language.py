@@ -43,7 +43,7 @@ def sentences(count, seed):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    """A GPT-2 of two layers with random weights, and a tokenizer, as save_pretrained writes them."""
+    """A GPT-2 of two layers with random weights, and a tokenizer, as transformers saves them."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
