@@ -1,10 +1,12 @@
 """GPT-2 with LoRA: what is trained, what the head looks at, and whole runs on texts."""
 
 import logging
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
 from wirelessfl.errors import ConfigError
@@ -450,6 +453,19 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
     config = settings(max_length=None)
     with pytest.raises(ConfigError, match=r"token id 16 in its test samples.*knows 0 to 15"):
         build(config, data=replace(data, test_inputs=strange))
+
+
+def test_the_data_set_of_the_docs_runs(base, tmp_path, monkeypatch):
+    """By the command on the page, with a base and sizes of ours."""
+    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
+    command = re.findall(r"^wirelessfl (run .*my_texts:moods.*)$", page, re.MULTILINE)[0]
+    monkeypatch.chdir(tmp_path)
+    Path("my_texts.py").write_text(code)
+    small = f"--pretrained {base} --lora-rank 2 --rounds 1 --local-steps 1 --threads 1 --out run"
+    assert main([*command.split(), *small.split()]) == 0
+    stored = Config.from_toml(Path("run", "config.toml"))
+    assert (stored.data.tokenizer, stored.data.max_length) == (str(base), 16)
 
 
 def test_nothing_of_it_is_imported_before_it_is_used():
