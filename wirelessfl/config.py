@@ -65,6 +65,13 @@ class DataSection(Section):
     reuse: bool = Field(
         False, description="with --samples-per-client, use samples again where they run out"
     )
+    tokenizer: str | None = Field(
+        None,
+        description="tokenizer of texts, a name on the hub or a folder (default: --pretrained's)",
+    )
+    max_length: int | None = Field(
+        None, ge=1, description="tokens that a text is cut or padded to (default: 128)"
+    )
 
 
 class ModelSection(Section):
@@ -83,6 +90,15 @@ class ModelSection(Section):
     )
     layers: str | None = Field(
         None, description="fully connected layers in order, e.g. fc1,fc2 (default: the model's own)"
+    )
+    pretrained: str | None = Field(
+        None, description="base of gpt2-lora, a name on the hub or a folder (default: gpt2)"
+    )
+    lora_rank: int | None = Field(
+        None, ge=1, description="rank of the LoRA adapters (gpt2-lora; default: 64)"
+    )
+    lora_alpha: float | None = Field(
+        None, gt=0, description="LoRA adapters are scaled by this over the rank (default: the rank)"
     )
 
 

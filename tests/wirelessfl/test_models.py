@@ -37,7 +37,7 @@ def test_initial_weights_come_from_the_stream():
 def test_wrong_input_and_unknown_model_are_explained():
     with pytest.raises(ConfigError, match="28x28"):
         build_model("lenet5", (1, 8, 8), 10, dropout=0, stream=Stream(1))
-    with pytest.raises(ConfigError, match="fcnn, lenet5"):
+    with pytest.raises(ConfigError, match="fcnn, gpt2-lora, lenet5"):
         build_model("resnet", (1, 8, 8), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ConfigError, match="nowhere"):
         build_model("nowhere:model", (1, 8, 8), 10, dropout=0, stream=Stream(1))

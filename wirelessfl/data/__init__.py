@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from typing import Any
 
 from wirelessfl.data.checks import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
@@ -14,6 +15,7 @@ from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.splits import SPLITS, split
+from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name
@@ -26,9 +28,10 @@ __all__ = [
     "draw_split",
     "load_dataset",
     "split",
+    "text_options",
 ]
 
-Loader = Callable[[str | os.PathLike[str] | None], Dataset]
+Loader = Callable[..., Dataset]
 
 _LOADERS: dict[str, Loader] = {
     "digits": load_digits,
@@ -37,6 +40,7 @@ _LOADERS: dict[str, Loader] = {
     "cifar10": CIFAR10.load,
     "cifar100": CIFAR100.load,
     "tinyimagenet": load_tiny_imagenet,
+    **{data.name: data.load for data in TEXT_DATA},
 }
 
 
@@ -45,25 +49,65 @@ def dataset_names() -> list[str]:
     return sorted(_LOADERS)
 
 
-def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
+def text_options(name: str) -> dict[str, Any]:
+    """Which of ``tokenizer`` and ``max_length`` a data set takes, with its defaults, else None.
+
+    Args:
+        name: as for ``load_dataset``.
+
+    Raises:
+        ConfigError: the name is unknown.
+    """
+    try:
+        parameters = inspect.signature(by_name("data set", name, _LOADERS)).parameters
+    except (TypeError, ValueError):  # load_dataset says what is wrong with it
+        return {}
+    options = {}
+    for option in ("tokenizer", "max_length"):
+        if option in parameters:
+            default = parameters[option].default
+            options[option] = None if default is inspect.Parameter.empty else default
+    return options
+
+
+def load_dataset(
+    name: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    tokenizer: str | None = None,
+    max_length: int | None = None,
+) -> Dataset:
     """The data set called ``name``, from a folder or, failing that, from the network.
 
     Args:
         name: one of ``dataset_names()``, or ``module:function`` for a function of yours that takes
-            ``data_dir`` and returns a ``Dataset``.
+            ``data_dir`` and returns a ``Dataset``. One of texts may take ``tokenizer`` and
+            ``max_length`` by name, too.
         data_dir: folder that holds a folder per data set; None for the one that the environment
-            variable WIRELESSFL_DATA names, else the user's cache, filled by a verified download.
+            variable WIRELESSFL_DATA names, else the user's cache, filled by a verified download
+            (but for texts, which are not downloaded).
+        tokenizer: of a data set of texts: a folder, or a name on the hub; None for its default.
+        max_length: of a data set of texts: tokens that each is cut or padded to; likewise.
 
     Raises:
-        ConfigError: the name is unknown, or the function named returns no ``Dataset``.
+        ConfigError: the name is unknown, the function named returns no ``Dataset``, or the data
+            set does not take the tokenizer or length.
         DataError: files are absent, damaged or not the published ones, or cannot be downloaded.
     """
-    load = by_name("data set", name, _LOADERS)
+    load, taken = by_name("data set", name, _LOADERS), text_options(name)
+    options = {"tokenizer": tokenizer, "max_length": max_length}
+    options = {option: value for option, value in options.items() if value is not None}
+    for option, value in options.items():
+        if option not in taken:
+            raise ConfigError(
+                f"{option} is {value!r}, and data set {name!r} takes none. Leave it out, or choose "
+                f"{', '.join(sorted(data.name for data in TEXT_DATA))}."
+            )
     try:
-        inspect.signature(load).bind(data_dir)
+        inspect.signature(load).bind(data_dir, **options)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"data set {name!r} cannot be called with data_dir: {error}.") from error
-    dataset = load(data_dir)
+    dataset = load(data_dir, **options)
     if not isinstance(dataset, Dataset):
         raise ConfigError(
             f"data set {name!r} gave a {type(dataset).__name__}: the function must return a "

@@ -28,6 +28,7 @@ class Dataset:
         groups: [n], integers: the natural client of each training sample; None where there is none.
             A list becomes an array.
         verification: how the content was checked, in words.
+        pad_id: the token that pads texts on the right; None for other inputs.
 
     Raises:
         DataError: a shape, type or range differs from the above, or an input is not finite.
@@ -41,6 +42,7 @@ class Dataset:
     classes: int
     groups: NDArray[np.int64] | None = None
     verification: str = "not checksummed"
+    pad_id: int | None = None
 
     def __post_init__(self) -> None:
         classes = self.classes

@@ -14,6 +14,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN
+from wirelessfl.models.gpt2_lora import GPT2LoRA
 from wirelessfl.models.lenet5 import LeNet5
 from wirelessfl.models.resnet18 import ResNet18
 from wirelessfl.registry import by_name
@@ -23,8 +24,17 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "lenet5": LeNet5,
     "cifar-cnn": CifarCNN,
     "resnet18": ResNet18,
+    "gpt2-lora": GPT2LoRA,
 }
-_TAKEN_BY = {"dropout": "fcnn", "hidden": "fcnn", "norm": "resnet18"}  # whom to name, of those
+TAKERS = {
+    "hidden": "fcnn",
+    "dropout": "fcnn",
+    "norm": "resnet18",
+    "pretrained": "gpt2-lora",
+    "lora_rank": "gpt2-lora",
+    "lora_alpha": "gpt2-lora",
+}
+"""A model that takes each setting."""
 
 
 def build_model(
@@ -36,6 +46,10 @@ def build_model(
     stream: Stream,
     hidden: Sequence[int] | None = None,
     norm: str | None = None,
+    pretrained: str | None = None,
+    lora_rank: int | None = None,
+    lora_alpha: float | None = None,
+    pad_id: int | None = None,
 ) -> nn.Module:
     """The model called ``name``, its weights drawn from ``stream`` by its own initialisation.
 
@@ -47,16 +61,25 @@ def build_model(
         stream: where the initial weights come from.
         hidden: widths of hidden layers, passed on only where given.
         norm: normalisation, ``group`` or ``batch``, passed on only where given.
+        pretrained: name or folder of a pretrained base, likewise.
+        lora_rank: rank of LoRA adapters, likewise.
+        lora_alpha: scale of LoRA adapters times their rank, likewise.
+        pad_id: the token that pads the data set's texts, passed on to models that take it.
 
     Raises:
         ConfigError: no such model, or it does not fit the input.
     """
     factory = by_name("model", name, MODELS)
-    options: dict[str, Any] = {"dropout": dropout} if dropout else {}
-    if hidden is not None:
-        options["hidden"] = tuple(hidden)
-    if norm is not None:
-        options["norm"] = norm
+    options: dict[str, Any] = {
+        "dropout": dropout or None,
+        "hidden": None if hidden is None else tuple(hidden),
+        "norm": norm,
+        "pretrained": pretrained,
+        "lora_rank": lora_rank,
+        "lora_alpha": lora_alpha,
+        "pad_id": pad_id if "pad_id" in _parameters(factory) else None,
+    }
+    options = {option: value for option, value in options.items() if value is not None}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream.key() >> 1)
         try:
@@ -72,22 +95,32 @@ def build_model(
     return model
 
 
-def _remedy(factory: Callable[..., Any], options: Mapping[str, Any]) -> str:
-    """What to do about the options that ``factory`` does not take."""
-    refused = [name for name in options if not _takes(factory, name)]
-    if not refused:
-        return ""
-    others = {_TAKEN_BY[name] for name in refused}
-    choice = f", or choose {others.pop()}" if len(others) == 1 else ""
-    return f" Leave {' and '.join(refused)} out{choice}."
-
-
-def _takes(factory: Callable[..., Any], option: str) -> bool:
+def _parameters(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Parameter]:
     try:
-        inspect.signature(factory).bind_partial(**{option: None})
-    except (TypeError, ValueError):
-        return False
-    return True
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # it has no signature, or is no function
+        return {}
 
 
-__all__ = ["FCNN", "MODELS", "CifarCNN", "LeNet5", "ResNet18", "StreamDropout", "build_model"]
+def _remedy(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
+    """What to do about options that ``factory`` does not take, or might not."""
+    parameters = _parameters(factory)
+    names = [option for option in options if option in TAKERS]
+    names = [name for name in names if name not in parameters] or names
+    if not names:
+        return ""
+    others = {TAKERS[name] for name in names}
+    choose = f", or choose {others.pop()}" if len(others) == 1 else ""
+    return f" Leave {' and '.join(names)} out{choose}."
+
+
+__all__ = [
+    "FCNN",
+    "MODELS",
+    "CifarCNN",
+    "GPT2LoRA",
+    "LeNet5",
+    "ResNet18",
+    "StreamDropout",
+    "build_model",
+]

@@ -12,10 +12,11 @@ from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config, NetworkSection
-from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.data import Dataset, load_dataset, text_options
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
+from wirelessfl.pretrained import HUB_MODEL
 from wirelessfl.runs.executors import build_executor
 from wirelessfl.simulation.client_states import ClientStates, InMemory, OnDisk, kind_of_states
 from wirelessfl.simulation.participants import check_participation
@@ -95,8 +96,20 @@ def build(
             f"algorithm {algorithm.name!r} is a star, and the network has {network.cells} cells."
         )
     if data is None:
-        data = load_dataset(config.data.dataset, config.data.data_dir)
+        config = _with_text_options(config)
+        data = load_dataset(
+            config.data.dataset,
+            config.data.data_dir,
+            tokenizer=config.data.tokenizer,
+            max_length=config.data.max_length,
+        )
     else:
+        for name in ("tokenizer", "max_length"):
+            if getattr(config.data, name) is not None:
+                raise ConfigError(
+                    f"{name} is {getattr(config.data, name)!r}, and the data set is given: it is "
+                    f"tokenised already. Leave {name} out."
+                )
         named = config.data.model_copy(update={"dataset": data.name})
         config = config.model_copy(update={"data": named})
     parts = split(
@@ -122,9 +135,14 @@ def build(
             stream=stream.child("initial weights"),
             hidden=config.model.hidden,
             norm=config.model.norm,
+            pretrained=config.model.pretrained,
+            lora_rank=config.model.lora_rank,
+            lora_alpha=config.model.lora_alpha,
+            pad_id=data.pad_id,
         )
+        _check_tokens(model, data)
     else:
-        for name in ("dropout", "norm"):
+        for name in ("dropout", "norm", "pretrained", "lora_rank", "lora_alpha"):
             if value := getattr(config.model, name):
                 raise ConfigError(
                     f"{name} is {value}, and the model is given: it has its own layers. Leave "
@@ -217,6 +235,41 @@ def _client_states(
     run = config.run.model_copy(update={"client_states": kind})
     states = InMemory(names, size) if kind == "memory" else OnDisk(names, size, clients)
     return states, config.model_copy(update={"run": run})
+
+
+def _with_text_options(config: Config) -> Config:
+    """The configuration with tokenizer and length filled in, where the data set takes them.
+
+    What is stored then says what was read, whatever the defaults of later are.
+    """
+    options = text_options(config.data.dataset)
+    if "tokenizer" in options:
+        options["tokenizer"] = config.model.pretrained or options["tokenizer"] or HUB_MODEL
+    update = {
+        option: default
+        for option, default in options.items()
+        if getattr(config.data, option) is None and default is not None
+    }
+    return config.model_copy(update={"data": config.data.model_copy(update=update)})
+
+
+def _check_tokens(model: nn.Module, data: Dataset) -> None:
+    """Refuse token ids that a model does not know, if it says which it knows.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    vocabulary = getattr(model, "vocabulary", None)
+    if not isinstance(vocabulary, int) or data.train_inputs.dtype != torch.int64:
+        return
+    for part, inputs in (("training", data.train_inputs), ("test", data.test_inputs)):
+        low, high = (int(end) for end in inputs.aminmax())
+        if low < 0 or high >= vocabulary:
+            raise ConfigError(
+                f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
+                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer that "
+                "belongs to the pretrained model."
+            )
 
 
 def build_network(settings: NetworkSection, stream: Stream) -> Network:

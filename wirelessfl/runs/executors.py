@@ -71,7 +71,7 @@ def build_executor(
         found = _tuned(config, maker, jobs, algorithm, threads)
     else:
         replay = kind is not LoopExecutor and config.run.replay != "off"
-        found = _Found(config.run.chunk or _gpu_chunk(task.spec.size), 1, replay)
+        found = _Found(config.run.chunk or _gpu_chunk(task, batch_size), 1, replay)
         if config.run.workers not in (None, "auto", 1):
             raise ConfigError(
                 f"workers is {config.run.workers}, and the device {device}: workers are for the "
@@ -198,10 +198,15 @@ def _is_long(config: Config, seconds: float) -> bool:
     return steps * seconds > LONG_SECONDS
 
 
-def _gpu_chunk(parameters: int) -> int:
-    """As many clients as fit well, on a GPU: a step holds a handful of copies of each."""
+def _gpu_chunk(task: Task, batch_size: int) -> int:
+    """As many clients as fit well, on a GPU: a step holds a handful of copies of each.
+
+    A module with few trained parameters and many others may say what a sample takes in training,
+    ``bytes_per_sample``.
+    """
     free, _ = torch.cuda.mem_get_info()
-    return max(min(GPU_CHUNK, free // (16 * 4 * parameters)), 1)
+    samples = batch_size * int(getattr(task.module, "bytes_per_sample", 0))
+    return max(min(GPU_CHUNK, free // (16 * 4 * task.spec.size + samples)), 1)
 
 
 @contextmanager

@@ -12,12 +12,15 @@ from wirelessfl.training.task import Task
 
 @torch.no_grad()
 def evaluate(
-    task: Task, params: Tensor, inputs: Tensor, labels: Tensor, batch: int = 2000
+    task: Task, params: Tensor, inputs: Tensor, labels: Tensor, batch: int | None = None
 ) -> tuple[float, float]:
     """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
 
-    Sums over batches are kept in float64, so that the batch size does not matter.
+    Sums over batches are kept in float64, so that the batch size does not matter. It is 2000 unless
+    it is given, or the module has an attribute ``test_batch``.
     """
+    if batch is None:
+        batch = int(getattr(task.module, "test_batch", 2000))
     tensors = task.spec.views(params)
     task.module.eval()
     right, loss = 0, 0.0

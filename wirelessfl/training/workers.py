@@ -265,6 +265,8 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
     needed = executor.data.inputs.numel() * executor.data.inputs.element_size()
     if executor.data.inputs.is_shared():  # type: ignore[no-untyped-call]
         needed = 0
+    frozen = [p for p in executor.task.module.parameters() if not p.requires_grad]
+    needed += sum(parameter.numel() * parameter.element_size() for parameter in frozen)
     held = workers * SLOTS * executor.chunk * vectors + SERVERS
     needed += 4 * executor.task.spec.size * held
     if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:

@@ -105,8 +105,9 @@ def test_pixels_are_scaled_to_plus_minus_one_in_equal_steps():
 
 
 def test_names_and_data_sets_of_users():
-    known = ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist", "tinyimagenet"]
-    assert dataset_names() == known
+    images = ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist", "tinyimagenet"]
+    texts = ["20newsgroups", "ag-news", "qnli", "qqp", "sst2"]
+    assert dataset_names() == sorted(images + texts)
     assert load_dataset(f"{__name__}:load_tiny", "here").name == "tiny in here"
     with pytest.raises(ConfigError, match="NoneType"):
         load_dataset(f"{__name__}:load_nothing")

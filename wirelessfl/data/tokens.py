@@ -1,0 +1,173 @@
+"""Texts as token ids, padded on the right, and the cache that spares doing it twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from wirelessfl.data import files
+from wirelessfl.errors import ConfigError
+from wirelessfl.pretrained import language_package, load_pretrained, pretrained_folder
+
+_FORMAT = 1  # of the cached files; another number, and older ones are not found
+_AT_ONCE = 10_000  # texts
+_NEEDS = [("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model")]
+_PATTERNS = ["tokenizer*", "vocab.*", "merges.txt", "*tokens*.json", "config.json"]
+_PARTS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A tokenizer's files; they are loaded when texts are given to it.
+
+    Args:
+        name: as the setting has it.
+        folder: where its files lie.
+    """
+
+    name: str
+    folder: Path
+
+    @classmethod
+    def find(cls, name: str) -> Tokenizer:
+        """The tokenizer in a folder, or on the hub.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        return cls(name, pretrained_folder("tokenizer", name, _NEEDS, _PATTERNS))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its files: equal where it makes equal tokens."""
+        found = {path for pattern in _PATTERNS for path in self.folder.glob(pattern)}
+        return digest_of(sorted(path for path in found if path.is_file()), self.folder)
+
+    def tokens(self, *parts: Sequence[str], max_length: int) -> tuple[list[Tensor], int]:
+        """Token ids [texts, max_length] int64 of each part, and the id that pads on the right.
+
+        Raises:
+            ConfigError: the files are damaged, or name no token to pad with.
+        """
+        package = language_package("transformers", f"tokenizer {self.name!r}")
+        load = package.AutoTokenizer.from_pretrained
+        tokenizer = load_pretrained("tokenizer", self.name, load, self.folder)
+        pad_id = tokenizer.pad_token_id
+        pad_id = tokenizer.eos_token_id if pad_id is None else pad_id
+        if pad_id is None:
+            raise ConfigError(
+                f"tokenizer is {self.name!r}, which has no pad_token and no eos_token: texts "
+                "cannot be padded. Set one and save it again."
+            )
+        tokenizer.truncation_side = "right"
+        encoded = []
+        for texts in parts:
+            ids = np.full((len(texts), max_length), pad_id, dtype=np.int64)
+            for first in range(0, len(texts), _AT_ONCE):
+                some = list(texts[first : first + _AT_ONCE])
+                rows = tokenizer(some, truncation=True, max_length=max_length)["input_ids"]
+                for row, found in enumerate(rows, start=first):
+                    ids[row, : len(found)] = found
+            encoded.append(torch.from_numpy(ids))
+        return encoded, int(pad_id)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A data set of texts as tensors.
+
+    Args:
+        tensors: ``train_inputs``, ``train_labels``, ``test_inputs``, ``test_labels``, int64.
+        pad_id: what pads the inputs.
+        left_out: rows that were skipped.
+    """
+
+    tensors: dict[str, Tensor]
+    pad_id: int
+    left_out: int
+
+
+def digest_of(paths: Sequence[Path], root: Path) -> str:
+    """SHA-256 of files, of their names below ``root`` and their content."""
+    total = hashlib.sha256()
+    for path in paths:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
+    return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class TokenCache:
+    """One file a data set, tokenizer and length: in the user's cache, else beside the data.
+
+    Args:
+        name: of the data set.
+        key: what the content depends on.
+        beside: the data set's folder.
+    """
+
+    name: str
+    key: tuple[str | int, ...]
+    beside: Path
+
+    @property
+    def places(self) -> tuple[Path, Path]:
+        """Where the file may lie."""
+        key = hashlib.sha256(json.dumps([_FORMAT, *self.key]).encode()).hexdigest()[:32]
+        name = f"{self.name}-{key}.safetensors"
+        return files.cache_folder() / "tokens" / name, self.beside / ".tokens" / name
+
+    def read(self) -> Encoded | None:
+        """What was kept; None where there is nothing, or nothing whole."""
+        for path in self.places:
+            with suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
+                return _read(path)
+        return None
+
+    def write(self, encoded: Encoded) -> None:
+        """Keep it, where a place can be written: whole or not at all."""
+        kept = {name: encoded.tensors[name].to(torch.int32) for name in _PARTS}
+        note = {"pad_id": encoded.pad_id, "left_out": encoded.left_out, "crc": _crc(kept)}
+        for path in self.places:
+            draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                save_file(kept, draft, metadata={"note": json.dumps(note)})
+                os.replace(draft, path)
+            except (OSError, SafetensorError):  # not writable, or full
+                continue
+            else:
+                return
+            finally:
+                with suppress(OSError):
+                    draft.unlink()
+
+
+def _read(path: Path) -> Encoded:
+    with safe_open(path, framework="pt") as file:
+        note = json.loads(file.metadata()["note"])
+        kept = {name: file.get_tensor(name) for name in _PARTS}
+    if _crc(kept) != note["crc"]:
+        raise ValueError("other content than was written")
+    tensors = {name: value.to(torch.int64) for name, value in kept.items()}
+    return Encoded(tensors, int(note["pad_id"]), int(note["left_out"]))
+
+
+def _crc(tensors: dict[str, Tensor]) -> int:
+    total = 0
+    for name in _PARTS:
+        total = zlib.crc32(tensors[name].numpy().tobytes(), total)
+    return total

@@ -1,0 +1,123 @@
+"""Pretrained models and tokenizers: a folder on this machine, or a name on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.errors import ConfigError
+
+HUB_MODEL = "gpt2"
+"""What is used where nothing is named: the smallest GPT-2, 124 million parameters."""
+
+
+def language_package(name: str, wanted_by: str) -> Any:
+    """The package ``name`` of the extra ``language``, imported now.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            f'{wanted_by} needs the package {name}: {error}. Install it: pip install ".[language]"'
+        ) from error
+
+
+def pretrained_folder(
+    setting: str, name: str, needs: Sequence[Sequence[str]], patterns: Sequence[str]
+) -> Path:
+    """The folder that holds the files of ``name``; from the hub they are fetched once and kept.
+
+    What was fetched before is used without asking the hub, so runs repeat and work offline.
+
+    Args:
+        setting: which setting named it, for messages.
+        name: a folder, or a name on the hub.
+        needs: of each of these, one file must be there.
+        patterns: the files to fetch from the hub.
+
+    Raises:
+        ConfigError: no such folder, a file is missing, or the hub cannot be reached.
+    """
+    wanted = " and ".join(" or ".join(names) for names in needs)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not _complete(folder, needs):
+            raise ConfigError(
+                f"{setting} is {name!r}: the folder has no {wanted}. Save the whole thing there "
+                "with save_pretrained, or give a name on the hub."
+            )
+        return folder.resolve()
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ConfigError(
+            f"{setting} is {name!r}, which is no folder: give one with {wanted}, or a name on the "
+            f"hub, e.g. {HUB_MODEL}."
+        )
+    hub = language_package("huggingface_hub", f"{setting} {name!r}")
+    for offline in (True, False):
+        try:
+            with _quiet("huggingface_hub"):
+                found = hub.snapshot_download(
+                    name, allow_patterns=list(patterns), local_files_only=offline
+                )
+        except (OSError, ValueError, RuntimeError) as error:  # ValueError: no possible name
+            if offline:
+                continue
+            raise ConfigError(
+                f"{setting} is {name!r}, which is no folder here and cannot be fetched from the "
+                f"hub: {_first_line(error)} Connect to the internet once, or give a folder with "
+                f"{wanted}."
+            ) from error
+        if _complete(Path(found), needs):
+            return Path(found)
+    raise ConfigError(f"{setting} is {name!r}: on the hub it has no {wanted}. Choose another one.")
+
+
+def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options: Any) -> Any:
+    """What transformers' ``load`` makes of the files in ``folder``, without its remarks.
+
+    Raises:
+        ConfigError: the files are damaged, or of another kind.
+    """
+    logs = language_package("transformers", f"{setting} {name!r}").utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        return load(str(folder), local_files_only=True, **options)
+    except Exception as error:  # of any of the libraries that read the files
+        raise ConfigError(
+            f"{setting} is {name!r}, and the files in {folder} cannot be used: "
+            f"{type(error).__name__}: {_first_line(error)} Save or fetch them again."
+        ) from error
+    finally:
+        logs.set_verbosity(level)
+        if bars:
+            logs.enable_progress_bar()
+
+
+def _complete(folder: Path, needs: Sequence[Sequence[str]]) -> bool:
+    return all(any((folder / name).is_file() for name in names) for names in needs)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(" .") + "."
+
+
+@contextmanager
+def _quiet(logger: str) -> Iterator[None]:
+    """Without a library's warnings, whose content the error has too."""
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
