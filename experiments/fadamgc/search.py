@@ -10,19 +10,16 @@ from __future__ import annotations
 import itertools
 import statistics
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tomli_w
-
-from experiments.fadamgc.methods import METHODS, NAMES, with_tracking
+from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
+from experiments.report import markdown
 from experiments.runs import Planned, kept_results, make_runs
+from experiments.studies import NAMES
 from wirelessfl.config import Config
 from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.run import RunResult
-
-SETTINGS = Path(__file__).with_name("settings")
 
 
 class Pair(NamedTuple):
@@ -100,16 +97,20 @@ def score(run: RunResult) -> float:
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 
-def write_rates(rates: dict[str, Pair], file: Path) -> None:
-    """Store the chosen pairs, where studies read them."""
-    file.write_text(tomli_w.dumps({m: pair._asdict() for m, pair in rates.items()}), "utf-8")
-
-
-def search_rows(search: Search, root: Path) -> list[Sequence[str]]:
-    """A row a method: what was chosen, and its accuracy beside the next best pairs'."""
+def search_table(search: Search, root: Path) -> str:
+    """A row a method: the pairs of the second pass, eta_l / eta_g: accuracy in percent."""
     rows = []
     for method in METHODS:
         scores = search.scores(root, method, search.rounds[1])
         shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
         rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
-    return rows
+    places = ["best", *(f"{place}." for place in range(2, search.kept + 1))]
+    return markdown(["method", *places], rows)
+
+
+def rates_lines(search: Search, root: Path) -> str:
+    """The chosen pairs as they stand in ``settings/rates.toml``."""
+    chosen = search.chosen(root)
+    return "".join(
+        f"{method} = [{pair.lr:g}, {pair.server_lr:g}]\n" for method, pair in chosen.items()
+    )

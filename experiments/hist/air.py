@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.hist.figures import TARGET, to_target
-from experiments.hist.studies import NAMES, Case, Results, first_reaching
-from experiments.hist.tables import MISSING, accuracies, markdown, reached
+from experiments.report import MISSING, accuracies, markdown, reached
+from experiments.studies import NAMES, Case, Results, first_reaching
 from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_figure
 from wirelessfl.runs.build import build
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.hist.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import NAMES, Case, Results, first_reaching
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, save_figure
 from wirelessfl.runs.build import build
 

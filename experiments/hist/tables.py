@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.hist.figures import SPLITS
-from experiments.hist.studies import NAMES, Case, Results, first_reaching
-
-MISSING = "not reached"
+from experiments.report import accuracies, markdown, reached
+from experiments.studies import NAMES, Case, Results, first_reaching
 
 # Global rounds to the two targets, as the published MB give them by the formula of VI-B2; and the
 # published MB. By table, split, N, algorithm.
@@ -43,38 +42,6 @@ LANDMARK = {
     ("hist", 4): "72.5 / 74.7 / 75.3",
     ("hist", 6): "69.8 / 72.3 / 74.4",
 }
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def reached(
-    seeds: Sequence[list[dict[str, Any]]], accuracy: float, what: str, form: str = ".1f"
-) -> str:
-    """Mean over the seeds of ``what`` when they first reach ``accuracy``, and each seed's own."""
-    hits = [first_reaching(rows, accuracy) for rows in seeds]
-    values = [hit[what] for hit in hits if hit is not None]
-    if not values:
-        return MISSING
-    shown = format(statistics.mean(values), form if form != "d" else ".0f")
-    if len(values) < len(seeds):
-        return f"{shown} ({len(values)} of {len(seeds)} seeds)"
-    if len(values) == 1:
-        return shown
-    return f"{shown} ({min(values):{form}} to {max(values):{form}})"
-
-
-def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> str:
-    """Mean accuracy in percent after each of these rounds."""
-    shown = []
-    for mark in marks:
-        values = [row["accuracy"] for rows in seeds for row in rows if row["round"] == mark]
-        shown.append(f"{100 * statistics.mean(values):.1f}" if values else "-")
-    return " / ".join(shown)
 
 
 def traffic(results: Results) -> str:
@@ -253,10 +220,3 @@ def ablation_rows(results: Results) -> str:
 
 def _title(case: Case, dropout: float, biases: str) -> str:
     return f"{case.label}, lr {case['lr']:g}, dropout {dropout:g}, biases {biases}"
-
-
-def not_run(results: Results) -> str:
-    """A line on what is missing."""
-    if not results.missing:
-        return ""
-    return "\nNot run: " + "; ".join(results.missing) + ".\n"

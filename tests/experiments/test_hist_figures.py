@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from experiments.hist import air, figures, tables
-from experiments.hist.__main__ import EXPERIMENTS, main, reproduce
-from experiments.hist.studies import SCALES, Study
+from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.runs import Planned, make_runs
+from experiments.studies import SCALES
 from wirelessfl.config import Config
 from wirelessfl.runs.sweep import kept_folder
 
@@ -23,7 +23,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(out):
-    return reproduce(list(EXPERIMENTS), "smoke", out)
+    return PAPER.reproduce(list(EXPERIMENTS), "smoke", out)
 
 
 def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys):
@@ -33,8 +33,8 @@ def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys):
             assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
             assert (out / f"{name}.png").stat().st_size > 10_000
     before = {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("rows.jsonl")}
-    assert main(["fig4", "--scale", "smoke", "--out", str(out)]) == 0
-    assert main(["fig6", "--scale", "smoke", "--out", str(out), "--only-kept"]) == 0
+    assert PAPER.main(["fig4", "--scale", "smoke", "--out", str(out)]) == 0
+    assert PAPER.main(["fig6", "--scale", "smoke", "--out", str(out), "--only-kept"]) == 0
     assert {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("rows.jsonl")} == before
     assert "drawn: " in capsys.readouterr().out
 
@@ -130,14 +130,14 @@ def test_targets_are_compared_round_by_round_with_the_paper(found):
 def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
     for name in {e.study for e in EXPERIMENTS.values()}:
         for scale in SCALES:
-            study = Study.load(name, scale)
+            study = PAPER.study(name, scale)
             assert study.cases or (name, scale) == ("table2", "small")
     made = []
-    study = Study.load("fig3", "small")
+    study = PAPER.study("fig3", "small")
     for run in sorted(study.planned(), key=lambda run: run.rank):
         made.append((run.config.training.rounds, run.config.run.seed))
     assert {seed for _, seed in made[:12]} == {1}  # the core with one seed comes first
-    found = reproduce(["fig3", "table2"], "small", tmp_path, only_kept=True)
+    found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, only_kept=True)
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
     assert "nothing is run at scale small" in capsys.readouterr().out
@@ -147,11 +147,11 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
 @pytest.mark.parametrize("which", [0, -1])
 def test_an_interrupted_study_is_drawn_from_what_is_there(name, which, found, out, tmp_path):
     """One run alone, the first or the last planned, makes a picture and a line on the others."""
-    study = Study.load(EXPERIMENTS[name].study, "smoke")
+    study = PAPER.study(EXPERIMENTS[name].study, "smoke")
     config = study.planned()[which].config
     kept = kept_folder(config, out / "runs")
     shutil.copytree(kept, kept_folder(config, tmp_path / "runs"))
-    (results,) = reproduce([name], "smoke", tmp_path, only_kept=True).values()
+    (results,) = PAPER.reproduce([name], "smoke", tmp_path, only_kept=True).values()
     assert sum(len(runs) for runs in results.runs.values()) == 1
     assert "Not run: " in (tmp_path / f"{name}.md").read_text()
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
@@ -167,7 +167,7 @@ def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path)
 
 
 def test_bad_words_are_one_line(tmp_path, capsys):
-    assert main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "0"]) == 2
+    assert PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "0"]) == 2
     assert "jobs is 0" in capsys.readouterr().err
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,9 +16,19 @@ from wirelessfl.runs.run import RunResult
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
-SETTINGS = Path(__file__).with_name("settings")
 LATER = 3  # how much later a further seed comes than the first: behind other cases' first ones
-NAMES = {"hfedavg": "HFedAvg", "hist": "HIST"}
+NAMES = {
+    "fa-nt": "FA-NT",
+    "fadamgc": "FAdamGC",
+    "fedadam": "FedAdam",
+    "fedams": "FedAMS",
+    "fedavg-m": "FedAvg-M",
+    "hfedavg": "HFedAvg",
+    "hist": "HIST",
+    "local-adam": "LocalAdam",
+    "scaffold-m": "SCAFFOLD-M",
+}
+Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -40,8 +50,9 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Algorithm and number of cells."""
-        return f"{NAMES[self['algorithm']]}, N = {self['cells']}"
+        """Algorithm, and number of cells where there are such."""
+        name = NAMES[self["algorithm"]]
+        return name if self["cells"] is None else f"{name}, N = {self['cells']}"
 
     def config(self, seed: int) -> Config:
         """The run with this seed; settings that other studies leave out count as left out."""
@@ -67,9 +78,22 @@ class Study:
     cases: tuple[Case, ...]
 
     @classmethod
-    def load(cls, name: str, scale: Scale, data_dir: Path | None = None) -> Study:
-        """The study of ``settings/NAME.toml``."""
-        text = tomllib.loads((SETTINGS / f"{name}.toml").read_text(encoding="utf-8"))
+    def load(
+        cls,
+        file: Path,
+        scale: Scale,
+        data_dir: Path | None = None,
+        complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings,
+    ) -> Study:
+        """The study of a file of settings.
+
+        Args:
+            file: where it is; the study is called after it.
+            scale: how large.
+            data_dir: folder of the data sets.
+            complete: gives a case's settings what depends on several of them.
+        """
+        text = tomllib.loads(file.read_text(encoding="utf-8"))
         common = text["settings"] | text["scale"][scale]
         cases: list[Case] = []
         for grid in text["grid"]:
@@ -82,8 +106,9 @@ class Study:
             seeds, rank = tuple(settings.pop("seeds")), settings.pop("rank", 0)
             lists = [k for k, v in settings.items() if isinstance(v, list)]
             for values in itertools.product(*(settings[k] for k in lists)):
-                cases.append(Case(settings | dict(zip(lists, values, strict=True)), seeds, rank))
-        return cls(name, tuple(cases))
+                one = complete(settings | dict(zip(lists, values, strict=True)), scale)
+                cases.append(Case(one, seeds, rank))
+        return cls(file.stem, tuple(cases))
 
     def planned(self) -> list[Planned]:
         """Every run, with what to call it and when it is its turn."""
@@ -149,6 +174,7 @@ def _word(value: Any) -> str:
 def _described(case: Case) -> str:
     shown = ("split", "lr", "mask_sizes", "partition", "dropout", "hidden_biases")
     shown += ("uplink", "snr_db", "clients", "convention", "beamformer")
+    shown += ("dataset", "alpha", "clients_per_round", "tracking_clients", "local_steps", "beta2")
     return ", ".join(f"{name} {case[name]}" for name in shown if case[name] is not None)
 
 

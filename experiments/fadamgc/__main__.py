@@ -1,0 +1,65 @@
+"""``python -m experiments.fadamgc NAME --scale {smoke,small,paper}``: the FAdamGC paper's evidence.
+
+``search`` looks for learning rates and prints them for ``settings/rates.toml``; ``seconds`` prints
+the run-time model beside the published seconds a round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from experiments.fadamgc import figures, tables
+from experiments.fadamgc.methods import SETTINGS, complete
+from experiments.fadamgc.search import Search, rates_lines, search_table
+from experiments.fadamgc.seconds import image_table, language_table
+from experiments.paper import Experiment, Paper
+
+EXPERIMENTS = {
+    "table2": Experiment("table2", tables.comparison),
+    "fig2": Experiment("table2", tables.comparison, figures.curves),
+    "table3": Experiment("table3", tables.without_memory),
+    "fig3": Experiment(
+        "fig3", tables.against("alpha"), figures.costs("fig3", "alpha", "Dirichlet parameter")
+    ),
+    **{
+        name: Experiment(
+            name,
+            tables.against("tracking_clients"),
+            figures.costs(name, "tracking_clients", "tracking clients a round"),
+        )
+        for name in ("fig4", "fig9")
+    },
+    **{
+        name: Experiment(
+            name,
+            tables.against("clients_per_round"),
+            figures.costs(name, "clients_per_round", "clients a round, of 100"),
+        )
+        for name in ("fig5", "fig6", "fig7", "fig8")
+    },
+}
+PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)
+
+
+def search(arguments: argparse.Namespace) -> None:
+    """Search learning rates, and print what stands in ``settings/rates.toml``."""
+    grid, root = Search.load(arguments.scale, arguments.data_dir), arguments.out / "runs"
+    if not arguments.only_kept:
+        grid.run(root, jobs=arguments.jobs, ray=arguments.ray)
+    table = search_table(grid, root)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "search.md").write_text(table, encoding="utf-8")
+    print(f"{table}\n{rates_lines(grid, root)}")
+
+
+def seconds(arguments: argparse.Namespace) -> None:
+    """Print seconds a round by the run-time model, and write them down."""
+    text = f"{image_table()}\n{language_table()}"
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "seconds.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    sys.exit(PAPER.main(others={"search": search, "seconds": seconds}))

@@ -1,0 +1,156 @@
+"""Tables of finished runs as Markdown, the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from experiments.report import markdown, reached
+from experiments.studies import NAMES, Case, Results, first_reaching
+
+TARGETS = {
+    "digits": 0.3,
+    "fashion-mnist": 0.75,
+    "mnist": 0.93,
+    "cifar10": 0.75,
+    "cifar100": 0.5,
+    "tinyimagenet": 0.3,
+    "20newsgroups": 0.75,
+    "qnli": 0.75,
+    "qqp": 0.75,
+    "sst2": 0.85,
+}
+ORDER = ("fedavg-m", "scaffold-m", "fedadam", "fedams", "local-adam", "fa-nt", "fadamgc")
+# Table 2 of the paper, rounds and minutes to the targets, in this order.
+PUBLISHED_ROUNDS = {
+    "cifar10": (1014.5, 544.3, 2532.5, 2388.8, 589.5, 394.8, 310.0),
+    "cifar100": (998.5, 621.8, 1854.0, 1654.0, 678.3, 530.3, 323.8),
+    "tinyimagenet": (215.5, 242.2, 543.2, 463.5, 177.3, 157.0, 66.3),
+    "20newsgroups": (245.5, 214.0, 247.0, 224.5, 156.8, 155.0, 143.3),
+    "qnli": (171.3, 162.5, 137.5, 145.0, 117.0, 99.8, 55.5),
+    "qqp": (316.5, 299.0, 245.3, 267.8, 213.0, 196.3, 63.0),
+    "sst2": (150.5, 129.8, 84.3, 78.8, 47.0, 48.8, 30.3),
+}
+PUBLISHED_MINUTES = {
+    "cifar10": (182.6, 157.8, 303.9, 286.7, 70.7, 82.7, 65.1),
+    "cifar100": (179.7, 180.3, 222.5, 198.5, 81.4, 111.4, 68.0),
+    "tinyimagenet": (38.8, 70.2, 65.2, 55.6, 21.3, 33.0, 13.9),
+    "20newsgroups": (34.4, 35.1, 31.6, 28.7, 20.1, 22.6, 20.9),
+    "qnli": (24.8, 27.4, 18.2, 19.2, 15.5, 15.0, 8.4),
+    "qqp": (76.7, 79.6, 56.5, 61.7, 49.1, 48.7, 15.6),
+    "sst2": (127.7, 114.7, 74.5, 69.7, 41.3, 43.1, 26.8),
+}
+# Table 3: rounds with beta_2 = 0, FA-NT and FAdamGC.
+PUBLISHED_WITHOUT_MEMORY = {
+    "cifar10": (401.5, 358.8),
+    "cifar100": (867.5, 527.0),
+    "tinyimagenet": (164.3, 85.5),
+}
+
+
+def to_target(results: Results, case: Case, what: str = "round") -> list[float]:
+    """``what`` of the first row with the data set's target, for each seed that got there."""
+    hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
+    return [hit[what] for hit in hits if hit is not None]
+
+
+def mean_to_target(results: Results, case: Case, what: str = "round") -> float | None:
+    """The mean over the seeds, where all got there."""
+    values = to_target(results, case, what)
+    return statistics.mean(values) if len(values) == len(results.rows(case)) > 0 else None
+
+
+def published_ratio(method: str, dataset: str = "cifar10") -> float:
+    """Rounds of a method over FAdamGC's in the paper's Table 2."""
+    rounds = PUBLISHED_ROUNDS[dataset]
+    return rounds[ORDER.index(method)] / rounds[-1]
+
+
+def comparison(results: Results) -> str:
+    """Table 2: rounds and simulated seconds to the target, and their ratios to FAdamGC's."""
+    head = ["data, K", "method", "eta_l / eta_g", "seeds", "best accuracy (%)"]
+    head += [
+        "rounds to target",
+        "of FAdamGC's",
+        "published, CIFAR-10",
+        "simulated s",
+        "of FAdamGC's",
+    ]
+    rows = []
+    for dataset, steps in dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where()):
+        cases = results.where(dataset=dataset, local_steps=steps)
+        reference = next((c for c in cases if c["algorithm"] == "fadamgc"), None)
+        for case in cases:
+            seeds = results.rows(case)
+            best = statistics.mean(max(row["accuracy"] for row in own) for own in seeds)
+            known = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
+            rows.append(
+                [
+                    f"{dataset} {100 * TARGETS[dataset]:.0f} %, {steps}",
+                    NAMES[case["algorithm"]],
+                    f"{case['lr']:g} / {case['server_lr']:g}",
+                    str(len(seeds)),
+                    f"{100 * best:.1f}",
+                    reached(seeds, TARGETS[dataset], "round", "d"),
+                    ratio(results, case, reference, "round"),
+                    f"{published_ratio(case['algorithm'], known):.2f}",
+                    reached(seeds, TARGETS[dataset], "sim_seconds", ".2f"),
+                    ratio(results, case, reference, "sim_seconds"),
+                ]
+            )
+    return markdown(head, rows)
+
+
+def ratio(results: Results, case: Case, reference: Case | None, what: str) -> str:
+    """A case's mean to the target over the reference's."""
+    if reference is None:
+        return "-"
+    own, other = (mean_to_target(results, c, what) for c in (case, reference))
+    return "-" if own is None or not other else f"{own / other:.2f}"
+
+
+def without_memory(results: Results) -> str:
+    """Table 3: beta_2 = 0 beside 0.99."""
+    head = ["data", "method", "beta_2", "rounds to target", "simulated s", "published (CIFAR-10)"]
+    rows = []
+    for case in results.where():
+        place = ORDER.index(case["algorithm"])
+        published: Any = PUBLISHED_ROUNDS["cifar10"][place]
+        if case["beta2"] == 0:
+            published = PUBLISHED_WITHOUT_MEMORY["cifar10"][place - ORDER.index("fa-nt")]
+        target = TARGETS[case["dataset"]]
+        rows.append(
+            [
+                case["dataset"],
+                NAMES[case["algorithm"]],
+                "0" if case["beta2"] == 0 else "0.99",
+                reached(results.rows(case), target, "round", "d"),
+                reached(results.rows(case), target, "sim_seconds", ".2f"),
+                f"{published:g}",
+            ]
+        )
+    return markdown(head, rows)
+
+
+def against(setting: str) -> Any:
+    """A table of rounds and seconds to the target for each value of ``setting``."""
+
+    def table(results: Results) -> str:
+        head = ["data", "method", setting, "best accuracy (%)", "rounds to target", "simulated s"]
+        rows = []
+        for case in results.where():
+            seeds, target = results.rows(case), TARGETS[case["dataset"]]
+            best = statistics.mean(max(row["accuracy"] for row in own) for own in seeds)
+            rows.append(
+                [
+                    case["dataset"],
+                    NAMES[case["algorithm"]],
+                    f"{case[setting]:g}" if case[setting] is not None else "-",
+                    f"{100 * best:.1f}",
+                    reached(seeds, target, "round", "d"),
+                    reached(seeds, target, "sim_seconds", ".2f"),
+                ]
+            )
+        return markdown(head, rows)
+
+    return table

@@ -1,0 +1,152 @@
+"""``python -m experiments.PAPER NAME --scale SCALE``: the evidence of one paper, made again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.report import not_run
+from experiments.runs import make_runs
+from experiments.studies import SCALES, Results, Scale, Settings, Study
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+
+
+class Experiment(NamedTuple):
+    """A figure or table of a paper.
+
+    Args:
+        study: name of its settings.
+        table: its numbers, as Markdown.
+        draw: its picture; None for a table.
+    """
+
+    study: str
+    table: Callable[[Results], str]
+    draw: Callable[[Results, Path], list[Path]] | None = None
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The experiments of a paper.
+
+    Args:
+        name: its folder.
+        settings: folder of the studies' settings.
+        experiments: its figures and tables by name.
+        complete: gives a case's settings what depends on several of them, see ``Study.load``.
+    """
+
+    name: str
+    settings: Path
+    experiments: dict[str, Experiment]
+    complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
+
+    def study(self, name: str, scale: Scale, data_dir: Path | None = None) -> Study:
+        """The study called ``name``."""
+        return Study.load(self.settings / f"{name}.toml", scale, data_dir, self.complete)
+
+    def reproduce(
+        self,
+        names: Sequence[str],
+        scale: Scale,
+        out: Path,
+        *,
+        data_dir: Path | None = None,
+        jobs: int = 1,
+        ray: str | None = None,
+        only_kept: bool = False,
+    ) -> dict[str, Results]:
+        """Make what runs are missing, then write each table and figure into ``out``.
+
+        Args:
+            names: of experiments.
+            scale: how large.
+            out: tables and figures go here, and runs below ``runs``, where they are found again.
+            data_dir: folder of the data sets.
+            jobs: runs at a time, a local process each.
+            ray: address of a Ray cluster, or ``local``.
+            only_kept: train nothing: draw what is there.
+
+        Returns:
+            By name, the runs behind each.
+        """
+        by_name = {name: self.experiments[name] for name in names}
+        studies = {n: self.study(e.study, scale, data_dir) for n, e in by_name.items()}
+        if not only_kept:
+            planned = [run for study in studies.values() for run in study.planned()]
+            make_runs(planned, out / "runs", jobs=jobs, ray=ray)
+        out.mkdir(parents=True, exist_ok=True)
+        found = {}
+        for name, study in studies.items():
+            experiment, results = by_name[name], study.results(out / "runs")
+            found[name] = results
+            if not study.cases:
+                print(f"{name}: nothing is run at scale {scale}; see --scale paper")
+                continue
+            text = experiment.table(results) + not_run(results)
+            (out / f"{name}.md").write_text(text, encoding="utf-8")
+            print(f"{name}\n\n{text}")
+            if experiment.draw is not None and results.where():
+                for file in experiment.draw(results, out):
+                    print(f"drawn: {file}")
+        return found
+
+    def main(
+        self,
+        words: Sequence[str] | None = None,
+        others: dict[str, Callable[[argparse.Namespace], None]] | None = None,
+    ) -> int:
+        """Make one figure or table, or all of them.
+
+        Args:
+            words: the command line.
+            others: what else may be asked for by name, given the command line as read.
+        """
+        others = others or {}
+        parser = argparse.ArgumentParser(
+            prog=f"python -m experiments.{self.name}",
+            description="Make figures and tables: runs that are missing first.",
+        )
+        parser.add_argument("name", choices=[*self.experiments, *others, "all"])
+        parser.add_argument("--scale", choices=SCALES, default="small")
+        parser.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
+        parser.add_argument(
+            "--out",
+            type=Path,
+            default=Path("results", self.name),
+            metavar="DIR",
+            help="tables and figures",
+        )
+        parser.add_argument(
+            "--jobs", type=int, default=1, metavar="N", help="runs at a time, one CPU thread each"
+        )
+        parser.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster instead, or local")
+        parser.add_argument(
+            "--only-kept", action="store_true", help="draw what is there; no training"
+        )
+        arguments = parser.parse_args(words)
+        names = list(self.experiments) if arguments.name == "all" else [arguments.name]
+        try:
+            if arguments.name in others:
+                others[arguments.name](arguments)
+                return 0
+            self.reproduce(
+                names,
+                arguments.scale,
+                arguments.out,
+                data_dir=arguments.data_dir,
+                jobs=arguments.jobs,
+                ray=arguments.ray,
+                only_kept=arguments.only_kept,
+            )
+        except (ConfigError, DataError, TrainingError) as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("interrupted; the same command goes on from here", file=sys.stderr)
+            return 130
+        return 0

@@ -1,0 +1,50 @@
+"""What the tables of all papers share: Markdown, and what rows say of a target."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from experiments.studies import Results, first_reaching
+
+MISSING = "not reached"
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def reached(
+    seeds: Sequence[list[dict[str, Any]]], accuracy: float, what: str, form: str = ".1f"
+) -> str:
+    """Mean over the seeds of ``what`` when they first reach ``accuracy``, and each seed's own."""
+    hits = [first_reaching(rows, accuracy) for rows in seeds]
+    values = [hit[what] for hit in hits if hit is not None]
+    if not values:
+        return MISSING
+    shown = format(statistics.mean(values), form if form != "d" else ".0f")
+    if len(values) < len(seeds):
+        return f"{shown} ({len(values)} of {len(seeds)} seeds)"
+    if len(values) == 1:
+        return shown
+    return f"{shown} ({min(values):{form}} to {max(values):{form}})"
+
+
+def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> str:
+    """Mean accuracy in percent after each of these rounds."""
+    shown = []
+    for mark in marks:
+        values = [row["accuracy"] for rows in seeds for row in rows if row["round"] == mark]
+        shown.append(f"{100 * statistics.mean(values):.1f}" if values else "-")
+    return " / ".join(shown)
+
+
+def not_run(results: Results) -> str:
+    """A line on what is missing."""
+    if not results.missing:
+        return ""
+    return "\nNot run: " + "; ".join(results.missing) + ".\n"

@@ -1,0 +1,107 @@
+"""Links of a fixed rate: seconds and bytes from what each algorithm sends, both ways."""
+
+import numpy as np
+import pytest
+
+import wirelessfl
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.build import build
+
+TRANSFERS = {
+    "fedavg": (1, 1),
+    "fedprox": (1, 1),
+    "fedadam": (1, 1),
+    "fedams": (1, 1),
+    "fedyogi": (1, 1),
+    "fedadagrad": (1, 1),
+    "local-adam": (1, 1),
+    "fedavg-m": (2, 1),
+    "scaffold": (2, 2),
+    "scaffold-m": (3, 2),
+    "fa-nt": (2, 2),
+    "fadamgc": (2, 2),
+}
+"""Vectors that a client receives and sends in a round."""
+
+
+@pytest.mark.parametrize("name", TRANSFERS)
+def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
+    """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, asked or not."""
+    settings = config(
+        name, cells=1, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25
+    )
+    parts = build(settings, data=toy)
+    down, up = TRANSFERS[name]
+    size = parts.task.spec.size
+    cost = parts.planner.plan(0).cost
+    assert cost.seconds == pytest.approx(3 * 0.25 + (down + up) * 32 * size / 8e6)
+    assert cost.uplink_mib == pytest.approx(up * 4 * size / 2**20 / 3)
+    assert cost.downlink_mib == pytest.approx(down * 4 * size / 2**20 / 3)
+
+
+@pytest.mark.parametrize(("wait", "up"), [("mean", 1.25), ("slowest", 2)])
+def test_selective_tracking_sends_less(config, toy, wait, up):
+    """One of four tracks: 1.25 uploads on average, and 2 by the slowest."""
+    settings = config(
+        "fadamgc", cells=1, clients_per_round=4, tracking_clients=1, uplink="fixed", wait=wait,
+        rate_mbps=8, step_seconds=0.25,
+    )  # fmt: skip
+    parts = build(settings, data=toy)
+    size = parts.task.spec.size
+    cost = parts.planner.plan(0).cost
+    assert cost.seconds == pytest.approx(0.75 + (2 + up) * 32 * size / 8e6)
+    assert cost.uplink_mib == pytest.approx(5 / 6 * 4 * size / 2**20), "counted one by one"
+
+
+def test_a_rate_down_of_its_own(config, toy):
+    flags = {"cells": 1, "uplink": "fixed", "rate_mbps": 8, "step_seconds": 1e-9}
+    size = build(config("fedavg", **flags), data=toy).task.spec.size
+    slow = build(config("fedavg", **flags, downlink_mbps=2), data=toy)
+    assert slow.planner.plan(0).cost.seconds == pytest.approx(32 * size * (1 / 8e6 + 1 / 2e6))
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp"])
+def test_wireless_links_carry_the_same_vectors(config, toy, uplink):
+    """Two uploads take twice the seconds and joules of one; who does not track sends one."""
+    flags = {"cells": 1, "uplink": uplink, "cpu_hz": (1e15, 1e15), "switched_capacitance": 0}
+    one = build(config("local-adam", **flags), data=toy).planner.plan(0).cost
+    two = build(config("fadamgc", **flags), data=toy).planner.plan(0).cost
+    some = build(config("fadamgc", **flags, tracking_clients=3), data=toy).planner.plan(0).cost
+    assert two.seconds == pytest.approx(2 * one.seconds, rel=1e-4)
+    assert two.joules == pytest.approx(2 * one.joules, rel=1e-4)
+    assert some.uplink_mib == pytest.approx(1.5 * one.uplink_mib)
+    assert one.joules < some.joules < two.joules
+    assert one.seconds < some.seconds <= two.seconds
+
+
+def test_only_those_who_take_part_share_the_band(config, toy):
+    """TDMA: half of the clients have slots twice as long."""
+    flags = {"cells": 1, "snr_db": 30, "cpu_hz": (1e15, 1e15), "antennas": 64}
+    all_of_them = build(config("fedavg", **flags), data=toy).planner.plan(0).cost.seconds
+    half = build(config("fedavg", **flags, clients_per_round=3), data=toy).planner
+    seconds = np.mean([half.plan(t).cost.seconds for t in range(20)])
+    assert seconds == pytest.approx(all_of_them / 2, rel=0.05)
+
+
+def test_rows_add_up(config, toy):
+    settings = config("fadamgc", cells=1, uplink="fixed", clients_per_round=3, rounds=4)
+    parts = build(settings, data=toy)
+    rows = wirelessfl.run(settings, data=toy).rows
+    costs = [parts.planner.plan(t).cost for t in range(4)]
+    assert rows[-1]["sim_seconds"] == pytest.approx(sum(c.seconds.max() for c in costs))
+    assert rows[-1]["uplink_mib"] == pytest.approx(sum(c.uplink_mib for c in costs))
+    assert rows[-1]["joules"] == pytest.approx(sum(c.joules for c in costs)), "computing alone"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"rate_mbps": 0}, "rate_mbps is 0"),
+        ({"wait": "longest"}, "wait is 'longest'"),
+        ({"bandwidth": 3}, "no setting 'bandwidth'"),
+    ],
+)
+def test_wrong_links_are_refused(flags, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.from_flags("fedavg", uplink="fixed", **flags)
