@@ -11,6 +11,7 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
 from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
@@ -216,3 +217,19 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
         changes.append(chunk.payloads["update"][0])
     expected = start + torch.quantile(torch.stack(changes), 0.5, dim=0)
     assert torch.allclose(flat(result), expected, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Forgetful(FedAvg):
+    """Begins with a state that its merge does not hand on."""
+
+    name = "forgetful"
+
+    def initial(self, params):
+        return {"params": params, "momentum": torch.zeros_like(params)}
+
+
+def test_server_state_that_a_merge_loses_is_said(config, toy, monkeypatch):
+    monkeypatch.setattr("wirelessfl.config.find_algorithm", lambda name, local: Forgetful)
+    with pytest.raises(ConfigError, match=r"begins with the server state \['momentum', 'params'\]"):
+        wirelessfl.run(config("fedavg"), data=toy, model=model())

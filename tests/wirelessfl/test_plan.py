@@ -11,7 +11,8 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.runs.build import build, build_network
+from wirelessfl.runs.build import build
+from wirelessfl.runs.network import build_network
 from wirelessfl.simulation.mask_sizes import mask_size_problem, model_mask_sizes
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.submodels import ParamSpec, make_partition

@@ -13,7 +13,7 @@ import pytest
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.kept import is_finished, kept_folder, settings_hash
+from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
 from wirelessfl.runs.sweep import SweepError, sweep
 
 
@@ -214,3 +214,38 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
     assert main([*COMMAND, *words, "--out", str(out)]) == 2
     assert message in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_runs_are_told_apart_by_what_is_not_a_default():
+    """So a setting that is added later, and left at its default, finds the runs made before it."""
+    plain = Config.from_flags("hist", clients=8)
+    assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
+    others = (
+        {"clients": 9},
+        {"clients": 8, "seed": 2},
+        {"clients": 8, "lr": 0.02},
+        {"clients": 8, "local": "fadamgc"},
+        {"clients": 8, "local": "local-adam"},
+        {"clients": 8, "uplink": "ofdma"},
+        {"clients": 8, "uplink": "aircomp", "convention": "physical"},
+        {"clients": 8, "uplink": "aircomp"},
+        {"clients": 8, "chunk": 3},
+    )
+    hashes = [settings_hash(Config.from_flags("hist", **flags)) for flags in others]
+    assert len({settings_hash(plain), *hashes}) == 1 + len(others)
+    assert settings_hash(Config.from_flags("hfedavg", clients=8)) != settings_hash(plain)
+    assert settings_hash(Config.from_flags("hist", clients=8, out="x")) == settings_hash(plain)
+
+
+def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
+    config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
+    folder = kept_run(config, tmp_path).directory
+    assert is_finished(config, tmp_path)
+    stored = (folder / "config.toml").read_text()
+    assert "server_lr = 1.0" in stored
+    (folder / "config.toml").write_text(stored.replace("server_lr = 1.0\n", ""))
+    assert is_finished(config, tmp_path), "made before there was the setting"
+    (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
+    assert not is_finished(config, tmp_path)
+    with pytest.raises(ConfigError, match="holds a run made when settings left out had other def"):
+        kept_run(config, tmp_path)

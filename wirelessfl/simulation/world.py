@@ -11,12 +11,13 @@ from torch import Tensor
 
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.client_states import ClientStates
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
-from wirelessfl.training.rules import State
+from wirelessfl.training.rules import Received, State
 from wirelessfl.uplinks import AirRound, Uplink
 from wirelessfl.uplinks.base import FloatArray
 
@@ -157,7 +158,7 @@ class World:
             received = replace(reception.result(), local_steps=settings.local_steps, share=share)
             for value in (*received.mean.values(), *received.each.values()):
                 submodels.silence(value)
-            nodes = algorithm.merge(nodes, received)
+            nodes = self._merged(nodes, received)
             metrics.append(received.metrics)
             self.steps_done[plan.clients] += settings.local_steps
         for name, value in self.nodes.items():
@@ -167,6 +168,20 @@ class World:
         self.metrics = {
             name: sum(own[name] for own in metrics) / len(metrics) for name in metrics[0]
         }
+
+    def _merged(self, nodes: State, received: Received) -> State:
+        """The nodes' next state.
+
+        Raises:
+            ConfigError: the algorithm has lost a part of it.
+        """
+        merged = self.algorithm.merge(nodes, received)
+        if merged.keys() != nodes.keys():
+            raise ConfigError(
+                f"algorithm {self.algorithm.name!r} begins with the server state {sorted(nodes)}, "
+                f"and its merge gives {sorted(merged)}: they must agree."
+            )
+        return merged
 
     def _keep(self, plan: Plan, part: slice, kept: State, others: dict[str, list[Tensor]]) -> None:
         """Store what the clients in ``part`` keep, or set it aside for the other processes."""
