@@ -172,7 +172,7 @@ def test_a_local_ray_gives_the_same_rows(tmp_path):
         [sys.executable, "-c", ON_RAY, str(tmp_path / "ray")],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout.splitlines()[-1])
