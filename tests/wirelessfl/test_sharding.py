@@ -19,7 +19,8 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.simulation.shards import Shards, sharded
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "wirelessfl"]
+TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "--"]
+TORCHRUN += ["wirelessfl"]  # behind --, torchrun does not take --local for its own
 SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
 
 
@@ -79,8 +80,8 @@ def test_one_process_is_alone():
 CASES = {
     "uneven cells": ["hist", "--clients", 7, "--cells", 3, "--rounds", 3],
     "one client for two": ["fedavg", "--clients", 1, "--rounds", 2],
-    "weights": "hfedavg --clients 6 --cells 2 --rounds 2 --split dirichlet --weighting "
-    "samples".split(),
+    "weights, and what clients keep": "hfedavg --local scaffold --clients 8 --cells 2 --rounds 4 "
+    "--clients-per-round 5 --tracking-clients 3 --split dirichlet --weighting samples".split(),
     "over the air": "hist --clients 7 --cells 3 --rounds 3 --uplink aircomp --snr-db 10".split(),
     "held updates": "hist --clients 7 --cells 3 --rounds 2 --uplink aircomp --convention physical "
     "--csi-error 0.01 --phase-error-deg 5 --elements-per-symbol 2".split(),
