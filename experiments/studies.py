@@ -88,13 +88,18 @@ class Study:
         """The study of a file of settings.
 
         Args:
-            file: where it is; the study is called after it.
+            file: where it is; the study is called after it. ``common.toml`` beside it, if there is
+                one, has settings that all studies of the folder share.
             scale: how large.
             data_dir: folder of the data sets.
             complete: gives a case's settings what depends on several of them.
         """
         text = tomllib.loads(file.read_text(encoding="utf-8"))
-        common = text["settings"] | text["scale"][scale]
+        shared = file.with_name("common.toml")
+        common: Settings = {}
+        both = [shared, file] if shared.is_file() else [file]
+        for tables in (tomllib.loads(own.read_text(encoding="utf-8")) for own in both):
+            common |= tables.get("settings", {}) | tables.get("scale", {}).get(scale, {})
         cases: list[Case] = []
         for grid in text["grid"]:
             if scale not in grid.get("scales", SCALES):

@@ -63,7 +63,7 @@ def file_name(module: str) -> str:
 
 
 def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
-    """Every concrete subclass of ``base`` in the modules of ``package``, by its ``name``.
+    """Every concrete subclass of ``base`` with a name in the modules of ``package``, by it.
 
     A new file in the folder is found by being there; nothing else needs editing.
 
@@ -77,6 +77,8 @@ def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
         for value in vars(module).values():
             here = isinstance(value, type) and value.__module__ == module.__name__
             if not (here and issubclass(value, base)) or inspect.isabstract(value):
+                continue
+            if not value.name:  # a part for others to derive from
                 continue
             if found.setdefault(value.name, value) is not value:
                 raise ConfigError(

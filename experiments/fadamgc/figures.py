@@ -7,19 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from experiments.fadamgc.tables import TARGETS, to_target
+from experiments.fadamgc.methods import METHODS
+from experiments.fadamgc.tables import TARGETS, mean_to_target, to_target
 from experiments.studies import NAMES, Results
 from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_figure
 
 SHOWN = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST", "digits": "digits"}
-METHODS = ["fedavg-m", "scaffold-m", "fedadam", "fedams", "local-adam", "fa-nt", "fadamgc"]
+PANELS = ("fashion-mnist", "mnist", "digits", "cifar100", "20newsgroups")
+"""Data sets of Figure 2: ours, and the paper's two."""
 STYLES = [NAMES[method] for method in METHODS]
 WHATS = {"round": "rounds to the target", "sim_seconds": "simulated seconds to the target"}
 
 
 def curves(results: Results, out: Path) -> list[Path]:
     """Figure 2: accuracy against rounds and simulated time, a pair of panels a data set."""
-    sets = list(dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where()))[:2]
+    pairs = dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where())
+    sets = [pair for pair in pairs if pair[0] in PANELS][:2]
     figure, axes = new_figure(columns=2 * len(sets), height=3.0)
     for i, (dataset, steps) in enumerate(sets):
         cases = results.where(dataset=dataset, local_steps=steps)
@@ -39,23 +42,30 @@ def curves(results: Results, out: Path) -> list[Path]:
 
 
 def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list[Path]]:
-    """A figure of rounds and seconds to the target against ``setting``, a line a method."""
+    """A figure of rounds and seconds to the target against ``setting``, a line a method.
+
+    A hollow mark: some seeds did not reach the target, and the mean is that of the others.
+    """
 
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=2, height=2.8)
         for panel, what in zip(axes, WHATS, strict=True):
             for method in METHODS:
+                cases = results.where(algorithm=method)
                 points: dict[Any, list[float]] = {
-                    case[setting]: to_target(results, case, what)
-                    for case in results.where(algorithm=method)
+                    case[setting]: to_target(results, case, what) for case in cases
                 }
+                part = {c[setting] for c in cases if mean_to_target(results, c) is None}
                 known = sorted(x for x, values in points.items() if values)
                 if not known:
                     continue
                 place = METHODS.index(method)
                 style = {"color": COLOURS[place], "linestyle": DASHES[place % len(DASHES)]}
                 means = [statistics.mean(points[x]) for x in known]
-                panel.plot(known, means, label=NAMES[method], marker="o", markersize=3, **style)
+                panel.plot(known, means, label=NAMES[method], marker="o", markersize=4, **style)
+                for x, mean in zip(known, means, strict=True):
+                    if x in part:
+                        panel.plot(x, mean, "o", markersize=2, color="white", zorder=3)
             panel.set_xlabel(label, fontsize=9)
             panel.set_ylabel(WHATS[what], fontsize=9)
             panel.set_ylim(bottom=0)

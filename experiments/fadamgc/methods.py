@@ -6,6 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.errors import ConfigError
+
 SETTINGS = Path(__file__).with_name("settings")
 METHODS = ("fedavg-m", "scaffold-m", "fedadam", "fedams", "local-adam", "fa-nt", "fadamgc")
 """In the order of the paper's tables."""
@@ -23,5 +25,12 @@ def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
 def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
     """Settings with the learning rates of their method and data set, and its trackers."""
     rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
-    lr, server_lr = rates.get(settings["dataset"], rates["any"])[settings["algorithm"]]
+    own = rates.get(settings["dataset"], rates.get("any", {}))
+    if settings["algorithm"] not in own:
+        raise ConfigError(
+            f"settings/rates.toml has no learning rates of {settings['algorithm']!r} for "
+            f"{settings['dataset']!r} at scale {scale!r}: add what `python -m experiments.fadamgc "
+            f"search --scale {scale}` finds."
+        )
+    lr, server_lr = own[settings["algorithm"]]
     return with_tracking(settings) | {"lr": lr, "server_lr": server_lr}

@@ -7,7 +7,7 @@ import numpy as np
 from channels import Network
 from channels.streams import Stream
 from experiments.fadamgc.methods import METHODS, SELECTIVE
-from experiments.fadamgc.tables import ORDER, PUBLISHED_MINUTES, PUBLISHED_ROUNDS
+from experiments.fadamgc.tables import PUBLISHED_MINUTES, PUBLISHED_ROUNDS
 from experiments.report import markdown
 from experiments.studies import NAMES
 from wirelessfl.algorithms import find_algorithm
@@ -66,7 +66,7 @@ def round_seconds(
 def published_seconds(dataset: str) -> dict[str, float]:
     """Minutes over rounds of Table 2, in seconds, by method."""
     pairs = zip(PUBLISHED_MINUTES[dataset], PUBLISHED_ROUNDS[dataset], strict=True)
-    return dict(zip(ORDER, (60 * minutes / rounds for minutes, rounds in pairs), strict=True))
+    return dict(zip(METHODS, (60 * minutes / rounds for minutes, rounds in pairs), strict=True))
 
 
 def lora_parameters(classes: int) -> int:

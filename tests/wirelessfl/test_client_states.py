@@ -8,7 +8,7 @@ import wirelessfl
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
-from wirelessfl.simulation.client_states import InMemory, OnDisk, kind_of_states
+from wirelessfl.simulation.client_states import InMemory, OnDisk, make_states
 from wirelessfl.submodels import ParamSpec, Submodels
 
 
@@ -99,10 +99,14 @@ def test_outdated_records_go_when_a_checkpoint_knows_of_the_new_log(tmp_path):
 
 
 def test_where_states_are_kept_by_default():
-    assert kind_of_states("auto", ("a", "b"), 44_426, 100) == "memory"
-    assert kind_of_states("auto", ("a", "b"), 100_000, 100_000) == "disk"
-    assert kind_of_states("auto", (), 100_000, 100_000) == "memory"
-    assert kind_of_states("memory", ("a",), 100_000, 100_000) == "memory"
+    large = 100_000, 100_000
+    assert make_states("auto", ("a", "b"), 44_426, 100, 1).kind == "memory"
+    assert make_states("auto", ("a", "b"), *large, 1).kind == "disk"
+    assert make_states("auto", (), *large, 1).kind == "memory"
+    assert make_states("auto", ("a",), *large, 2).kind == "memory", "each process has its own"
+    assert make_states("memory", ("a",), *large, 1).kind == "memory"
+    with pytest.raises(ConfigError, match="client_states is 'disk', and 2 processes"):
+        make_states("disk", ("a",), 10, 10, 2)
 
 
 FLAGS = {"clients": 9, "clients_per_round": 4, "tracking_clients": 2, "lr": 0.01, "cells": 1}

@@ -54,6 +54,17 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
     assert cost.uplink_mib == pytest.approx(5 / 6 * 4 * size / 2**20), "counted one by one"
 
 
+def test_each_cell_takes_the_mean_of_its_own(config, toy):
+    """One tracker among four clients in two cells: cells of 3.5 and of 3 transfers."""
+    settings = config(
+        "hfedavg", local="fadamgc", cells=2, clients_per_round=4, tracking_clients=1,
+        edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
+    )  # fmt: skip
+    parts = build(settings, data=toy)
+    transfers = parts.planner.plan(0).cost.seconds / (32 * parts.task.spec.size / 8e6)
+    assert sorted(transfers) == pytest.approx([3.0, 3.5], abs=1e-3)
+
+
 def test_a_rate_down_of_its_own(config, toy):
     flags = {"cells": 1, "uplink": "fixed", "rate_mbps": 8, "step_seconds": 1e-9}
     size = build(config("fedavg", **flags), data=toy).task.spec.size

@@ -22,6 +22,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
 from wirelessfl.runs.build import build
 from wirelessfl.runs.executors import _gpu_chunk
+from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.recording import record
 from wirelessfl.training.task import Task, why_alone
@@ -315,6 +316,18 @@ def test_workers_share_the_base(settings, same):
     alone = wirelessfl.run(settings(chunk=2, rounds=2))
     together = wirelessfl.run(settings(chunk=2, rounds=2, workers=2))
     same(alone, together)
+
+
+def test_a_kept_run_is_found_again(settings, tmp_path):
+    """Tokenizer and length are filled in when a run is stored; asked again, it is the same run."""
+    config = settings(rounds=1)
+    assert config.data.tokenizer is None
+    kept_run(config, tmp_path / "kept")
+    assert is_finished(config, tmp_path / "kept")
+    (folder,) = (tmp_path / "kept").iterdir()
+    before = (folder / "rows.jsonl").stat().st_mtime_ns
+    assert kept_run(config, tmp_path / "kept").directory == folder
+    assert (folder / "rows.jsonl").stat().st_mtime_ns == before
 
 
 def test_a_stored_configuration_repeats(settings, base, same):

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.algorithms import find_algorithm
+from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 
-LOCALS = ("fadamgc", "fa-nt", "scaffold", "local-adam", "fedadam", "fedavg-m", "fedprox")
+LOCALS = [n for n, c in algorithm_classes().items() if c.topology == "star" and n != "fedavg"]
 
 
 def model(hidden=(10,)):
@@ -119,6 +119,48 @@ def test_an_edge_server_tracks_its_own_clients_in_full_coordinates(config, toy):
     terms = torch.stack([world.states.get("tracking", client) for client in range(6)])
     assert torch.allclose(world.nodes["tracking"], terms.view(3, 2, -1).mean(1), atol=1e-6)
     assert not torch.allclose(world.nodes["tracking"][0], world.nodes["tracking"][1], atol=1e-3)
+
+
+def test_second_moments_of_biases_that_are_never_sent_are_kept(config, toy):
+    """y_i is zero there, as y is; v_i is the client's own."""
+    settings = config("hist", local="fadamgc", hidden_biases="local", lr=0.01)
+    world = trained(build(settings, data=toy, model=model()), 2)
+    spec = world.executor.task.spec
+    for client in range(6):
+        biases = (
+            spec.views(world.states.get(name, client))["layers.1.bias"]
+            for name in ("tracking", "second")
+        )
+        tracking, second = biases
+        assert not tracking.any()
+        assert second.any()
+
+
+def test_what_is_tracked_crosses_the_air_in_one_unit():
+    """y_i's change as K accumulated gradients, in every algorithm that has one."""
+    for name in ("fadamgc", "fa-nt", "scaffold", "scaffold-m"):
+        algorithm = find_algorithm(name)(lr=0.2)
+        units = {p.name: algorithm.unit(p, 20) for p in algorithm.payloads}
+        assert units == {"update": 0.2, "tracking": 0.05}, name
+
+
+def test_errors_over_the_air_are_told_by_payload(config, toy):
+    """With one tracker in all, the two cells without one are not counted as free of errors."""
+    flags = {"rounds": 30, "edge_rounds": 1, "lr": 0.01, "uplink": "aircomp"}
+    rows = {
+        trackers: wirelessfl.run(
+            config("hist", local="fadamgc", tracking_clients=trackers, **flags),
+            data=toy,
+            model=model(),
+        ).rows[1:]
+        for trackers in (1, 6)
+    }
+    for own in rows.values():
+        assert all(row["air_error"] > 0 and row["air_error_tracking"] > 0 for row in own)
+    one, six = (sum(r["air_error_tracking_predicted"] for r in rows[n]) for n in (1, 6))
+    assert one > 0.5 * six
+    again = wirelessfl.run(config("fedavg", cells=1, rounds=1, uplink="aircomp"), data=toy).rows
+    assert "air_error_tracking" not in again[1]
 
 
 def test_settings_of_both_are_flags(capsys, tmp_path):

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
@@ -112,8 +113,32 @@ def test_cells_take_part_in_proportion(network_of):
         who = draw_participants(network, 8, 4, Stream(t))
         assert np.bincount(network.cell_of[who.clients]).tolist() == [4, 2, 2]
         assert np.bincount(network.cell_of[who.clients], who.tracking).tolist() == [2, 1, 1]
-    with pytest.raises(ConfigError, match="cell 1 of 2 has only 1 of the 10"):
+    with pytest.raises(ConfigError, match="cell 1 of 2 has only 1 of the 10 clients: in"):
         draw_participants(network_of(np.repeat([0, 1], [9, 1])), 3, None, Stream(1))
+
+
+@pytest.mark.parametrize(("sampled", "tracking"), [(5, 2), (7, 1), (11, 3)])
+def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampled, tracking):
+    """What does not divide is rounded at random: 1000 rounds, four standard deviations."""
+    network = network_of(np.repeat([0, 1, 2, 3], [5, 5, 6, 4]))
+    asked, tracked = np.zeros(20), np.zeros(20)
+    for t in range(1000):
+        who = draw_participants(network, sampled, tracking, Stream(t))
+        assert len(who.clients) == sampled
+        assert who.tracking.sum() == tracking
+        assert (np.bincount(network.cell_of[who.clients], minlength=4) > 0).all()
+        asked[who.clients] += 1
+        tracked[who.clients[who.tracking]] += 1
+    for counts, total in ((asked, sampled), (tracked, tracking)):
+        share = total / 20
+        assert abs(counts / 1000 - share).max() < 4 * (share * (1 - share) / 1000) ** 0.5
+
+
+@pytest.mark.parametrize("name", sorted(algorithm_classes()))
+def test_every_algorithm_that_is_offered_runs(config, toy, name):
+    settings = config(name, rounds=2, cells=None, clients=8, clients_per_round=4)
+    rows = wirelessfl.run(settings, data=toy, model=model()).rows
+    assert rows[-1]["loss"] != rows[0]["loss"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +159,9 @@ def test_cells_take_part_in_proportion(network_of):
         ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
         ("fedavg", {"local": "fadamgc"}, "has no setting 'local'"),
         ("fadamgc", {"beta2": 1.0}, "beta2 is 1.0"),
-        ("fadamgc", {"eps": 0.0}, "eps is 0.0"),
+        ("fadamgc", {"eps": 1e-50}, "eps is 1e-50"),
+        ("hist", {"local": "scaffold", "beta2": 0.5}, "with local 'scaffold' over .* no setting"),
+        ("hist", {"local": "tracking"}, "local 'tracking' is unknown"),
         ("fedavg", {"step_seconds": 0.1, "cpu_hz": (1e9, 2e9)}, "step_seconds is 0.1 and cpu_hz"),
     ],
 )

@@ -10,12 +10,12 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.local_adam import LocalAdam
-from wirelessfl.algorithms.tracking import TRACKING
-from wirelessfl.training.rules import Cohort, Payload, Received, State
+from wirelessfl.algorithms.tracking import TRACKING, Tracked
+from wirelessfl.training.rules import Cohort, State
 
 
 @dataclass(frozen=True)
-class FANT(LocalAdam):
+class FANT(Tracked, LocalAdam):
     """x_i <- x_i - eta_l (m / (sqrt(vhat) + eps) + y - y_i), y_i being the client's mean step.
 
     With two variables a tracking client sends the change of y_i = y_i - y + (x - x_i)/(K eta_l).
@@ -29,6 +29,7 @@ class FANT(LocalAdam):
         variables: y and y_i, or z_i alone.
     """
 
+    lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
     variables: Annotated[
         Literal["two", "one"],
         Field(description="y and y_i, or z_i = y - y_i alone (all clients in every round)"),
@@ -46,34 +47,19 @@ class FANT(LocalAdam):
             raise ValueError("variables is 'one', inside cells: it needs one server. Choose 'two'.")
 
     @property
-    def payloads(self) -> tuple[Payload, ...]:
-        """The model's change, and with two variables that of y_i."""
-        return (*super().payloads, *((TRACKING,) if self.variables == "two" else ()))
-
-    @property
-    def sends(self) -> tuple[str, ...]:
-        """The model, and with two variables y."""
-        return (*super().sends, *(("tracking",) if self.variables == "two" else ()))
+    def tracked(self) -> tuple[str, ...]:
+        """Nothing where z_i does."""
+        return (TRACKING,) if self.variables == "two" else ()
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """y_i; or z_i without what the next model will tell, and the model it was sent."""
-        return (
-            *super().client_state,
-            *(("tracking",) if self.variables == "two" else ("correction", "seen")),
-        )
-
-    def initial(self, params: Tensor) -> State:
-        """y = 0."""
-        state = super().initial(params)
-        if self.variables == "two":
-            state["tracking"] = torch.zeros_like(params)
-        return state
+        """y_i; or z_i without what the next model will tell, and the model that was sent."""
+        return (*super().client_state, *(("correction", "seen") if not self.tracked else ()))
 
     def begin(self, cohort: Cohort) -> State:
         """The correction y - y_i, or z_i, the same for all steps of the round."""
-        if self.variables == "two":
-            correction = cohort.server["tracking"] - cohort.own["tracking"]
+        if self.tracked:
+            correction = cohort.server[TRACKING] - cohort.own[TRACKING]
         else:
             moved = (cohort.own["seen"] - cohort.start) / (self.server_lr * self._reach(cohort))
             correction = cohort.own["correction"] + torch.where(cohort.fresh, 0.0, moved)
@@ -89,26 +75,19 @@ class FANT(LocalAdam):
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
         """y_i of those who track, or z_i as far as it is known."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
-        if self.variables == "one":
+        if not self.tracked:
             return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}
-        now = torch.where(cohort.tracks, mean - state["correction"], cohort.own["tracking"])
-        return {**kept, "tracking": now}
+        now = torch.where(cohort.tracks, mean - state["correction"], cohort.own[TRACKING])
+        return {**kept, TRACKING: now}
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """The model's change, and with two variables that of y_i."""
-        if self.variables == "one":
-            return super().send(params, state, cohort)
-        change = self._mean_step(params, cohort) - cohort.server["tracking"]
-        change = torch.where(cohort.tracks, change, 0.0)
-        return {**super().send(params, state, cohort), "tracking": change}
-
-    def merge(self, server: State, received: Received) -> State:
-        """The model, and with two variables y <- y + (1/n) sum over trackers of y_i's change."""
-        state = super().merge(server, received)
-        if self.variables == "two":
-            total = received.share["tracking"] * received.mean["tracking"]
-            state["tracking"] = server["tracking"] + total
-        return state
+        change = self._mean_step(params, cohort)
+        sent = super().send(params, state, cohort)
+        if self.tracked:
+            change = torch.where(cohort.tracks, change - cohort.server[TRACKING], 0.0)
+            sent[TRACKING] = change
+        return sent
 
     def _mean_step(self, params: Tensor, cohort: Cohort) -> Tensor:
         """(x - x_i) / (K eta_l)."""

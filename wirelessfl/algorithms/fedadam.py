@@ -32,7 +32,7 @@ class FedAdam(FedAvg):
     server_lr: Annotated[float, Field(gt=0, description="step size of the server")] = 1e-2
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
-    eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-3
+    eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-3
 
     def initial(self, params: Tensor) -> State:
         """m = 0, v = eps^2."""

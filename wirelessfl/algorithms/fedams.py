@@ -21,7 +21,7 @@ class FedAMS(FedAdam):
         eps: least vhat; v begins at 0.
     """
 
-    eps: Annotated[float, Field(gt=0, description="least value of the second moment")] = 1e-6
+    eps: Annotated[float, Field(ge=1e-30, description="least value of the second moment")] = 1e-6
 
     def initial(self, params: Tensor) -> State:
         """m = v = 0, vhat = eps."""
@@ -33,6 +33,6 @@ class FedAMS(FedAdam):
 
     def stepped(self, state: State) -> State:
         """x <- x + eta_g m / sqrt(vhat)."""
-        largest = torch.maximum(state["largest"], state["second"])
+        largest = torch.maximum(state["largest"], state["second"]).clamp(min=self.eps)
         step = self.server_lr * state["first"] / largest.sqrt()
         return {**state, "largest": largest, "params": state["params"] + step}

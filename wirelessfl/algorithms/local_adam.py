@@ -34,7 +34,7 @@ class LocalAdam(FedAvg):
     lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
-    eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-8
+    eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-8
     vhat: Annotated[
         Literal["reset", "carried"],
         Field(description="largest second moment: starts at v in each round, or is carried on"),

@@ -24,6 +24,8 @@ class GlobalMomentum(Algorithm):
         beta: weight of the client's own gradient; 1 is no momentum.
     """
 
+    name = ""
+
     beta: Annotated[
         float, Field(gt=0, le=1, description="weight of a client's own gradient; 1: no momentum")
     ] = 0.1

@@ -119,10 +119,11 @@ def _add_run_flags(
     first = rest[0] if rest and not rest[0].startswith("-") else None
     algorithm, uplink = first or named("algorithm"), known.uplink or named("uplink")
     table = tables.get("algorithm")
-    local = known.local or (table.get("local") if isinstance(table, dict) else None)
+    kept = table.get("local") if isinstance(table, dict) else None
+    local = known.local or (kept if isinstance(kept, str) else "fedavg")
     add_flags(
         parser,
-        [find_algorithm(algorithm, inner) for inner in (local or "fedavg").split(",")]
+        [find_algorithm(algorithm, inner) for inner in local.split(",")]
         if algorithm
         else algorithm_classes().values(),
         [find_uplink(name) for name in uplink.split(",")] if uplink else uplink_classes().values(),

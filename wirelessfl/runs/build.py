@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, load_dataset, text_options
 from wirelessfl.data.splits import split
@@ -18,7 +17,7 @@ from wirelessfl.models import build_model
 from wirelessfl.pretrained import HUB_MODEL
 from wirelessfl.runs.executors import build_executor
 from wirelessfl.runs.network import build_network
-from wirelessfl.simulation.client_states import ClientStates, InMemory, OnDisk, kind_of_states
+from wirelessfl.simulation.client_states import make_states
 from wirelessfl.simulation.participants import check_participation
 from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.simulation.shards import Shards
@@ -96,7 +95,7 @@ def build(
             f"algorithm {algorithm.name!r} is a star, and the network has {network.cells} cells."
         )
     if data is None:
-        config = _with_text_options(config)
+        config = with_text_options(config)
         data = load_dataset(
             config.data.dataset,
             config.data.data_dir,
@@ -186,7 +185,16 @@ def build(
         partition("alternate")  # wrong names are refused, whether or not they are used
     planner.plan(0)  # refuses impossible masks, sizes and links before anything is written
     device = torch.device(config.run.device)
-    states, config = _client_states(config, algorithm, task.spec.size, network.clients, shards)
+    states = make_states(
+        config.run.client_states,
+        algorithm.client_state,
+        task.spec.size,
+        network.clients,
+        shards.count,
+    )
+    config = config.model_copy(
+        update={"run": config.run.model_copy(update={"client_states": states.kind})}
+    )
     world = World(
         algorithm,
         uplink,
@@ -215,29 +223,7 @@ def build(
     )
 
 
-def _client_states(
-    config: Config, algorithm: Algorithm, size: int, clients: int, shards: Shards
-) -> tuple[ClientStates, Config]:
-    """Where clients' states are kept, and the configuration that says so.
-
-    Raises:
-        ConfigError: on disk, and several processes would write there.
-    """
-    names = algorithm.client_state
-    kind = kind_of_states(config.run.client_states, names, size, clients)
-    if shards.count > 1:
-        if config.run.client_states == "disk":
-            raise ConfigError(
-                f"client_states is 'disk', and {shards.count} processes share the clients: each "
-                "holds all states. Choose memory, or one process."
-            )
-        kind = "memory"
-    run = config.run.model_copy(update={"client_states": kind})
-    states = InMemory(names, size) if kind == "memory" else OnDisk(names, size, clients)
-    return states, config.model_copy(update={"run": run})
-
-
-def _with_text_options(config: Config) -> Config:
+def with_text_options(config: Config) -> Config:
     """The configuration with tokenizer and length filled in, where the data set takes them.
 
     What is stored then says what was read, whatever the defaults of later are.

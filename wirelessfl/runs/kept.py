@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.runs.build import with_text_options
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.run import RunResult, resume, run
 
@@ -31,6 +32,7 @@ def settings_hash(config: Config) -> str:
 def _said(config: Config) -> dict[str, Any]:
     """Settings other than the defaults, by section and name."""
     said: dict[str, Any] = {}
+    config = with_text_options(config)  # as they are stored
     for section, settings in config:
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}

@@ -6,8 +6,8 @@ import numpy as np
 
 from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
 from channels.streams import Stream
-from wirelessfl.config import NetworkSection
 from wirelessfl.errors import ConfigError
+from wirelessfl.sections import NetworkSection
 
 
 def build_network(settings: NetworkSection, stream: Stream) -> Network:

@@ -7,12 +7,11 @@ is not stored, so that clients who have not been asked yet cost nothing.
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import numpy as np
 import torch
@@ -35,6 +34,8 @@ class ClientStates(ABC):
         names: of what each client keeps.
         size: P.
     """
+
+    kind: ClassVar[str]
 
     def __init__(self, names: Sequence[str], size: int) -> None:
         self.names = tuple(names)
@@ -82,7 +83,7 @@ class ClientStates(ABC):
     def scatter(self, submodels: Submodels, clients: IntArray, node: IntArray, kept: State) -> None:
         """Store what clients keep [clients, P_max]; other coordinates stay as they are."""
         for name, values in kept.items():
-            rows = submodels.silence(values.detach().cpu().clone())
+            rows = values.detach().cpu()
             for client, own, row in zip(clients.tolist(), node.tolist(), rows, strict=True):
                 if submodels.index is None:
                     self.put(name, client, row)
@@ -96,6 +97,8 @@ class ClientStates(ABC):
 
 class InMemory(ClientStates):
     """Vectors in host memory; a checkpoint holds them all."""
+
+    kind = "memory"
 
     def __init__(self, names: Sequence[str], size: int) -> None:
         super().__init__(names, size)
@@ -140,6 +143,8 @@ class OnDisk(ClientStates):
         size: P.
         clients: n.
     """
+
+    kind = "disk"
 
     def __init__(self, names: Sequence[str], size: int, clients: int) -> None:
         super().__init__(names, size)
@@ -241,8 +246,27 @@ class OnDisk(ClientStates):
             file.truncate(length)
 
 
-def kind_of_states(asked: str, names: Sequence[str], size: int, clients: int) -> str:
-    """``memory`` or ``disk``, where ``auto`` was asked for: by how much there may be to hold."""
-    if asked != "auto":
-        return asked
-    return "memory" if math.prod((len(names), size, clients, 4)) <= MEMORY_BYTES else "disk"
+def make_states(
+    asked: str, names: Sequence[str], size: int, clients: int, processes: int
+) -> ClientStates:
+    """What clients keep, in memory or on disk.
+
+    Args:
+        asked: ``memory``, ``disk``, or ``auto``: by how much there may be to hold.
+        names: of what each client keeps.
+        size: P.
+        clients: n.
+        processes: that share the clients; with more than one, each holds all states in memory.
+
+    Raises:
+        ConfigError: on disk, and several processes would write there.
+    """
+    if processes > 1 and asked == "disk":
+        raise ConfigError(
+            f"client_states is 'disk', and {processes} processes share the clients: each holds all "
+            "states. Choose memory, or one process."
+        )
+    small = 4 * len(names) * size * clients <= MEMORY_BYTES
+    if asked == "memory" or processes > 1 or (asked == "auto" and small):
+        return InMemory(names, size)
+    return OnDisk(names, size, clients)

@@ -10,7 +10,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels.partition import IntArray, share_out
+from wirelessfl.submodels.partition import IntArray
 from wirelessfl.uplinks.base import BoolArray, FloatArray
 
 
@@ -45,7 +45,9 @@ def draw_participants(
 ) -> Participants:
     """S of n clients, drawn evenly without replacement, and S_tilde trackers among them.
 
-    Cells take part in proportion to their clients, and track in proportion to those taking part.
+    A cell takes part in proportion to its clients, and tracks in proportion to those taking part;
+    what does not divide is rounded at random, afresh in each round, so that in the long run every
+    client is asked equally often. In a round a cell may be without a tracker.
 
     Args:
         network: cells and clients.
@@ -54,17 +56,21 @@ def draw_participants(
         stream: randomness of this round.
 
     Raises:
-        ConfigError: S leaves a cell without a client.
+        ConfigError: S may leave a cell without a client.
     """
-    sizes = np.bincount(network.cell_of).tolist()
-    sampled = sizes if per_round is None else share_out(sizes, per_round)
-    if min(sampled) < 1:
-        raise ConfigError(
-            f"clients_per_round is {per_round}, and cell {sampled.index(0)} of {len(sizes)} has "
-            f"only {sizes[sampled.index(0)]} of the {network.clients} clients: none of it would "
-            "take part. Sample more clients."
-        )
-    trackers = sampled if tracking is None else share_out(sampled, tracking)
+    sizes = np.bincount(network.cell_of)
+    sampled = trackers = sizes
+    if per_round is not None:
+        small = int(sizes.argmin())
+        if sizes[small] * per_round < network.clients:
+            raise ConfigError(
+                f"clients_per_round is {per_round}, and cell {small} of {len(sizes)} has only "
+                f"{sizes[small]} of the {network.clients} clients: in some rounds none of it would "
+                "take part. Sample more clients."
+            )
+        sampled = trackers = _shares(sizes, per_round, stream.child("participants of cells"))
+    if tracking is not None:
+        trackers = _shares(sampled, tracking, stream.child("trackers of cells"))
     clients, tracks = [], []
     for cell, (first, count) in enumerate(zip(network.cell_starts, sampled, strict=True)):
         order = np.arange(sizes[cell])
@@ -74,6 +80,17 @@ def draw_participants(
         clients.append(first + chosen)
         tracks.append(np.isin(chosen, order[: trackers[cell]]))
     return Participants(np.concatenate(clients).astype(np.int64), np.concatenate(tracks))
+
+
+def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:
+    """``total`` shared out in proportion to ``sizes``, rounded so that the means are exact.
+
+    Systematic sampling: one random offset for the running sums.
+    """
+    ends = np.cumsum(sizes) * total / sizes.sum()
+    # Rounding must not lift a whole number over the next one.
+    cuts = np.floor(np.round(ends, 9) + stream.generator().random())
+    return np.asarray(np.diff(cuts, prepend=0), dtype=np.int64)
 
 
 def check_participation(
@@ -94,7 +111,8 @@ def check_participation(
     if tracking is not None and not algorithm.tracks:
         raise ConfigError(
             f"tracking_clients is {tracking}, and algorithm {algorithm.name!r} tracks nothing: "
-            "leave it out, or choose fadamgc, fa-nt, scaffold or scaffold-m."
+            "leave it out, or choose fadamgc, fa-nt, scaffold or scaffold-m, inside cells by "
+            "--local."
         )
     if trackers > sampled:
         raise ConfigError(

@@ -160,7 +160,7 @@ class Planner:
         # An uplink whose seconds do not depend on the channel may leave out the blocks.
         seconds_per_bit = self.uplink.seconds_per_bit(draws, active)
         seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
-        charged = self.uplink.charged(vectors, active)
+        charged = self.uplink.charged(vectors, active, self.network.cell_of)
         with np.errstate(invalid="ignore"):  # who sends nothing takes no time at rate 0
             seconds_per_bit = np.where(charged > 0, charged * seconds_per_bit, 0.0)
         if self.links.downlink_bps is not None:

@@ -15,6 +15,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.client_states import ClientStates
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.simulation.shards import Shards
+from wirelessfl.submodels import Submodels
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.rules import Received, State
@@ -158,7 +159,7 @@ class World:
             received = replace(reception.result(), local_steps=settings.local_steps, share=share)
             for value in (*received.mean.values(), *received.each.values()):
                 submodels.silence(value)
-            nodes = self._merged(nodes, received)
+            nodes = self._merged(nodes, received, submodels)
             metrics.append(received.metrics)
             self.steps_done[plan.clients] += settings.local_steps
         for name, value in self.nodes.items():
@@ -169,8 +170,8 @@ class World:
             name: sum(own[name] for own in metrics) / len(metrics) for name in metrics[0]
         }
 
-    def _merged(self, nodes: State, received: Received) -> State:
-        """The nodes' next state.
+    def _merged(self, nodes: State, received: Received, submodels: Submodels) -> State:
+        """The nodes' next state, zero where padded, whatever the algorithm makes of zeros.
 
         Raises:
             ConfigError: the algorithm has lost a part of it.
@@ -181,12 +182,12 @@ class World:
                 f"algorithm {self.algorithm.name!r} begins with the server state {sorted(nodes)}, "
                 f"and its merge gives {sorted(merged)}: they must agree."
             )
-        return merged
+        return {name: submodels.blank(value) for name, value in merged.items()}
 
     def _keep(self, plan: Plan, part: slice, kept: State, others: dict[str, list[Tensor]]) -> None:
         """Store what the clients in ``part`` keep, or set it aside for the other processes."""
         if self.shards.count == 1:
-            self.states.scatter(plan.submodels, plan.clients[part], plan.node[part], kept)
+            self._scatter(plan, part, kept)
             return
         for name, value in kept.items():
             others[name].append(value.clone())
@@ -198,7 +199,15 @@ class World:
                 name: self.shards.gather(torch.cat([like[:0], *own]), len(plan.clients))
                 for name, own in others.items()
             }
-            self.states.scatter(plan.submodels, plan.clients, plan.node, kept)
+            self._scatter(plan, slice(None), kept)
+
+    def _scatter(self, plan: Plan, part: slice, kept: State) -> None:
+        # What a client keeps of something that it also sends stays zero where nothing is sent:
+        # its server knows nothing there.
+        sent = {payload.name for payload in self.algorithm.payloads}
+        for name, value in kept.items():
+            own = plan.submodels.silence(value.clone()) if name in sent else value
+            self.states.scatter(plan.submodels, plan.clients[part], plan.node[part], {name: own})
 
     def _sizes(self, clients: IntArray) -> FloatArray:
         """Weight of each of the ``clients`` in means."""

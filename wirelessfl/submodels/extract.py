@@ -59,6 +59,12 @@ class Submodels:
             sent[..., where] = 0.0
         return sent
 
+    def blank(self, parts: Tensor) -> Tensor:
+        """``parts`` [nodes, P_max] with zeros where submodels are padded."""
+        if self.index is None:
+            return parts
+        return parts.masked_fill((self.index < 0).to(parts.device), 0.0)
+
     def exchanged(self) -> Tensor | None:
         """Which elements of the padded submodels cross the air, [nodes, P_max]; None: all."""
         if self.index is None and not self.kept:

@@ -189,11 +189,10 @@ class AirReception(Reception):
         airs = shards.by_first(
             lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
         )
-        errors = np.zeros((2, len(payloads)))
         for place, name in enumerate(payloads):
-            errors[:, place] = self._receive(name, airs[place], rms[name], shards, like)
-        realised, predicted = errors.mean(1)
-        self._metrics = {"air_error": float(realised), "air_error_predicted": float(predicted)}
+            realised, predicted = self._receive(name, airs[place], rms[name], shards, like)
+            title = "air_error" if place == 0 else f"air_error_{name}"
+            self._metrics |= {title: realised, f"{title}_predicted": predicted}
 
     def result(self) -> Received:
         """What the nodes have received, with the mean squared error of an element."""
@@ -269,7 +268,8 @@ class AirReception(Reception):
     ) -> tuple[float, float]:
         """Turn the exact sums of a payload into what arrives; its realised and predicted error.
 
-        Errors are per element that is sent, in the payload's unit, means over the nodes.
+        Errors are per element that is sent, in the payload's unit, means over the nodes to which
+        anybody sends it.
         """
         air, per_symbol = self.air, self.uplink.elements_per_symbol
         unit, mean = air.units.get(name, 1.0), self._sums[name]
@@ -288,7 +288,10 @@ class AirReception(Reception):
             if not np.isfinite(own_rms).all():
                 realised[node] = np.nan
         self._sums[name] = mean + error
-        return float(realised.mean()), float(predicted.mean())
+        to = np.bincount(air.node, air.weights_of(name), air.nodes) > 0
+        if not to.any():
+            return float("nan"), float("nan")
+        return float(realised[to].mean()), float(predicted[to].mean())
 
     def _misalignment(self, name: str, airs: list[AirSum], shards: Shards, like: Tensor) -> Tensor:
         """sum_i (c_i - q_i) x_i [nodes, elements], which is zero where channels are known."""

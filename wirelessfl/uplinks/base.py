@@ -127,8 +127,14 @@ class Uplink(ABC):
         """Rate of the link down to each client, unless the network has one; None: takes no time."""
         return None
 
-    def charged(self, vectors: FloatArray, active: BoolArray) -> FloatArray:
-        """Vectors [clients] whose seconds each client's upload is charged with: its own."""
+    def charged(self, vectors: FloatArray, active: BoolArray, cell_of: IntArray) -> FloatArray:
+        """Vectors [clients] whose seconds each client's upload is charged with: its own.
+
+        Args:
+            vectors: [clients], how many each sends.
+            active: [clients], who sends any.
+            cell_of: [clients], the cell of each.
+        """
         return vectors
 
     @property

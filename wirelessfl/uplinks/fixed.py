@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from channels import ChannelDraw
-from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
+from wirelessfl.uplinks.base import BoolArray, FloatArray, IntArray, Uplink
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Fixed(Uplink):
     Args:
         rate_mbps: rate of a client's link each way; ``downlink_mbps`` gives another one down.
         wait: where some clients send more than others (selective tracking), a round takes the mean
-            of their uploads, which is what the published minutes are, or that of the slowest.
+            of its cell's uploads, which is what the published minutes are, or that of the slowest.
     """
 
     name = "fixed"
 
     rate_mbps: Annotated[
-        float, Field(gt=0, description="rate of a client's link, each way, in Mbit/s")
+        float, Field(ge=1e-6, description="rate of a client's link, each way, in Mbit/s")
     ] = 100.0
     wait: Annotated[
         Literal["mean", "slowest"],
@@ -47,8 +47,9 @@ class Fixed(Uplink):
         """None: nothing is on the air."""
         return np.zeros(draw.network.clients)
 
-    def charged(self, vectors: FloatArray, active: BoolArray) -> FloatArray:
-        """The mean of those who send, or each client's own."""
+    def charged(self, vectors: FloatArray, active: BoolArray, cell_of: IntArray) -> FloatArray:
+        """The mean of those of the cell who send, or each client's own."""
         if self.wait == "slowest":
             return vectors
-        return np.where(active, vectors[active].mean(), 0.0)
+        mean = np.bincount(cell_of, vectors) / np.maximum(np.bincount(cell_of, active), 1)
+        return np.where(active, mean[cell_of], 0.0)

@@ -1,0 +1,227 @@
+"""The sections of a configuration: every setting of a run but those of algorithm and uplink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.uplinks.base import Coherence
+
+
+class Section(BaseModel):
+    """A table of settings: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_yes_or_no(cls, given: Any) -> Any:
+        for key, value in given.items() if isinstance(given, Mapping) else ():
+            if key in cls.model_fields:
+                refuse_bool(key, value, cls.model_fields[key].annotation)
+        return given
+
+
+class DataSection(Section):
+    """What is learnt from."""
+
+    dataset: str = Field("digits", description="data set, see `wirelessfl list`")
+    data_dir: Path | None = Field(
+        None,
+        description="folder with one folder a data set (default: $WIRELESSFL_DATA, or a cache)",
+    )
+    split: Literal["noniid", "cell-iid", "dirichlet", "iid", "natural"] = Field(
+        "noniid", description="how samples are dealt to clients"
+    )
+    alpha: float = Field(0.5, gt=0, description="parameter of the Dirichlet split")
+    shards: int = Field(2, ge=1, description="label shards a client, in noniid and cell-iid")
+    min_samples: int = Field(1, ge=1, description="least samples of a client, in dirichlet")
+    samples_per_client: int | None = Field(
+        None, ge=1, description="samples of every client, in iid and dirichlet (default: all dealt)"
+    )
+    reuse: bool = Field(
+        False, description="with --samples-per-client, use samples again where they run out"
+    )
+    tokenizer: str | None = Field(
+        None,
+        description="tokenizer of texts, a name on the hub or a folder (default: --pretrained's)",
+    )
+    max_length: int | None = Field(
+        None, ge=1, description="tokens that a text is cut or padded to (default: 128)"
+    )
+
+
+class ModelSection(Section):
+    """What is learnt."""
+
+    model: str = Field("fcnn", description="model, see `wirelessfl list`, or module:callable")
+    dropout: float = Field(0.0, ge=0, lt=1, description="probability after hidden layers")
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
+        None,
+        description="widths of the hidden layers, e.g. 300,100 (fcnn; default: the model's own)",
+    )
+    norm: Literal["group", "batch"] | None = Field(
+        None,
+        description="normalisation of resnet18: group (its default), or batch, by the statistics "
+        "of each batch, also in evaluation",
+    )
+    layers: str | None = Field(
+        None, description="fully connected layers in order, e.g. fc1,fc2 (default: the model's own)"
+    )
+    pretrained: str | None = Field(
+        None, description="base of gpt2-lora, a name on the hub or a folder (default: gpt2)"
+    )
+    lora_rank: int | None = Field(
+        None, ge=1, description="rank of the LoRA adapters (gpt2-lora; default: 64)"
+    )
+    lora_alpha: float | None = Field(
+        None, gt=0, description="LoRA adapters are scaled by this over the rank (default: the rank)"
+    )
+
+
+class NetworkSection(Section):
+    """Cells, clients and their radio; the defaults are those of Section VI-C of the HIST paper."""
+
+    cells: int | None = Field(None, ge=1, description="cells (default: 4, or 1 for a star)")
+    clients: int = Field(60, ge=1, description="clients in all cells together")
+    bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth of a cell, in Hz")
+    antennas: int = Field(10, ge=1, le=1024, description="antennas of an edge server")
+    fading: Literal["rayleigh", "rician"] = Field("rayleigh", description="block fading")
+    rician_k_db: float = Field(6.0, description="Rician K factor, in dB")
+    antenna_correlation: float = Field(
+        0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
+    )
+    snr_db: float | None = Field(
+        None, description="transmit SNR of all clients, in dB (default: 30 and 40 by half)"
+    )
+    cpu_hz: tuple[float, float] | None = Field(
+        None, description="range LOW,HIGH of CPU speeds, in Hz (default: 1-2 and 2-4 GHz by half)"
+    )
+    coherence: Coherence | None = Field(
+        None, description="how long a channel draw lasts (default: round, the uplink's own)"
+    )
+    cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles of a full-model step")
+    step_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="seconds of a full-model step of every client, instead of cycles over CPU "
+        "speed (default: cycles)",
+    )
+    transmit_power_w: float = Field(0.1, gt=0, description="transmit power of a client, in W")
+    switched_capacitance: float = Field(
+        1e-28, ge=0, description="kappa of kappa f^2 joules a cycle"
+    )
+    path_gain_db: tuple[float, float] | None = Field(
+        None,
+        description="range LOW,HIGH of mean channel powers, in dB, e.g. --path-gain-db=-20,20 "
+        "(default: 0)",
+    )
+    downlink_mbps: float | None = Field(
+        None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
+    )
+    backhaul_mbps: float | None = Field(
+        None, gt=0, description="rate edge server to cloud, in Mbit/s (default: takes no time)"
+    )
+
+
+class TrainingSection(Section):
+    """How long and in what steps."""
+
+    local_steps: int = Field(20, ge=1, description="H, mini-batch steps an edge round")
+    edge_rounds: int | None = Field(
+        None, ge=1, description="E, edge rounds a global round (default: 5, or 1 for a star)"
+    )
+    rounds: int = Field(30, ge=1, description="T, global rounds")
+    batch_size: int = Field(50, ge=1, description="samples a mini-batch")
+    clients_per_round: int | None = Field(
+        None, ge=1, description="S, clients that train in a round, in all cells (default: all)"
+    )
+    tracking_clients: int | None = Field(
+        None,
+        ge=1,
+        description="of these, who updates and sends its tracking term (default: all of them)",
+    )
+    weighting: Literal["uniform", "samples"] = Field(
+        "uniform", description="weights of clients and cells in means"
+    )
+
+
+class EvaluationSection(Section):
+    """When the model is tested."""
+
+    eval_every: int = Field(1, ge=1, description="global rounds between rows")
+    target: float | None = Field(
+        None, gt=0, le=1, description="accuracy whose cost the closing table gives"
+    )
+
+
+def _number_or_auto(given: Any) -> Any:
+    """A number of processes, checked here so that one message names both kinds of value."""
+    if given is None or given == "auto":
+        return given
+    try:
+        number = int(given)
+    except (TypeError, ValueError):
+        number = 0
+    if isinstance(given, float) and number != given:
+        number = 0
+    if not 1 <= number <= 1024:
+        raise ValueError(f"{given!r} is no number of processes: give 1 to 1024, or auto")
+    return number
+
+
+class RunSection(Section):
+    """Where it is computed, and where the results go."""
+
+    seed: int = Field(1, ge=0, description="seed of all randomness")
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
+    executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
+        "auto",
+        description="chains of layers together (stacked), any model together (vmap), or one client "
+        "after the other for debugging (loop)",
+    )
+    chunk: int | None = Field(
+        None, ge=1, description="clients that train at once (default: by device)"
+    )
+    replay: Literal["on", "off"] | None = Field(
+        None,
+        description="record local steps once and replay them without the model's own Python code "
+        "(default: on GPUs, and where a run of executor vmap is long)",
+    )
+    workers: Annotated[int | Literal["auto"] | None, BeforeValidator(_number_or_auto)] = Field(
+        None,
+        description="single-thread CPU processes that train, or auto (default: auto on the command "
+        "line, where long runs get one a core; 1 from Python)",
+    )
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="CPU threads (default: torch's choice)"
+    )
+    checkpoint_seconds: float = Field(
+        5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"
+    )
+    client_states: Literal["auto", "memory", "disk"] = Field(
+        "auto",
+        description="where what clients keep between rounds is held: host memory, or the run's "
+        "folder (auto: by size)",
+    )
+    out: Path | None = Field(None, description="folder of the run (default: a new one in runs/)")
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "data": DataSection,
+    "model": ModelSection,
+    "network": NetworkSection,
+    "training": TrainingSection,
+    "evaluation": EvaluationSection,
+    "run": RunSection,
+}
+
+
+def refuse_bool(key: str, value: Any, annotation: Any) -> None:
+    """True is no number, though Python counts it as 1."""
+    if isinstance(value, bool) and "bool" not in str(annotation):
+        raise ConfigError(f"{key} is {value}: it is not a yes-or-no setting.")
