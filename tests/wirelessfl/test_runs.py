@@ -178,3 +178,13 @@ def test_a_module_with_its_own_dropout_runs_in_the_loop_and_says_so(config, toy,
         wirelessfl.run(config("hfedavg", norm="batch"), data=toy, model=own())
     with pytest.raises(wirelessfl.ConfigError, match='Choose "loop"'):
         wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=own())
+
+
+def test_a_run_that_diverges_says_so_once(config, toy):
+    notes = []
+    settings = config("fedavg", lr=1e30, rounds=3)
+    rows = wirelessfl.run(settings, data=toy, on_note=notes.append).rows
+    assert rows[-1]["loss"] is None
+    assert [n for n in notes if "diverged" in n] == [
+        "training has diverged by round 1: lower --lr or --server-lr."
+    ]

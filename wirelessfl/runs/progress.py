@@ -32,10 +32,16 @@ class Progress:
     """
 
     def __init__(
-        self, parts: Parts, given: list[str], directory: RunDirectory, on_row: RowCallback | None
+        self,
+        parts: Parts,
+        given: list[str],
+        directory: RunDirectory,
+        on_row: RowCallback | None,
+        on_note: Callable[[str], None] | None = None,
     ) -> None:
         self.parts, self.given = parts, given
-        self.directory, self.on_row = directory, on_row
+        self.directory, self.on_row, self.on_note = directory, on_row, on_note
+        self.diverged = False
         training, evaluation = parts.config.training, parts.config.evaluation
         self.schedule = Synchronous(training.rounds, evaluation.eval_every)
         self.clock = Clock()
@@ -100,6 +106,10 @@ class Progress:
             "wall_seconds": self.wall_seconds(),
         }
         self.directory.append(row)
+        if not (self.diverged or math.isfinite(loss)):
+            self.diverged = True
+            if self.on_note is not None:
+                self.on_note(f"training has diverged by round {number}: lower --lr or --server-lr.")
         if self.on_row is not None:
             self.on_row(row)
 

@@ -210,7 +210,7 @@ def _go(
     shards = parts.world.shards
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
-        progress = Progress(parts, given, directory, on_row)
+        progress = Progress(parts, given, directory, on_row, on_note)
         if not progress.finished:
             for note in parts.notes:
                 if on_note is not None:
