@@ -24,6 +24,7 @@ bench: $(READY)
 
 figures: $(READY)
 	$(BIN)/python -m experiments.hist all --scale small
+	$(BIN)/python -m experiments.fadamgc all --scale small
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata"
