@@ -16,7 +16,9 @@ from wirelessfl.training.rules import Cohort, State
 
 @dataclass(frozen=True)
 class FANT(Tracked, LocalAdam):
-    """x_i <- x_i - eta_l (m / (sqrt(vhat) + eps) + y - y_i), y_i being the client's mean step.
+    """Adam on the clients, corrected *after* the moments by tracked mean steps.
+
+    x_i <- x_i - eta_l (m / (sqrt(vhat) + eps) + y - y_i), y_i being the client's mean step.
 
     With two variables a tracking client sends the change of y_i = y_i - y + (x - x_i)/(K eta_l).
 

@@ -13,7 +13,10 @@ from wirelessfl.algorithms.fedadam import FedAdam
 
 @dataclass(frozen=True)
 class FedAdagrad(FedAdam):
-    """v <- v + D^2; b2 has no effect, and b1 is 0 unless set."""
+    """FedAdam whose second moment is the sum of all squared changes.
+
+    v <- v + D^2; b2 has no effect, and b1 is 0 unless set.
+    """
 
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0
 

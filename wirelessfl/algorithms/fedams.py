@@ -15,7 +15,9 @@ from wirelessfl.training.rules import State
 
 @dataclass(frozen=True)
 class FedAMS(FedAdam):
-    """vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat), option 1 of the paper.
+    """FedAdam that divides by the largest second moment so far, and never by less than eps.
+
+    vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat), option 1 of the paper.
 
     Args:
         eps: least vhat; v begins at 0.

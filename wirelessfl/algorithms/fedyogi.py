@@ -11,7 +11,10 @@ from wirelessfl.algorithms.fedadam import FedAdam
 
 @dataclass(frozen=True)
 class FedYogi(FedAdam):
-    """v <- v - (1 - b2) D^2 sign(v - D^2)."""
+    """FedAdam whose second moment changes in proportion to the squared change, not to itself.
+
+    v <- v - (1 - b2) D^2 sign(v - D^2).
+    """
 
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
         """v, after the squared change."""
