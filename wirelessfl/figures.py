@@ -49,6 +49,7 @@ def draw_curves(
     common: bool = False,
     legend: bool = True,
     styles: Sequence[str] = (),
+    median: bool = False,
 ) -> None:
     """Accuracy in percent against ``against``, a curve a label.
 
@@ -61,6 +62,7 @@ def draw_curves(
         floor: lowest accuracy shown, in [0, 1].
         common: end the horizontal axis soon after the shortest curve.
         legend: whether to name the curves.
+        median: draw the median of the seeds alone, where ranges of many curves would hide them.
         styles: labels whose places give colour and dashes, so that panels with other curves agree.
     """
     ends = []
@@ -72,8 +74,9 @@ def draw_curves(
         y = 100 * np.array([[row["accuracy"] for row in rows[:length]] for rows in seeds])
         ends.append(x[-1])
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
-        axes.plot(x, y.mean(0), color=colour, linestyle=dash, linewidth=1.4, label=label)
-        if len(seeds) > 1:
+        middle = np.median(y, axis=0) if median else y.mean(0)
+        axes.plot(x, middle, color=colour, linestyle=dash, linewidth=1.4, label=label)
+        if len(seeds) > 1 and not median:
             axes.fill_between(x, y.min(0), y.max(0), color=colour, alpha=0.15, linewidth=0)
     if target is not None:
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")

@@ -20,14 +20,15 @@ WHATS = {"round": "rounds to the target", "sim_seconds": "simulated seconds to t
 
 
 def curves(results: Results, out: Path) -> list[Path]:
-    """Figure 2: accuracy against rounds and simulated time, a pair of panels a data set."""
+    """Figure 2: accuracy against rounds and simulated time, a file a data set; medians of seeds."""
     pairs = dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where())
     sets = [pair for pair in pairs if pair[0] in PANELS][:2]
-    figure, axes = new_figure(columns=2 * len(sets), height=3.0)
-    for i, (dataset, steps) in enumerate(sets):
+    files = []
+    for place, (dataset, steps) in enumerate(sets):
+        figure, axes = new_figure(columns=2, height=3.2)
         cases = results.where(dataset=dataset, local_steps=steps)
         runs = {NAMES[case["algorithm"]]: results.rows(case) for case in cases}
-        for panel, what in zip(axes[2 * i : 2 * i + 2], ("round", "sim_seconds"), strict=True):
+        for panel, what in zip(axes, ("round", "sim_seconds"), strict=True):
             draw_curves(
                 panel,
                 runs,
@@ -36,9 +37,11 @@ def curves(results: Results, out: Path) -> list[Path]:
                 legend=what == "round",
                 styles=STYLES,
                 common=what == "sim_seconds",
+                median=True,
             )
             panel.set_title(f"{SHOWN.get(dataset, dataset)}, K = {steps}", fontsize=9)
-    return save_figure(figure, out / "fig2")
+        files += save_figure(figure, out / (f"fig2-{dataset}" if place else "fig2"))
+    return files
 
 
 def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list[Path]]:

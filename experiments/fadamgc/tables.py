@@ -68,7 +68,7 @@ def published_ratio(method: str, dataset: str = "cifar10") -> float:
 
 def comparison(results: Results) -> str:
     """Table 2: rounds and simulated seconds to the target, and their ratios to FAdamGC's."""
-    head = ["data, K", "method", "eta_l / eta_g", "seeds", "best accuracy (%)"]
+    head = ["data, K", "method", "eta_l / eta_g", "seeds", "best accuracy (%)", "last, by seed"]
     head += [
         "rounds to target",
         "of FAdamGC's",
@@ -91,6 +91,7 @@ def comparison(results: Results) -> str:
                     f"{case['lr']:g} / {case['server_lr']:g}",
                     str(len(seeds)),
                     f"{100 * best:.1f}",
+                    " / ".join(f"{100 * own[-1]['accuracy']:.0f}" for own in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
                     f"{published_ratio(case['algorithm'], known):.2f}",
