@@ -93,15 +93,15 @@ def test_tracking_reaches_the_optimum_of_the_mean():
 
 def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
     """With vhat carried on, to rounding; where it starts at v in each round it stalls."""
-    carried, _, _ = federate(FAdamGC(lr=0.02, vhat="carried"), 6000)
-    reset, _, _ = federate(FAdamGC(lr=0.02), 6000)
-    local, _, _ = federate(LocalAdam(lr=0.02, vhat="carried"), 6000)
-    naive, _, _ = federate(FANT(lr=0.02, vhat="carried"), 6000)
-    assert error(carried) < 1e-12
-    assert error(carried) < error(reset) < 0.02
-    assert error(local) > 0.05
-    assert abs(error(local) - error(local[:-500])) < 1e-4, "it has come to rest"
-    assert error(naive) > 1e-3
+    carried, _, _ = federate(FAdamGC(lr=0.05, vhat="carried"), 1000)
+    reset, _, _ = federate(FAdamGC(lr=0.05), 1000)
+    local, _, _ = federate(LocalAdam(lr=0.05, vhat="carried"), 1000)
+    naive, _, _ = federate(FANT(lr=0.05, vhat="carried"), 1000)
+    assert error(carried) < 1e-13
+    assert 1e-6 < error(reset) < 0.02
+    assert error(local) > 0.1
+    assert abs(error(local) - error(local[:-100])) < 1e-6, "it has come to rest"
+    assert error(naive) > 0.1
 
 
 def test_momentum_alone_keeps_the_bias_of_fedavg():
