@@ -81,8 +81,9 @@ CASES = {
     "one client for two": ["fedavg", "--clients", 1, "--rounds", 2],
     "weights, and what clients keep": "hfedavg --local scaffold --clients 8 --cells 2 --rounds 4 "
     "--clients-per-round 5 --tracking-clients 3 --split dirichlet --weighting samples".split(),
-    "uneven cells over the air, updates held": "hist --clients 7 --cells 3 --rounds 2 --uplink aircomp --convention physical "
-    "--csi-error 0.01 --phase-error-deg 5 --elements-per-symbol 2".split(),
+    "uneven cells over the air, updates held": "hist --clients 7 --cells 3 --rounds 2 --uplink "
+    "aircomp --convention physical --csi-error 0.01 --phase-error-deg 5 --elements-per-symbol "
+    "2".split(),
 }
 
 
