@@ -158,7 +158,7 @@ def children(pid):
     return found
 
 
-LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 300, "--eval-every", 15]
+LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 120, "--eval-every", 15]
 LONG += ["--workers", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
 
 
@@ -195,7 +195,7 @@ def without_wall(rows):
 class TestCommandLine:
     def test_a_killed_worker_ends_the_run_which_can_be_resumed(self, long_run, tmp_path):
         process, out, workers = long_run
-        assert rows_of(out)[-1]["round"] < 300  # work remains
+        assert rows_of(out)[-1]["round"] < 120  # work remains
         os.kill(workers[0], signal.SIGKILL)
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 2
