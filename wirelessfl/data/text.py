@@ -82,7 +82,7 @@ class TextData:
             DataError: a file is absent or damaged.
             ConfigError: the tokenizer cannot be had.
         """
-        place = find_place(self.name, data_dir)
+        place = find_place(self.name, data_dir, source=self.url)
         kind, root, parts = self._find(place)
         words = Tokenizer.find(tokenizer)
         content = digest_of([path for part in parts for path in part], root)
