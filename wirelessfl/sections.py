@@ -211,6 +211,8 @@ class RunSection(Section):
     out: Path | None = Field(None, description="folder of the run (default: a new one in runs/)")
 
 
+PLACES = ("out", "data_dir")
+"""Settings that say where things are, and do not tell runs apart."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "model": ModelSection,

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
 from wirelessfl.runs.build import build
@@ -217,6 +218,32 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
         changes.append(chunk.payloads["update"][0])
     expected = start + torch.quantile(torch.stack(changes), 0.5, dim=0)
     assert torch.allclose(flat(result), expected, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class CloudMomentum(HFedAvg):
+    """The mean of all changes so far is kept by the cloud, which averages that of its cells."""
+
+    name = "cloud-momentum"
+    node_state = False
+
+    def initial(self, params):
+        return {"params": params, "sum": torch.zeros_like(params)}
+
+    def merge(self, server, received):
+        return {**super().merge(server, received), "sum": server["sum"] + received.mean["update"]}
+
+
+def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
+    """Then it is averaged over cells like the model, which has moved by just as much."""
+    monkeypatch.setattr("wirelessfl.config.find_algorithm", lambda name, local: CloudMomentum)
+    parts = build(config("hfedavg"), data=toy, model=model())
+    world, start = parts.world, parts.task.spec.from_module(model())
+    assert not world.nodes
+    for t in range(3):
+        world.train(parts.planner.plan(t), world.cloud)
+    assert torch.allclose(start + world.cloud["sum"], world.cloud["params"], atol=1e-6)
+    assert world.cloud["sum"].abs().max() > 0.01
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import flag_homes
-from wirelessfl.sections import SECTIONS
+from wirelessfl.sections import PLACES, SECTIONS
 from wirelessfl.uplinks import Uplink, uplink_classes
 
-PLACES = ("out", "data_dir")
-"""Settings that do not tell runs apart: a sweep takes one value."""
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
 
@@ -90,7 +88,7 @@ def _add(
     elif get_origin(kind) is tuple:
         many = get_args(kind)[-1] is Ellipsis
         options = {"metavar": "N,..." if many else "LOW,HIGH", "type": _split}
-    if lists and name not in PLACES:
+    if lists and name not in PLACES:  # a sweep takes one value
         if get_origin(kind) is tuple:
             options |= {"type": _tuples, "metavar": options["metavar"] + ";..."}
         elif kind is not bool:

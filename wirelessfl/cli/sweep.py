@@ -12,11 +12,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from wirelessfl.cli.flags import PLACES, given_flags
+from wirelessfl.cli.flags import given_flags
 from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress
 from wirelessfl.config import Config, tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.sweep import sweep
+from wirelessfl.sections import PLACES
 
 OWN = ("algorithm", "config", "json", "command", "jobs", "ray", "out")
 

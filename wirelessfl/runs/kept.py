@@ -16,9 +16,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.build import with_text_options
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.run import RunResult, resume, run
-
-PLACES = ("out", "data_dir")
-"""Settings that say where things are, and do not tell runs apart."""
+from wirelessfl.sections import PLACES
 
 
 def settings_hash(config: Config) -> str:

@@ -16,8 +16,9 @@ def evaluate(
 ) -> tuple[float, float]:
     """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
 
-    Sums over batches are kept in float64, so that the batch size does not matter. It is 2000 unless
-    it is given, or the module has an attribute ``test_batch``.
+    Sums over batches are kept in float64, so that the batch size does not matter, but for a model
+    that mixes the samples of a batch (batch normalisation). It is 2000 unless it is given, or the
+    module has an attribute ``test_batch``.
     """
     if batch is None:
         batch = int(getattr(task.module, "test_batch", 2000))
