@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.streams import Stream
-from wirelessfl.data.checks import IntArray
+from wirelessfl.data.parts import DealtParts
 from wirelessfl.errors import DataError
 
 
@@ -17,7 +17,7 @@ def deal_fixed_sizes(
     alpha: float | None,
     reuse: bool,
     stream: Stream,
-) -> list[IntArray]:
+) -> DealtParts:
     """``samples`` samples for each client, classes mixed as q_i ~ Dir(alpha, ..., alpha).
 
     Every class is handed out in a random order; with ``reuse`` it is shuffled and handed out again
@@ -32,40 +32,32 @@ def deal_fixed_sizes(
         stream: where the randomness comes from.
 
     Returns:
-        For each client its indices into ``labels``, ascending; [samples] each.
+        For each client its indices into ``labels``, ascending; [samples] each. They are worked out
+        when they are asked for, see ``DealtParts``.
 
     Raises:
         DataError: a class has too few samples, and they may not be used again.
     """
-    classes, sizes = np.unique(labels, return_counts=True)
     if alpha is None:
         # Consecutive pieces of one shuffled set: of n samples, the first n are all different.
-        passes = -(-clients * samples // len(labels))
-        if passes > 1 and not reuse:
+        if clients * samples > len(labels) and not reuse:
             raise DataError(
                 f"{clients} clients with {samples} samples each need {clients * samples}, and "
                 f"there are {len(labels)}. Lower samples_per_client, or let samples be used again: "
                 "reuse."
             )
-        shuffles = [stream.child("pass", i).generator() for i in range(passes)]
-        order = np.concatenate([shuffle.permutation(len(labels)) for shuffle in shuffles])
-        order = order[: clients * samples]
-        return [np.sort(part) for part in order.reshape(clients, samples)]
+        counts = np.full((clients, 1), samples)
+        return DealtParts([np.arange(len(labels))], [stream.child("pass")], counts)
+    classes, sizes = np.unique(labels, return_counts=True)
     draw = stream.child("mixture").generator()
     shares = draw.dirichlet(np.full(len(classes), alpha), size=clients)
     counts = draw.multinomial(samples, shares)  # [clients, classes]
-    parts: list[list[IntArray]] = [[] for _ in range(clients)]
-    for number, (label, size) in enumerate(zip(classes, sizes, strict=True)):
-        wanted = counts[:, number]
-        passes = max(1, -(-int(wanted.sum()) // int(size)))
-        if passes > 1 and not reuse:
+    for label, size, wanted in zip(classes, sizes, counts.sum(axis=0), strict=True):
+        if wanted > size and not reuse:
             raise DataError(
-                f"label {label} has {size} samples, and this split wants {wanted.sum()}. Raise "
-                "alpha, lower samples_per_client, or let samples be used again: reuse."
+                f"label {label} has {size} samples, and this split wants {wanted}. Raise alpha, "
+                "lower samples_per_client, or let samples be used again: reuse."
             )
-        own = np.flatnonzero(labels == label)
-        shuffles = [stream.child("class", number, i).generator() for i in range(passes)]
-        order = np.concatenate([own[shuffle.permutation(size)] for shuffle in shuffles])
-        for part, piece in zip(parts, np.split(order, np.cumsum(wanted))[:clients], strict=True):
-            part.append(piece)
-    return [np.sort(np.concatenate(part)) for part in parts]
+    decks = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    shuffles = [stream.child("class", number) for number in range(len(classes))]
+    return DealtParts(decks, shuffles, counts)

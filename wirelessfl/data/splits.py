@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +40,7 @@ def split(
     samples_per_client: int | None = None,
     reuse: bool = False,
     stream: Stream,
-) -> list[IntArray]:
+) -> Sequence[IntArray]:
     """Indices of the samples of each client; every sample is used at most once unless asked.
 
     Clients are ordered by cell. The kinds:
@@ -74,7 +75,8 @@ def split(
         stream: where the randomness comes from; equal streams give equal splits.
 
     Returns:
-        For each client its indices into ``labels``, ascending.
+        For each client its indices into ``labels``, ascending. With ``samples_per_client`` they
+        are worked out when they are asked for, so that many clients need little memory.
 
     Raises:
         DataError: the request is impossible, or no Dirichlet draw in 1000 served every client.

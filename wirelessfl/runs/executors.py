@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
+from wirelessfl.data.parts import part_sizes
 from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
 from wirelessfl.submodels.partition import IntArray
@@ -40,7 +41,7 @@ def build_executor(
     task: Task,
     algorithm: Algorithm,
     dataset: Dataset,
-    parts: list[IntArray],
+    parts: Sequence[IntArray],
     notes: list[str],
 ) -> tuple[Executor, Config]:
     """The executor, and the configuration with what was automatic resolved.
@@ -59,7 +60,7 @@ def build_executor(
     device = _device(config.run.device)
     task.module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
-    batch_size = min(config.training.batch_size, max(len(part) for part in parts))
+    batch_size = min(config.training.batch_size, int(part_sizes(parts).max()))
     source = BatchSource(parts, batch_size, Stream(config.run.seed))
     data = TrainingData(dataset.train_inputs.to(device), dataset.train_labels.to(device), source)
     kind = _kind(config, task, data, dataset.classes, notes)

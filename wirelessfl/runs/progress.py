@@ -164,6 +164,7 @@ def settings_mark(directory: RunDirectory) -> dict[str, str]:
 def fingerprint(parts: Parts, directory: RunDirectory) -> dict[str, str]:
     """Short hashes of what a run is made of, by what to say of them when they differ."""
     data, network, module = parts.data, parts.planner.network, parts.task.module
+    owned = parts.world.parts  # that are dealt on demand are not all worked out for this
     frozen = [p for p in module.parameters() if not p.requires_grad]
     keys = parts.task.dropout_keys  # they change with every step
     buffers = [value for name, value in module.named_buffers() if name not in keys]
@@ -178,7 +179,7 @@ def fingerprint(parts: Parts, directory: RunDirectory) -> dict[str, str]:
             _array(_some(data.test_inputs)),
             data.train_labels.numpy(),
             data.test_labels.numpy(),
-            *parts.world.parts,
+            *getattr(owned, "identity", owned),
         ),
         "the network's values are": _digest(*plain, block.h),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.data.parts import part_sizes
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.client_states import ClientStates
 from wirelessfl.simulation.plan import Plan
@@ -75,7 +76,7 @@ class World:
         uplink: Uplink,
         executor: Executor,
         settings: TrainingSettings,
-        parts: list[IntArray],
+        parts: Sequence[IntArray],
         params: Tensor,
         node_of: IntArray,
         stream: Stream,
@@ -87,6 +88,7 @@ class World:
         self.executor = executor
         self.settings = settings
         self.parts = parts
+        self.sizes = part_sizes(parts).astype(np.float64)
         self.stream = stream
         self.states = states
         self.node_of = node_of
@@ -213,7 +215,7 @@ class World:
         """Weight of each of the ``clients`` in means."""
         if not self.settings.weight_by_samples:
             return np.ones(len(clients))
-        return np.array([len(self.parts[c]) for c in clients], dtype=np.float64)
+        return self.sizes[clients]
 
     def _weights(self, plan: Plan) -> tuple[FloatArray, list[float]]:
         """Weights of the clients at their node, which sum to 1 there, and of the nodes."""
