@@ -44,7 +44,9 @@ class DataSection(Section):
         None, ge=1, description="samples of every client, in iid and dirichlet (default: all dealt)"
     )
     reuse: bool = Field(
-        False, description="with --samples-per-client, use samples again where they run out"
+        False,
+        description="with --samples-per-client, use samples again where they run out; with --split "
+        "natural, groups",
     )
     tokenizer: str | None = Field(
         None,

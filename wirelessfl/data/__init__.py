@@ -14,6 +14,7 @@ from wirelessfl.data.digits import load_digits
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
+from wirelessfl.data.shakespeare import load_shakespeare
 from wirelessfl.data.splits import SPLITS, split
 from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
@@ -40,6 +41,7 @@ _LOADERS: dict[str, Loader] = {
     "cifar10": CIFAR10.load,
     "cifar100": CIFAR100.load,
     "tinyimagenet": load_tiny_imagenet,
+    "shakespeare": load_shakespeare,
     **{data.name: data.load for data in TEXT_DATA},
 }
 

@@ -20,7 +20,8 @@ class Dataset:
     Args:
         name: what it is called in settings and messages.
         train_inputs: [n, channels, height, width] or [n, features...], float32; the data sets of
-            this package are scaled to [-1, 1]. Or int64, e.g. token ids [n, length].
+            this package are scaled to [-1, 1]. Or int64, e.g. token ids [n, length]; those below
+            256 may be uint8, an eighth of the memory: models get them ``widened``.
         train_labels: [n], int64, in [0, classes).
         test_inputs: [m, ...], of the type, shape and scale of ``train_inputs``.
         test_labels: [m], int64, in [0, classes).
@@ -73,10 +74,12 @@ class Dataset:
         where = f"{self.name}: {part}"
         for kind, given in (("inputs", inputs), ("labels", labels)):
             _check_tensor(f"{where}_{kind}", given)
-        if inputs.dtype not in (torch.float32, torch.int64) or inputs.dim() < 2:
+        # uint8 of more dimensions are pixels that somebody has forgotten to scale.
+        known = (torch.float32, torch.int64, *([torch.uint8] if inputs.dim() == 2 else []))
+        if inputs.dtype not in known or inputs.dim() < 2:
             raise DataError(
                 f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...], or "
-                "int64, e.g. token ids [n, length]."
+                "int64, e.g. token ids [n, length] (below 256 also uint8)."
             )
         if labels.dtype != torch.int64 or labels.dim() != 1:
             raise DataError(
@@ -102,6 +105,11 @@ def _check_tensor(name: str, given: object) -> None:
     if not isinstance(given, Tensor):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
+
+
+def widened(inputs: Tensor) -> Tensor:
+    """What a model is given: token ids of one byte as int64, other inputs as they are."""
+    return inputs.long() if inputs.dtype == torch.uint8 else inputs
 
 
 def scale_pixels(pixels: NDArray[np.uint8]) -> Tensor:

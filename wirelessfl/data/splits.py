@@ -54,7 +54,8 @@ def split(
       (Hsu et al., 2019; per class as in Yurochkin et al., ICML 2019); drawn anew until every client
       has ``min_samples``.
     - ``natural``: ``groups`` says whose each sample is; of more groups than clients, that many with
-      at least ``min_samples`` are drawn. Clients are in the order of their group's number.
+      at least ``min_samples`` are drawn; of fewer, with ``reuse``, all are dealt, and again, until
+      every client has one. Clients are in the order of their group's number.
 
     All but ``natural`` hand out every sample, unless ``samples_per_client`` says how many each
     client gets (``iid`` and ``dirichlet``; there the mixture q of classes is drawn per client).
@@ -71,7 +72,8 @@ def split(
         min_samples: samples that every client must have at least, >= 1.
         groups: [n], integers, for ``natural``.
         samples_per_client: samples of every client, for ``iid`` and ``dirichlet``.
-        reuse: with ``samples_per_client``, use samples again once all of their class are used.
+        reuse: with ``samples_per_client``, use samples again once all of their class are used;
+            with ``natural``, groups once all of them are.
         stream: where the randomness comes from; equal streams give equal splits.
 
     Returns:
@@ -95,8 +97,12 @@ def split(
             raise DataError(f"samples_per_client is for iid and dirichlet, and split is {kind!r}.")
         mixture = alpha if kind == "dirichlet" else None
         return deal_fixed_sizes(labels, clients, samples, mixture, reuse, stream)
+    if kind == "natural":
+        return _natural(groups, len(labels), clients, min_samples, reuse, stream)
     if reuse:
-        raise DataError("reuse needs samples_per_client: how many samples each client gets.")
+        raise DataError(
+            "reuse needs samples_per_client, how many samples each client gets, or split natural."
+        )
     _check_sizes(len(labels), clients, min_samples)
     if kind == "iid":
         owner = np.empty(len(labels), dtype=np.int64)
@@ -107,19 +113,20 @@ def split(
     elif kind == "cell-iid":
         shards = _check_shards(len(labels), shards, members)
         owner = _cell_iid(labels, members, shards, stream)
-    elif kind == "dirichlet":
-        owner = _dirichlet(labels, clients, alpha, min_samples, stream)
     else:
-        owner = _natural(groups, len(labels), clients, min_samples, stream)
-    sizes = np.bincount(owner + 1, minlength=clients + 1)[1:]
+        owner = _dirichlet(labels, clients, alpha, min_samples, stream)
+    sizes = np.bincount(owner, minlength=clients)
     if sizes.min() < min_samples:
         raise DataError(
             f"client {sizes.argmin()} has {sizes.min()} samples, fewer than "
             f"min_samples={min_samples}. Lower min_samples or the number of clients ({clients})."
         )
-    # Samples of nobody (owner -1) come first. A stable sort keeps the indices ascending.
-    order = np.argsort(owner, kind="stable")[len(labels) - sizes.sum() :]
-    return np.split(order, np.cumsum(sizes)[:-1])
+    return _by_owner(owner, sizes)
+
+
+def _by_owner(owner: IntArray, sizes: IntArray) -> list[IntArray]:
+    """The samples of each, ascending: a stable sort keeps their order."""
+    return np.split(np.argsort(owner, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 def _check_sizes(samples: int, clients: int, min_samples: int) -> None:
@@ -211,8 +218,13 @@ def _dirichlet(
 
 
 def _natural(
-    groups: ArrayLike | None, samples: int, clients: int, min_samples: int, stream: Stream
-) -> IntArray:
+    groups: ArrayLike | None,
+    samples: int,
+    clients: int,
+    min_samples: int,
+    reuse: bool,
+    stream: Stream,
+) -> list[IntArray]:
     if groups is None:
         raise DataError(
             'split "natural" needs groups, the client of each sample, and this data set has none. '
@@ -221,12 +233,15 @@ def _natural(
     groups = checked_groups(groups, samples)
     _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     eligible = np.flatnonzero(sizes >= min_samples)
-    if len(eligible) < clients:
+    if len(eligible) < (1 if reuse else clients):
+        fewer = f"Have at most {len(eligible)} clients, or let groups be dealt again: reuse."
         raise DataError(
             f"{clients} clients need as many groups with at least {min_samples} samples, and there "
-            f"are {len(eligible)} (of {len(sizes)} groups). Have at most {len(eligible)} clients."
+            f"are {len(eligible)} (of {len(sizes)} groups). "
+            f"{fewer if len(eligible) else 'Lower min_samples.'}"
         )
-    chosen = np.sort(stream.generator().choice(eligible, clients, replace=False))
-    client_of_group = np.full(len(sizes), -1, dtype=np.int64)
-    client_of_group[chosen] = np.arange(clients)
-    return client_of_group[group_of_sample]
+    whole, rest = divmod(clients, len(eligible))
+    drawn = stream.generator().choice(eligible, rest, replace=False)
+    chosen = np.sort(np.concatenate([np.tile(eligible, whole), drawn]))
+    parts = _by_owner(group_of_sample, sizes)
+    return [parts[group] for group in chosen.tolist()]

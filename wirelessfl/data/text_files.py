@@ -59,7 +59,7 @@ def read_tsv(
         DataError: it cannot be read, a column is missing, a row is broken or a label unknown.
     """
     # Only \n ends a line here: texts hold other characters that splitlines would take for ends.
-    lines = [line.removesuffix("\r") for line in _content(path, advice).split("\n")]
+    lines = [line.removesuffix("\r") for line in read_text(path, advice).split("\n")]
     header = lines[0].removeprefix("\ufeff").split("\t")
     missing = [name for name in (*columns, label_column) if name not in header]
     if missing:
@@ -95,7 +95,7 @@ def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
     """
     found = Texts()
     # strict, so that a file that ends inside quotes is not taken for a whole one.
-    rows = csv.reader(io.StringIO(_content(path, advice), newline=""), strict=True)
+    rows = csv.reader(io.StringIO(read_text(path, advice), newline=""), strict=True)
     try:
         for row in rows:
             where = f"{path}, line {rows.line_num}"
@@ -214,7 +214,7 @@ def read_hub_copy(
 
 
 def _json_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(_content(path, advice).split("\n"), start=1):
+    for number, line in enumerate(read_text(path, advice).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
@@ -242,8 +242,12 @@ def _parquet_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]
     return ((f"{path}, row {number}", row) for number, row in enumerate(rows))
 
 
-def _content(path: Path, advice: str) -> str:
-    """The file as UTF-8 text, line ends as they are."""
+def read_text(path: Path, advice: str) -> str:
+    """The file as UTF-8 text, line ends as they are.
+
+    Raises:
+        DataError: it cannot be read, or is no UTF-8.
+    """
     try:
         content = path.read_bytes()
         return content.decode("utf-8")

@@ -11,6 +11,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, load_dataset, text_options
+from wirelessfl.data.dataset import widened
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
@@ -160,7 +161,7 @@ def build(
             chain = config.model.layers
             names = [name.strip() for name in chain.split(",")] if chain else None
             made = make_partition(model, task.spec, scheme, names)
-            check_partition(task, made, data.train_inputs[:8].to(config.run.device))
+            check_partition(task, made, widened(data.train_inputs[:8].to(config.run.device)))
             partitions[scheme] = made
         return partitions[scheme]
 
@@ -246,7 +247,7 @@ def _check_tokens(model: nn.Module, data: Dataset) -> None:
         ConfigError: there is one.
     """
     vocabulary = getattr(model, "vocabulary", None)
-    if not isinstance(vocabulary, int) or data.train_inputs.dtype != torch.int64:
+    if not isinstance(vocabulary, int) or data.train_inputs.dtype == torch.float32:
         return
     for part, inputs in (("training", data.train_inputs), ("test", data.test_inputs)):
         low, high = (int(end) for end in inputs.aminmax())
@@ -254,5 +255,5 @@ def _check_tokens(model: nn.Module, data: Dataset) -> None:
             raise ConfigError(
                 f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
                 f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer that "
-                "belongs to the pretrained model."
+                "belongs to the pretrained model, or another model."
             )

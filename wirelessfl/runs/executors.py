@@ -162,7 +162,7 @@ def _kind(
 ) -> type[Executor]:
     """The executor's class: the one asked for, or the fastest that can train the model."""
     name = config.run.executor
-    x, y = data.inputs[:4], data.labels[:4]
+    x, y = data.first(4)
     reason = why_alone(task, x, y, classes)
     if reason is not None and name in ("vmap", "stacked"):
         raise ConfigError(f'executor "{name}" cannot run this model: {reason}. Choose "loop".')

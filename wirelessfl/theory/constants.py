@@ -17,6 +17,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
 from channels.streams import Stream
+from wirelessfl.data.dataset import widened
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.theory.hist import Constants
 
@@ -275,7 +276,7 @@ class _Landscape:
         """Inputs, labels, and their share of the rows."""
         for first in range(0, len(rows), size):
             part = torch.from_numpy(rows[first : first + size]).to(self.inputs.device)
-            yield self.inputs[part], self.labels[part], len(part) / len(rows)
+            yield widened(self.inputs[part]), self.labels[part], len(part) / len(rows)
 
 
 def _mean_square(vectors: Tensor) -> float:

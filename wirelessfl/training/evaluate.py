@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from wirelessfl.data.dataset import widened
 from wirelessfl.training.task import Task
 
 
@@ -26,7 +27,7 @@ def evaluate(
     task.module.eval()
     right, loss = 0, 0.0
     for first in range(0, len(labels), batch):
-        x, y = inputs[first : first + batch], labels[first : first + batch]
+        x, y = widened(inputs[first : first + batch]), labels[first : first + batch]
         logits = functional_call(task.module, tensors, (x,))
         right += int((logits.argmax(-1) == y).sum())
         loss += float(F.cross_entropy(logits, y, reduction="sum").double())

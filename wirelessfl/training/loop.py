@@ -56,13 +56,8 @@ class LoopExecutor(Executor):
         leaf = params.detach().clone().requires_grad_()
         with torch.random.fork_rng():
             torch.manual_seed(Stream(self.seed, tuple(key.tolist())).key() >> 1)
-            loss = self.task.loss(
-                spec.views(leaf),
-                self.data.inputs[rows.to(device)],
-                self.data.labels[rows.to(device)],
-                weight.to(device),
-                key.to(device),
-            )
+            x, y = self.data.batch(rows.to(device))
+            loss = self.task.loss(spec.views(leaf), x, y, weight.to(device), key.to(device))
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or look at the inputs")
         return torch.autograd.grad(loss, leaf)[0]

@@ -222,7 +222,7 @@ def _both_gradients(
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
     """Gradients of a few samples by stacked layers, and by autograd."""
     fast = StackedExecutor(task, data, clients)
-    x, y = (t[:4].expand(clients, *t[:4].shape) for t in (data.inputs, data.labels))
+    x, y = (t.expand(clients, *t.shape) for t in data.first(4))
     flat = task.spec.from_module(task.module).expand(clients, -1)
     weight = x.new_full(y.shape, 1 / y.shape[1], dtype=torch.float32)
     keys = torch.zeros(clients, 2, dtype=torch.int32, device=x.device)

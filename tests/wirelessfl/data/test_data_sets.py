@@ -16,7 +16,7 @@ import torch
 
 from wirelessfl.data import Dataset, dataset_names, load_dataset
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
-from wirelessfl.data.dataset import scale_pixels
+from wirelessfl.data.dataset import scale_pixels, widened
 from wirelessfl.errors import ConfigError, DataError
 
 
@@ -54,6 +54,18 @@ def test_inputs_may_be_token_ids():
         DataError, match=r"test inputs are torch\.float32, training .* torch\.int64"
     ):
         tiny(**tokens | {"test_inputs": torch.zeros(2, 4)})
+
+
+def test_token_ids_of_one_byte_are_widened_and_pixels_of_one_byte_are_not():
+    data = tiny(
+        train_inputs=torch.tensor([[0, 255]] * 3).byte(), test_inputs=torch.zeros(2, 2).byte()
+    )
+    assert widened(data.train_inputs).dtype == torch.int64
+    assert widened(data.train_inputs).tolist() == [[0, 255]] * 3
+    floats = torch.zeros(2, 2)
+    assert widened(floats) is floats
+    with pytest.raises(DataError, match=r"torch.uint8 \[3, 1, 2, 2\]; give float32"):
+        tiny(train_inputs=torch.zeros(3, 1, 2, 2).byte())
 
 
 def test_groups_may_be_a_list():
@@ -107,7 +119,7 @@ def test_pixels_are_scaled_to_plus_minus_one_in_equal_steps():
 def test_names_and_data_sets_of_users():
     images = ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist", "tinyimagenet"]
     texts = ["20newsgroups", "ag-news", "qnli", "qqp", "sst2"]
-    assert dataset_names() == sorted(images + texts)
+    assert dataset_names() == sorted([*images, *texts, "shakespeare"])
     assert load_dataset(f"{__name__}:load_tiny", "here").name == "tiny in here"
     with pytest.raises(ConfigError, match="NoneType"):
         load_dataset(f"{__name__}:load_nothing")

@@ -272,6 +272,24 @@ def test_natural_draws_among_the_groups_that_are_large_enough():
     assert len(seen) > 10  # 100 picks among 21 groups
 
 
+@pytest.mark.parametrize("clients", [1, 3, 4, 7, 8, 11])
+def test_natural_groups_may_be_dealt_again(clients):
+    """Four groups are large enough: each is dealt once before one is dealt twice, and so on."""
+    groups = np.array([5, 1, 1, 3, 3, 3, 2, 2, 8, 8])
+    settings = {"kind": "natural", "groups": groups, "min_samples": 2, "stream": STREAM}
+    parts = split(np.zeros(10, int), clients, reuse=True, **settings)
+    owners = [np.unique(groups[part]).tolist() for part in parts]
+    assert owners == sorted(owners)
+    for (owner,), part in zip(owners, parts, strict=True):
+        np.testing.assert_array_equal(part, np.flatnonzero(groups == owner))
+    counts = [owners.count([group]) for group in (1, 2, 3, 8)]
+    assert sum(counts) == clients
+    assert max(counts) - min(counts) <= 1
+    if clients <= 4:
+        once = split(np.zeros(10, int), clients, **settings)
+        assert all(np.array_equal(a, b) for a, b in zip(parts, once, strict=True))
+
+
 @pytest.mark.parametrize("kind", ["iid", "noniid", "cell-iid", "dirichlet"])
 def test_streams_name_splits(kind):
     first, second = (
@@ -316,8 +334,14 @@ def test_streams_name_splits(kind):
         ({"kind": "noniid", "clients": 4, "min_samples": 1501}, "need 6004"),
         ({"kind": "natural"}, "needs groups"),
         ({"kind": "natural", "groups": np.zeros(5, int)}, r"groups is int64 \[5\]"),
-        ({"kind": "natural", "groups": LABELS, "clients": 11}, "there are 10"),
-        ({"kind": "natural", "groups": LABELS, "min_samples": 601}, "need 6010|there are 0"),
+        (
+            {"kind": "natural", "groups": LABELS, "clients": 11},
+            "there are 10 .*at most 10 clients, or let groups be dealt again: reuse",
+        ),
+        (
+            {"kind": "natural", "groups": LABELS, "min_samples": 601, "reuse": True},
+            "at least 601 samples, and there are 0 .*Lower min_samples",
+        ),
         ({"labels": LABELS / 2}, "labels is float64"),
         ({"labels": LABELS.reshape(2, -1)}, r"labels is int64 \[2, 3000\]"),
         ({"labels": []}, "labels is float64"),

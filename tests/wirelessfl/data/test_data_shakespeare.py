@@ -1,0 +1,185 @@
+"""Shakespeare: roles of a play, windows within the parts of a role, LEAF's files, and damage."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from wirelessfl.data import load_dataset
+from wirelessfl.data.shakespeare import (
+    LETTERS,
+    Samples,
+    letter_ids,
+    load_shakespeare,
+    roles_of,
+)
+from wirelessfl.errors import DataError
+
+PLAY = """First Citizen:
+Speak, speak.
+
+ALL:
+Resolved:
+resolved.
+
+First Citizen:
+One word
+
+more, good citizens.
+
+Ghost:
+
+"""
+
+
+def read_back(ids):
+    return "".join(LETTERS[i] for i in ids)
+
+
+def write_play(root, text):
+    (root / "shakespeare").mkdir(exist_ok=True)
+    (root / "shakespeare" / "input.txt").write_bytes(text.encode())
+
+
+def write_leaf(folder, **users):
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "users": list(users),
+        "num_samples": [len(data["y"]) for data in users.values()],
+        "user_data": users,
+    }
+    (folder / "all_data_0.json").write_text(json.dumps(content))
+
+
+def leaf(*texts):
+    """A user's data by texts of 81 characters."""
+    return {"x": [text[:80] for text in texts], "y": [text[80:] for text in texts]}
+
+
+def test_letters_are_the_eighty_of_leaf_and_others_are_spaces():
+    assert len(LETTERS) == len(set(LETTERS)) == 80
+    assert list(LETTERS) == sorted(LETTERS)
+    assert letter_ids("\n A}").tolist() == [0, 1, LETTERS.index("A"), 79]
+    assert read_back(letter_ids("a$\u00e9b\u0161\U0001f3adc\u00ff")) == "a  b  c "
+
+
+def test_speeches_belong_to_the_heading_above_them():
+    """A colon in a speech is none; a blank line in a speech does not end it."""
+    for text in (PLAY, "\ufeff\n\n" + PLAY.replace("\n", "\r\n")):
+        assert roles_of(text, "play") == {
+            "First Citizen": "Speak, speak.\nOne word\nmore, good citizens.",
+            "ALL": "Resolved:\nresolved.",
+            "Ghost": "",
+        }
+    with pytest.raises(DataError, match="play begins with 'Speak', which is no role with a colon"):
+        roles_of("Speak\n\nALL:\nspeak", "play")
+
+
+def test_windows_are_all_that_fit_with_their_label():
+    text = np.arange(83, dtype=np.uint8)
+    samples = Samples.windows(text)
+    assert samples.inputs[:, 0].tolist() == [0, 1, 2]
+    assert samples.inputs[:, -1].tolist() == [79, 80, 81]
+    assert samples.labels.tolist() == [80, 81, 82]
+    for short in (text[:80], text[:0]):
+        assert Samples.windows(short).inputs.shape == (0, 80)
+        assert Samples.windows(short).labels.shape == (0,)
+
+
+def test_a_play_by_hand(tmp_path):
+    """500 characters: 400 to train on, 320 windows; 100 to test on, 20 windows. 379: left out."""
+    rng = np.random.default_rng(0)
+    long, other = ("".join(rng.choice(list(LETTERS[12:]), size)) for size in (500, 380))
+    first, second = long[:200], long[201:]
+    long = f"{first}\n{second}"
+    short = other[:379]
+    write_play(tmp_path, f"A:\n{first}\n\nB:\n{short}\n\nC:\n{other}\n\nA:\n{second}\n")
+    data = load_shakespeare(tmp_path, test_stride=1)
+    assert data.train_inputs.dtype == torch.uint8
+    assert data.classes == 80
+    # C: 304 characters to train on, and 76 to test on, which no window fits into.
+    assert data.groups.tolist() == [0] * 320 + [1] * 224
+    for number, start, said in [(0, 0, long), (319, 319, long), (320, 0, other), (543, 223, other)]:
+        assert read_back(data.train_inputs[number]) == said[start : start + 80]
+        assert LETTERS[data.train_labels[number]] == said[start + 80]
+    assert len(data.test_labels) == 20
+    for number in range(20):
+        assert read_back(data.test_inputs[number]) == long[400 + number : 480 + number]
+        assert LETTERS[data.test_labels[number]] == long[480 + number]
+
+    thin = load_dataset("shakespeare", tmp_path)
+    assert torch.equal(thin.test_inputs, data.test_inputs[:1])
+    assert torch.equal(thin.train_inputs, data.train_inputs)
+    seventh = load_shakespeare(tmp_path, test_stride=7)
+    assert torch.equal(seventh.test_labels, data.test_labels[[0, 7, 14]])
+    with pytest.raises(DataError, match="test_stride is 0"):
+        load_shakespeare(tmp_path, test_stride=0)
+
+
+@pytest.mark.parametrize("inner", [".", "data"])
+def test_leafs_files_come_first_and_keep_their_split(tmp_path, inner):
+    write_play(tmp_path, "A:\n" + "x" * 500)
+    root = tmp_path / "shakespeare" / inner
+    a, b = "a" * 80 + "b", "c" * 40 + "d" * 40 + "e"
+    write_leaf(root / "train", ROMEO=leaf(a, b), JULIET=leaf(b), MUTE=leaf())
+    write_leaf(root / "test", ROMEO=leaf(b, a, a), NURSE=leaf(a))
+    data = load_shakespeare(tmp_path, test_stride=2)
+    assert [read_back(row) for row in data.train_inputs] == [b[:80], a[:80], b[:80]]
+    assert read_back(data.train_labels) == "ebe"
+    assert data.groups.tolist() == [0, 1, 1]  # JULIET, ROMEO
+    assert [read_back(row) for row in data.test_inputs] == [a[:80], b[:80], a[:80]]
+    assert "2 roles" in data.verification
+
+
+def test_what_is_absent_or_broken_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"no folder.*github.com/TalwalkarLab/leaf.*input.txt"):
+        load_shakespeare(tmp_path)
+    home = tmp_path / "shakespeare"
+    home.mkdir()
+    with pytest.raises(DataError, match=r"no train/\*.json .*nor input.txt. Put LEAF's"):
+        load_shakespeare(tmp_path)
+    write_play(tmp_path, "A:\n" + "x" * 379)
+    with pytest.raises(DataError, match=r"input.txt has no role that says 380 characters"):
+        load_shakespeare(tmp_path)
+    write_leaf(home / "train", A=leaf("a" * 81))
+    with pytest.raises(DataError, match="test has no JSON files"):
+        load_shakespeare(tmp_path)
+    for broken, message in [
+        ({"x": ["a" * 80]}, "user 'A' has no list y"),
+        ({"x": ["a" * 79], "y": ["b"]}, r"x\[0\] is 'a+', expected text of length 80"),
+        ({"x": ["a" * 80], "y": ["bc"]}, r"y\[0\] is 'bc', expected text of length 1"),
+        ({"x": ["a" * 80, "b" * 80], "y": ["b"]}, "2 texts and 1 next letters"),
+        ([], "user 'A' has no list x"),
+    ]:
+        (home / "test").mkdir(exist_ok=True)
+        (home / "test" / "t.json").write_text(json.dumps({"user_data": {"A": broken}}))
+        with pytest.raises(DataError, match=message):
+            load_shakespeare(tmp_path)
+    for content, message in [("[]", "has no user_data"), ("{", "t.json is not JSON")]:
+        (home / "test" / "t.json").write_text(content)
+        with pytest.raises(DataError, match=message):
+            load_shakespeare(tmp_path)
+
+
+@pytest.mark.realdata
+def test_the_real_plays_have_as_many_windows_as_their_roles_allow(real_data):
+    """Counted again from headings alone, by the lines of the file."""
+    if not (real_data / "shakespeare" / "input.txt").is_file():
+        pytest.skip(f"no shakespeare in {real_data}")
+    data = load_shakespeare(real_data)
+    said, role, after_blank = {}, None, True
+    for line in (real_data / "shakespeare" / "input.txt").read_text().split("\n"):
+        if after_blank and line.endswith(":"):
+            role = said.setdefault(line, [])
+        elif line:
+            role.append(line)
+        after_blank = not line
+    sizes = [sum(map(len, lines)) + len(lines) - 1 for lines in said.values()]
+    sizes = np.array([size for size in sizes if size >= 380])
+    tested = sizes // 5
+    assert np.bincount(data.groups).tolist() == (sizes - tested - 80).tolist()
+    assert len(data.test_labels) == (-(-np.maximum(tested - 80, 0) // 20)).sum()
+    assert data.train_inputs.nbytes < 70e6
+    first = "Before we proceed any further, hear me speak.\nYou are all resolved rather to die "
+    assert read_back(data.train_inputs[0]) == first[:80]
