@@ -64,7 +64,8 @@ class ModelSection(Section):
     dropout: float = Field(0.0, ge=0, lt=1, description="probability after hidden layers")
     hidden: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
         None,
-        description="widths of the hidden layers, e.g. 300,100 (fcnn; default: the model's own)",
+        description="widths of the hidden layers, e.g. 300,100 (fcnn, mlp, lstm; default: the "
+        "model's own)",
     )
     norm: Literal["group", "batch"] | None = Field(
         None,

@@ -7,7 +7,12 @@ from torch.func import functional_call, vmap
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.models import FCNN, StreamDropout, build_model
+from wirelessfl.models import FCNN, MLP, FedASTCNN, StreamDropout, build_model
+from wirelessfl.submodels import make_partition
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.task import check_partition
+from wirelessfl.training.vmapped import VmapExecutor
 
 
 @pytest.mark.parametrize(
@@ -16,12 +21,39 @@ from wirelessfl.models import FCNN, StreamDropout, build_model
         ("fcnn", (1, 28, 28), 238_510),
         ("lenet5", (1, 28, 28), 44_426),
         ("cifar-cnn", (3, 32, 32), 541_094),
+        ("mlp", (1, 28, 28), 784 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10),
+        (
+            "fedast-cnn",  # 32 - 4 = 28, pooled 14, - 4 = 10, pooled 5: 64 * 5 * 5 features
+            (3, 32, 32),
+            (3 * 25 + 1) * 64 + (64 * 25 + 1) * 64 + 1601 * 384 + 385 * 192 + 193 * 10,
+        ),
     ],
 )
 def test_sizes_are_the_published_ones(name, shape, parameters):
     model = build_model(name, shape, 10, dropout=0.5, stream=Stream(1))
     assert sum(p.numel() for p in model.parameters()) == parameters
     assert model(torch.zeros(2, *shape)).shape == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"), [(MLP, (6,)), (FedASTCNN, (3, 32, 32))], ids=["mlp", "fedast-cnn"]
+)
+def test_executors_of_the_fedast_models_equal_the_plain_loop(make, shape, engine):
+    """Two clients, one of them with a padded batch, two steps; neurons can be split."""
+    torch.manual_seed(0)
+    module = make(shape, 4)
+    data = engine.training_data(shape, [3, 2], batch_size=3)
+    task, job = engine.job_for(module, data, lr=0.01, steps=2)
+    expected = engine.plain_loop(module, data, job, lr=0.01)
+    assert float(expected.abs().max()) > 1e-3
+    for executor in (
+        LoopExecutor(task, data),
+        VmapExecutor(task, data, 2),
+        StackedExecutor(task, data, 2),
+    ):
+        found = engine.updates(executor, job)
+        assert torch.allclose(found, expected, atol=5e-6), executor.name
+    check_partition(task, make_partition(module, task.spec), data.inputs[:4])
 
 
 def test_initial_weights_come_from_the_stream():
@@ -37,7 +69,7 @@ def test_initial_weights_come_from_the_stream():
 def test_wrong_input_and_unknown_model_are_explained():
     with pytest.raises(ConfigError, match="28x28"):
         build_model("lenet5", (1, 8, 8), 10, dropout=0, stream=Stream(1))
-    with pytest.raises(ConfigError, match="fcnn, gpt2-lora, lenet5"):
+    with pytest.raises(ConfigError, match="fcnn, fedast-cnn, gpt2-lora, lenet5"):
         build_model("resnet", (1, 8, 8), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ConfigError, match="nowhere"):
         build_model("nowhere:model", (1, 8, 8), 10, dropout=0, stream=Stream(1))
@@ -46,10 +78,15 @@ def test_wrong_input_and_unknown_model_are_explained():
 
 
 def test_hidden_layers_are_as_asked_or_refused():
-    model = build_model("fcnn", (7,), 3, dropout=0, stream=Stream(1), hidden=(5, 4))
-    shapes = [tuple(p.shape) for p in model.parameters() if p.dim() == 2]
-    assert shapes == [(5, 7), (4, 5), (3, 4)]
-    for name, shape in (("lenet5", (1, 28, 28)), ("cifar-cnn", (3, 32, 32))):
+    for name in ("fcnn", "mlp"):
+        model = build_model(name, (7,), 3, dropout=0, stream=Stream(1), hidden=(5, 4))
+        shapes = [tuple(p.shape) for p in model.parameters() if p.dim() == 2]
+        assert shapes == [(5, 7), (4, 5), (3, 4)]
+    for name, shape in (
+        ("lenet5", (1, 28, 28)),
+        ("cifar-cnn", (3, 32, 32)),
+        ("fedast-cnn", (3, 32, 32)),
+    ):
         with pytest.raises(ConfigError, match=rf"{name}.*Leave hidden out, or choose fcnn"):
             build_model(name, shape, 10, dropout=0, stream=Stream(1), hidden=(5,))
     for wrong in ("0", "-1", "12,0"):

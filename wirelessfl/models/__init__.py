@@ -13,17 +13,22 @@ from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
-from wirelessfl.models.fcnn import FCNN
+from wirelessfl.models.fcnn import FCNN, MLP
+from wirelessfl.models.fedast_cnn import FedASTCNN
 from wirelessfl.models.gpt2_lora import GPT2LoRA
 from wirelessfl.models.lenet5 import LeNet5
+from wirelessfl.models.lstm import LSTM
 from wirelessfl.models.resnet18 import ResNet18
 from wirelessfl.registry import by_name
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "fcnn": FCNN,
+    "mlp": MLP,
     "lenet5": LeNet5,
     "cifar-cnn": CifarCNN,
+    "fedast-cnn": FedASTCNN,
     "resnet18": ResNet18,
+    "lstm": LSTM,
     "gpt2-lora": GPT2LoRA,
 }
 TAKERS = {
@@ -116,8 +121,11 @@ def _remedy(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> st
 
 __all__ = [
     "FCNN",
+    "LSTM",
+    "MLP",
     "MODELS",
     "CifarCNN",
+    "FedASTCNN",
     "GPT2LoRA",
     "LeNet5",
     "ResNet18",

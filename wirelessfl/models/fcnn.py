@@ -1,4 +1,4 @@
-"""Fully connected network: 784-300-10 on 28x28 images, as in the HIST paper, Section VI-B1."""
+"""Fully connected networks of the HIST paper, Section VI-B1, and of the FedAST paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirelessfl.models.dropout import StreamDropout
 
 
 class FCNN(nn.Module):
-    """Hidden ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons.
+    """Hidden ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons (HIST).
 
     Args:
         input_shape: shape of one sample; it is flattened.
@@ -43,3 +43,20 @@ class FCNN(nn.Module):
         """Logits [batch, classes] of ``x`` [batch, *input_shape]."""
         logits: Tensor = self.layers(x)
         return logits
+
+
+class MLP(FCNN):
+    """Two hidden layers of 200: 199,210 parameters on 28x28 images, as in the FedAST paper.
+
+    The "2NN" of McMahan et al. (AISTATS 2017). Arguments are those of ``FCNN``.
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        classes: int,
+        *,
+        hidden: Sequence[int] = (200, 200),
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(input_shape, classes, hidden=hidden, dropout=dropout)

@@ -1,0 +1,159 @@
+"""The LSTM: torch's own is the oracle; all executors train it alike; what does not fit."""
+
+import pytest
+import torch
+from torch import nn
+
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import LSTM, build_model
+from wirelessfl.runs.build import build
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.evaluate import evaluate
+from wirelessfl.training.executor import TrainingData
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import why_not_stacked
+from wirelessfl.training.task import Task, why_alone
+from wirelessfl.training.vmapped import VmapExecutor
+
+LENGTH, LETTERS = 6, 5
+EXECUTORS = {
+    "loop": lambda task, data: LoopExecutor(task, data),
+    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
+    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
+    "vmap 2, replayed": lambda task, data: VmapExecutor(task, data, 2, flat=True),
+    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
+}
+
+
+class TorchsOwn(nn.Module):
+    """nn.Embedding, nn.LSTM and nn.Linear with the weights of an ``LSTM``."""
+
+    def __init__(self, model, width):
+        super().__init__()
+        self.embedding, self.fc = model.embedding, model.fc
+        self.lstm = nn.LSTM(8, width, len(model.layers), batch_first=True)
+        for number, layer in enumerate(model.layers):
+            for name, value in layer.named_parameters():
+                getattr(self.lstm, f"{name}_l{number}").data = value.detach().clone()
+
+    def forward(self, x):
+        return self.fc(self.lstm(self.embedding(x))[0][:, -1])
+
+
+def letters(count, seed=0, length=LENGTH, classes=LETTERS):
+    random = Stream(seed, ("letters",)).generator()
+    x, y = random.integers(0, classes, (count, length)), random.integers(0, classes, count)
+    return torch.from_numpy(x), torch.from_numpy(y)
+
+
+def small(hidden=(4, 3), seed=0):
+    return build_model("lstm", (LENGTH,), LETTERS, dropout=0, stream=Stream(seed), hidden=hidden)
+
+
+@pytest.mark.parametrize(("width", "layers"), [(256, 2), (7, 1), (5, 3)])
+def test_it_is_torchs_lstm(width, layers):
+    """Logits, gradients of all weights, and how these are drawn: by nn.LSTM's bounds."""
+    torch.manual_seed(1)
+    model = LSTM((20,), 80, hidden=(width,) * layers)
+    own = TorchsOwn(model, width)
+    x, _ = letters(3, length=20, classes=80)
+    logits, expected = model(x), own(x)
+    assert logits.shape == (3, 80)
+    assert torch.allclose(logits, expected, atol=1e-5)
+    wanted = torch.autograd.grad(expected.square().sum(), own.lstm.parameters())
+    found = torch.autograd.grad(logits.square().sum(), model.layers.parameters())
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-5)
+    for layer in model.layers:
+        for parameter in layer.parameters():
+            assert float(parameter.detach().abs().max()) <= width**-0.5
+        largest = float(layer.weight_hh.detach().abs().max())
+        assert largest > 0.9 * width**-0.5  # of 100 and more, all lie below with chance 3e-5
+
+
+def test_it_has_the_parameters_of_its_layers():
+    """A layer: four gates, each of inputs, states and two biases."""
+    model = build_model("lstm", (80,), 80, dropout=0, stream=Stream(1))
+    first, second = (4 * 256 * (inputs + 256 + 2) for inputs in (8, 256))
+    assert sum(p.numel() for p in model.parameters()) == 80 * 8 + first + second + 257 * 80
+    assert 80 * 8 + first + second + 257 * 80 == 819_920
+    narrow = small(hidden=(4, 3))
+    shapes = [tuple(layer.weight_ih.shape) for layer in narrow.layers]
+    assert shapes == [(16, 8), (12, 4)]
+    assert narrow(letters(2)[0]).shape == (2, LETTERS)
+
+
+def test_executors_equal_the_plain_loop(engine):
+    """Two clients, one of them with a padded batch, two steps each; inputs of one byte too."""
+    module = small()
+    x, y = letters(5)
+    parts = BatchSource(engine.parts_of([3, 2]), 3, Stream(2))
+    data = TrainingData(x, y, parts)
+    task, job = engine.job_for(module, data, lr=0.5, steps=2)
+    assert why_alone(task, *data.first(4), LETTERS) is None
+    assert why_not_stacked(task, data) is not None
+    expected = engine.plain_loop(module, data, job, lr=0.5)
+    assert float(expected.abs().max()) > 1e-2
+    for kept in (x, x.byte()):
+        for name, make in EXECUTORS.items():
+            found = engine.updates(make(task, TrainingData(kept, y, parts)), job)
+            assert torch.allclose(found, expected, atol=1e-5), name
+
+
+def test_it_is_tested_in_parts_and_on_bytes():
+    module = small()
+    task, (x, y) = Task.of(module), letters(600)
+    params = task.spec.from_module(module)
+    whole = evaluate(task, params, x, y, batch=600)
+    assert evaluate(task, params, x.byte(), y) == pytest.approx(whole, rel=1e-6)
+    assert module.test_batch < 600
+
+
+def test_it_learns_to_copy_the_last_letter(tmp_path):
+    """Built from settings and trained by Adam: chance is 20 %, and the last letter tells all."""
+    x, _ = letters(400)
+    y = x[:, -1].clone()
+    data = Dataset("copy", x[:300].byte(), y[:300], x[300:].byte(), y[300:], LETTERS)
+    settings = {
+        "model": "lstm",
+        "hidden": ("16", "16"),
+        "clients": 3,
+        "split": "iid",
+        "rounds": 1,
+        "local_steps": 2,
+        "batch_size": 20,
+        "threads": 1,
+        "out": tmp_path / "run",
+    }
+    parts = build(Config.from_flags("fedavg", **settings), data=data)
+    assert parts.config.run.executor == "vmap"
+    task, world = parts.task, parts.world
+    params = world.cloud["params"]
+    before, _ = evaluate(task, params, parts.test_inputs, parts.test_labels)
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(task.module(x[:300]), y[:300]).backward()
+        optimizer.step()
+    params = task.spec.from_module(task.module)
+    after, _ = evaluate(task, params, parts.test_inputs, parts.test_labels)
+    assert before < 0.5
+    assert after > 0.9
+
+
+def test_what_does_not_fit_is_explained():
+    with pytest.raises(ConfigError, match=r"lstm takes texts as token ids.*\(1, 28, 28\)"):
+        build_model("lstm", (1, 28, 28), 10, dropout=0, stream=Stream(1))
+    with pytest.raises(ConfigError, match="hidden is empty"):
+        small(hidden=())
+    with pytest.raises(ConfigError, match="Leave dropout out, or choose fcnn"):
+        build_model("lstm", (LENGTH,), LETTERS, dropout=0.5, stream=Stream(1))
+    x, _ = letters(8)
+    y = torch.zeros(8, dtype=torch.long)
+    data = Dataset("few labels", x + 1, y, x + 1, y, 2)
+    config = Config.from_flags("fedavg", model="lstm", clients=2, split="iid")
+    with pytest.raises(ConfigError, match=r"model knows 0 to 1.*or another model"):
+        build(config, data=data)
