@@ -31,9 +31,13 @@ class SharedBand:
     Args:
         seconds_per_bit: from the clients who upload, [uploads] in order of their starts, to the
             seconds that a bit of each takes while just these upload; > 0, inf for no progress. It
-            must depend on its argument alone, or change only together with the uploads. For the
-            channels of a block, ``lambda clients: ofdma_seconds_per_bit(draw, np.isin(np.arange(
-            draw.network.clients), clients))[clients]``.
+            must depend on its argument alone, or change only together with the uploads.
+
+    For the channels of a block, and clients with one upload each at a time::
+
+        def seconds_per_bit(clients):
+            active = np.isin(np.arange(draw.network.clients), clients)
+            return ofdma_seconds_per_bit(draw, active)[clients]
     """
 
     def __init__(self, seconds_per_bit: Callable[[IntArray], ArrayLike]) -> None:
