@@ -1,4 +1,4 @@
-"""Checks that the bounds share."""
+"""Checks of numbers that several parts share."""
 
 from __future__ import annotations
 
