@@ -54,6 +54,7 @@ from channels.links import (
 from channels.network import ChannelDraw, Network, even_cells
 from channels.precoders import AirSum, air_sum, transmit_scales
 from channels.presets import section_vi_c
+from channels.shared_band import SharedBand
 from channels.streams import Stream
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Network",
     "Rayleigh",
     "Rician",
+    "SharedBand",
     "Stream",
     "air_sum",
     "aircomp_mean",

@@ -1,5 +1,6 @@
 """Optimisation: a problem in, a Solution with a certificate out."""
 
+from solvers.allocation import allocate_requests
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
 from solvers.mask_sizes import optimize_mask_sizes
 from solvers.mask_sizes_milp import available_backends
@@ -10,6 +11,7 @@ __all__ = [
     "Solution",
     "SolverUnavailableError",
     "Status",
+    "allocate_requests",
     "available_backends",
     "optimize_beamformer",
     "optimize_mask_sizes",

@@ -66,12 +66,14 @@ def test_the_extension_examples_run(tmp_path, monkeypatch):
 def test_the_solver_studies_run_and_draw(tmp_path):
     """Each in a process of its own, as a user would, within the 20 lines that are promised."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 2
+    assert len(found) == 3
     quick = {**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
     for file, code in found:
         assert len(code.splitlines()) <= 20
         (tmp_path / file).write_text(code)
-        subprocess.run([sys.executable, file], check=True, cwd=tmp_path, env=quick)
+        study = [sys.executable, file]
+        shown = subprocess.run(study, check=True, cwd=tmp_path, env=quick, stdout=subprocess.PIPE)
+    assert shown.stdout.count(b"below equal shares") == 3
     for name in ("beamforming.png", "mask-sizes.png"):
         assert (tmp_path / name).stat().st_size > 10_000
 

@@ -2,6 +2,14 @@
 
 from wirelessfl.theory.aircomp import Theorem2, theorem_2
 from wirelessfl.theory.constants import estimate_constants, sgd_path
+from wirelessfl.theory.fedast import (
+    Corollary1,
+    ShiftedExponential,
+    arrival_seconds,
+    buffer_seconds,
+    fedast_corollary_1,
+    synchronous_round_seconds,
+)
 from wirelessfl.theory.hist import (
     Constants,
     StepSizeLimit,
@@ -15,15 +23,21 @@ from wirelessfl.theory.hist import (
 
 __all__ = [
     "Constants",
+    "Corollary1",
+    "ShiftedExponential",
     "StepSizeLimit",
     "Theorem1",
     "Theorem2",
+    "arrival_seconds",
+    "buffer_seconds",
     "corollary_1_step_size",
     "estimate_constants",
+    "fedast_corollary_1",
     "mask_size_cap",
     "sgd_path",
     "smallest_rounds",
     "step_size_limit",
+    "synchronous_round_seconds",
     "theorem_1",
     "theorem_2",
 ]

@@ -8,13 +8,14 @@ Below, N~ = sum_j 1/n_j.
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from wirelessfl.checks import check_count, check_number
 
 # A step size computed from the limit itself may exceed it by rounding.
 _ROUNDING = 1 + 4 * sys.float_info.epsilon
@@ -43,7 +44,7 @@ class Constants:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            _check_number(name, value)
+            check_number(name, value)
 
 
 @dataclass(frozen=True)
@@ -164,10 +165,10 @@ def theorem_1(
         cell_sizes=cell_sizes,
         smoothness=constants.smoothness,
     )
-    _check_count("rounds", rounds)
-    _check_count("parameters", parameters)
-    _check_number("step_size", step_size, positive=True)
-    _check_number("initial_gap", initial_gap)
+    check_count("rounds", rounds)
+    check_count("parameters", parameters)
+    check_number("step_size", step_size, positive=True)
+    check_number("initial_gap", initial_gap)
     cells, inverse_sizes = _cells(cell_sizes)
     largest = _mean_over_rounds(
         "largest_mask", largest_mask, rounds, parameters / cells, parameters
@@ -194,9 +195,9 @@ def step_size_limit(
     Raises:
         ValueError: there are fewer than two cells, or an argument is out of its range.
     """
-    _check_count("edge_rounds", edge_rounds)
-    _check_count("local_steps", local_steps)
-    _check_number("smoothness", smoothness, positive=True)
+    check_count("edge_rounds", edge_rounds)
+    check_count("local_steps", local_steps)
+    check_number("smoothness", smoothness, positive=True)
     n, inverse_sizes = _cells(cell_sizes)
     e, h = edge_rounds, local_steps
     return StepSizeLimit(
@@ -215,9 +216,9 @@ def corollary_1_step_size(
     Raises:
         ValueError: there are fewer than two cells, or an argument is out of its range.
     """
-    _check_count("rounds", rounds)
-    _check_count("edge_rounds", edge_rounds)
-    _check_count("local_steps", local_steps)
+    check_count("rounds", rounds)
+    check_count("edge_rounds", edge_rounds)
+    check_count("local_steps", local_steps)
     _, inverse_sizes = _cells(cell_sizes)
     return 1 / math.sqrt(rounds * edge_rounds * local_steps * inverse_sizes)
 
@@ -274,10 +275,10 @@ def mask_size_cap(*, parameters: int, cells: int, eps_th: float, delta_1_sq: flo
     Raises:
         ValueError: an argument is out of its range.
     """
-    _check_count("parameters", parameters)
-    _check_count("cells", cells, least=2)
-    _check_number("eps_th", eps_th, positive=True)
-    _check_number("delta_1_sq", delta_1_sq)
+    check_count("parameters", parameters)
+    check_count("cells", cells, least=2)
+    check_number("eps_th", eps_th, positive=True)
+    check_number("delta_1_sq", delta_1_sq)
     return parameters * eps_th / (6 * cells * delta_1_sq) if delta_1_sq > 0 else math.inf
 
 
@@ -289,7 +290,7 @@ def _cells(cell_sizes: Sequence[int]) -> tuple[int, float]:
             "FedAvg, which has bounds of its own."
         )
     for j, size in enumerate(cell_sizes):
-        _check_count(f"cell_sizes[{j}]", size)
+        check_count(f"cell_sizes[{j}]", size)
     return len(cell_sizes), math.fsum(1 / size for size in cell_sizes)
 
 
@@ -310,18 +311,3 @@ def _mean_over_rounds(
             f"[{least:.6g}, {most:.6g}]."
         )
     return float(array.mean())
-
-
-def _check_count(name: str, value: int, least: int = 1) -> None:
-    try:
-        fits = operator.index(value) >= least
-    except TypeError:
-        fits = False
-    if not fits:
-        raise ValueError(f"{name} is {value!r}: give an integer of at least {least}.")
-
-
-def _check_number(name: str, value: float, *, positive: bool = False) -> None:
-    if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
-        least = "positive" if positive else "zero or positive"
-        raise ValueError(f"{name} is {value}: give a finite number that is {least}.")

@@ -1,0 +1,141 @@
+"""Requests of tasks that share clients: how many of them each task keeps active."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from channels.checks import whole_number
+from solvers.solution import Solution, Status
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+# Within these, squares do not overflow and whole numbers are exact in float64.
+_MOST_WEIGHT, _MOST_REQUESTS = 1e150, 2**50
+
+
+def allocate_requests(
+    weights: ArrayLike, total: int, *, floor: ArrayLike = 1
+) -> Solution[IntArray]:
+    """Requests in proportion to weights, in whole numbers (FedAST's Realloc, problem (6)).
+
+    Solves  min_R sum_m w_m^2 / R_m  over integers R_m >= floor_m with sum_m R_m = total, where
+    0 / 0 is 0. Over real numbers, and where no floor binds, the solution is R_m proportional to
+    w_m, problem (2) (Askin et al., UAI 2024, Section 4 and Appendix A).
+
+    The cost is separable and convex, so that requests handed out one by one, each where it saves
+    most, end in an optimum; savings w^2 / (R (R + 1)) are as float64 computes them. Of equal
+    savings the first task's comes first. The work does not grow with ``total``.
+
+    Args:
+        weights: w [tasks], each from 0 to 1e150: sigma_m of Algorithm 3, the root of the variance.
+            A weight of 0 gets its floor; if all are 0, they count as equal.
+        total: requests to hand out, >= 0 and at most 2^50.
+        floor: least number of requests of a task, one integer or [tasks], >= 0. A task of positive
+            weight gets at least one even at floor 0, since it costs infinitely much without any.
+
+    Returns:
+        Requests [tasks]; the bound equals the objective. Where the floors add up to more than
+        ``total`` there is no value, and the message names the shortfall.
+
+    Raises:
+        ValueError: a weight or a floor is out of its range, or a shape does not fit.
+        TypeError: ``total`` is no integer.
+    """
+    start = time.perf_counter()
+    sigma = _weights(weights)
+    quota = whole_number("total", total)
+    if not 0 <= quota <= _MOST_REQUESTS:
+        raise ValueError(f"total is {quota}: give a number of requests from 0 to 2^50.")
+    given = _floors(floor, sigma.shape)
+    low = np.maximum(given, sigma > 0)
+    if low.sum() > quota:
+        message = _shortfall(given, low, quota)
+        seconds = time.perf_counter() - start
+        return Solution(None, np.inf, np.inf, 0.0, Status.INFEASIBLE, "greedy", seconds, message)
+    # A power of two, so that scaling rounds nothing.
+    shares = np.ldexp(sigma, -int(np.frexp(sigma.max())[1])) if sigma.any() else sigma + 1
+    requests = _greedy(shares, low, quota)
+    busy = sigma > 0
+    objective = float((sigma[busy] ** 2 / requests[busy]).sum())
+    seconds = time.perf_counter() - start
+    return Solution(requests, objective, objective, 0.0, Status.OPTIMAL, "greedy", seconds)
+
+
+def _greedy(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
+    """``low``, and the rest of ``quota`` one by one to where it saves most."""
+    requests = _head_start(weights, low, quota).tolist()
+    squares = (weights**2).tolist()
+
+    def entry(task: int) -> tuple[float, int]:
+        held, square = requests[task], squares[task]
+        saved = square / (held * (held + 1)) if held else (np.inf if square else 0.0)
+        return -saved, task
+
+    heap = [entry(task) for task in range(len(requests))]
+    heapq.heapify(heap)
+    for _ in range(quota - sum(requests)):
+        task = heap[0][1]
+        requests[task] += 1
+        heapq.heapreplace(heap, entry(task))
+    return np.array(requests, dtype=np.int64)
+
+
+def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
+    """Requests that greedy hands out in any case; it is left with some three for each task.
+
+    Savings above 1 / t^2 belong to requests k with k (k - 1) < (w t)^2, that is k < w t + 1. Where
+    these are no more than ``quota`` in all, greedy hands out all of them.
+    """
+    room = quota - len(low) - 1
+    above = weights > 0
+    scale = 0.0
+    while above.any():
+        scale = (room - low[~above].sum()) / weights[above].sum()
+        starved = above & (weights * scale < low)
+        if not starved.any():
+            break
+        above &= ~starved
+    # One less, which rounding of the savings cannot reach.
+    certain = np.floor(np.where(above, weights * scale, 0.0)) - 1
+    return np.maximum(low, certain.astype(np.int64))
+
+
+def _weights(weights: ArrayLike) -> FloatArray:
+    sigma = np.asarray(weights, dtype=np.float64)
+    if sigma.ndim != 1 or not sigma.size:
+        raise ValueError(f"weights has shape {sigma.shape}: give [tasks], at least one.")
+    wrong = ~((sigma >= 0) & (sigma <= _MOST_WEIGHT))
+    if wrong.any():
+        task = int(wrong.argmax())
+        raise ValueError(
+            f"weights[{task}] is {sigma[task]}: give a finite number from 0 to {_MOST_WEIGHT:g}."
+        )
+    return sigma
+
+
+def _floors(floor: Any, shape: tuple[int, ...]) -> IntArray:
+    given = np.asarray(floor)
+    if given.shape not in {(), shape} or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(
+            f"floor has shape {given.shape} and dtype {given.dtype}: give one integer, or [tasks] "
+            f"integers, here {shape}."
+        )
+    wrong = (given < 0) | (given > _MOST_REQUESTS)
+    if wrong.any():
+        place = f"[{int(wrong.argmax())}]" if given.ndim else ""
+        raise ValueError(f"floor{place} is {given[wrong].flat[0]}: give 0 or more, up to 2^50.")
+    return np.full(shape, given, dtype=np.int64)
+
+
+def _shortfall(given: IntArray, low: IntArray, quota: int) -> str:
+    least, asked = sum(low.tolist()), sum(given.tolist())
+    text = f"floors add up to {least}, {least - quota} more than total {quota}"
+    if asked <= quota:
+        text += "; those of 0 count as 1 where the weight is positive"
+    return text

@@ -1,0 +1,386 @@
+"""Who trains which task: sets as asked for, learners against brute force and made-up clients."""
+
+import math
+import time
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from channels.streams import Stream
+from wirelessfl.simulation.assignment import (
+    BanditAssignment,
+    BayesAssignment,
+    RandomAssignment,
+)
+from wirelessfl.simulation.assignment.process import expected_improvement, matern, posterior
+
+STREAM = Stream(7, ("assignment",))
+
+
+def random(clients, tasks, stream=STREAM):
+    return RandomAssignment(stream)
+
+
+def bayes(clients, tasks, stream=STREAM, **settings):
+    settings = {"candidates": 20, "history": 6} | settings
+    return BayesAssignment(stream, clients=clients, tasks=tasks, **settings)
+
+
+def bandit(clients, tasks, stream=STREAM, **settings):
+    return BanditAssignment(stream, clients=clients, tasks=tasks, **settings)
+
+
+KINDS = {"random": random, "bayes": bayes, "bandit": bandit}
+
+
+def made_up(rng, chosen):
+    """Some seconds and losses of the chosen."""
+    return [[rng.exponential(1.0, len(them)) for them in chosen] for _ in range(2)]
+
+
+@st.composite
+def runs(draw):
+    """Clients, tasks, and rounds of (available, shares)."""
+    clients, tasks = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    rounds = []
+    for _ in range(draw(st.integers(1, 8))):
+        order = draw(st.permutations(range(clients)))
+        available = np.array(order[: draw(st.integers(0, clients))], dtype=np.int64)
+        cuts = sorted(draw(st.integers(0, len(available))) for _ in range(tasks))
+        rounds.append((available, np.diff(cuts, prepend=0)))
+    return clients, tasks, rounds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(runs())
+def test_sets_are_disjoint_and_as_asked(kind, run):
+    clients, tasks, rounds = run
+    assignment, rng = KINDS[kind](clients, tasks), np.random.default_rng(0)
+    for number, (available, shares) in enumerate(rounds):
+        chosen = assignment.choose(number, available, shares)
+        assert [len(them) for them in chosen] == shares.tolist()
+        assert all(them.dtype == np.int64 for them in chosen)
+        assert all((np.diff(them) > 0).all() for them in chosen)
+        everyone = np.concatenate(chosen).tolist()
+        assert len(set(everyone)) == len(everyone)
+        assert set(everyone) <= set(available.tolist())
+        assignment.learn(chosen, *made_up(rng, chosen))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(runs(), st.integers(0, 8))
+def test_restored_is_uninterrupted(kind, run, cut):
+    """Also: equal rounds choose equally, in whatever order the available come."""
+    clients, tasks, rounds = run
+    plain, cut_off = (KINDS[kind](clients, tasks) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for number, (available, shares) in enumerate(rounds):
+        if number == cut:
+            state = cut_off.state()
+            assert all(array.dtype.kind in "iuf" for array in state.values())
+            cut_off = KINDS[kind](clients, tasks)
+            cut_off.restore(state)
+            for array in state.values():  # a copy
+                array[...] = -1
+        chosen = plain.choose(number, available, shares)
+        again = cut_off.choose(number, np.sort(available), shares)
+        assert [them.tolist() for them in chosen] == [them.tolist() for them in again]
+        seconds, losses = made_up(rng, chosen)
+        plain.learn(chosen, seconds, losses)
+        cut_off.learn(again, seconds, losses)
+
+
+def test_random_sets_are_evenly_drawn():
+    """Each client trains each task equally often, and pairs of clients too."""
+    rounds, assignment = 4000, RandomAssignment(STREAM)
+    counts, together = np.zeros((2, 10)), 0
+    for number in range(rounds):
+        first, second = assignment.choose(number, np.arange(10), np.array([3, 2]))
+        counts[0, first] += 1
+        counts[1, second] += 1
+        together += {0, 1} <= set(first.tolist())
+    for row, expected in zip(counts / rounds, (0.3, 0.2), strict=True):
+        error = math.sqrt(expected * (1 - expected) / rounds)  # at most 0.0073
+        assert np.abs(row - expected).max() < 4 * error
+    expected = 3 / 10 * 2 / 9
+    error = math.sqrt(expected * (1 - expected) / rounds)
+    assert abs(together / rounds - expected) < 4 * error
+
+
+def rounds_of(assignment, durations, shares, rounds, seed=0):
+    """Seconds of each round: exponential around what each client takes, and times trained."""
+    rng, clients = np.random.default_rng(seed), durations.shape[1]
+    took, times = [], np.zeros_like(durations)
+    for number in range(rounds):
+        chosen = assignment.choose(number, np.arange(clients), shares)
+        seconds = [
+            durations[task, them] * rng.uniform(0.8, 1.2, len(them))
+            for task, them in enumerate(chosen)
+        ]
+        assignment.learn(chosen, seconds)
+        took.append(max(values.max() for values in seconds))
+        for task, them in enumerate(chosen):
+            times[task, them] += 1
+    return np.array(took), times
+
+
+def test_bayes_prefers_fast_clients():
+    """A quarter of 40 clients is slow: random sets of 8 nearly always hold one (93 %)."""
+    durations = np.tile(np.where(np.arange(40) % 4 == 0, 5.0, 1.0), (2, 1))
+    shares, rounds = np.array([4, 4]), 80
+    taken, differences = [], []
+    for seed in range(6):
+        stream = Stream(seed)
+        learnt, times = rounds_of(
+            bayes(40, 2, stream, fairness=0.0, candidates=100, history=50),
+            durations,
+            shares,
+            rounds,
+            seed,
+        )
+        plain, _ = rounds_of(RandomAssignment(stream), durations, shares, rounds, seed)
+        differences.append(plain[30:].mean() - learnt[30:].mean())
+        taken.append(times[:, ::4].sum() / times.sum())
+    error = np.std(differences, ddof=1) / math.sqrt(6)
+    assert np.mean(differences) > 1.0
+    assert error < 1.0 / 3
+    assert np.std(taken, ddof=1) / math.sqrt(6) < 0.07 / 3
+    assert np.mean(taken) < 0.18  # of 0.25 by chance
+
+
+def test_bayes_with_fairness_alone_trains_all_equally_often():
+    durations = np.tile(np.where(np.arange(20) % 4 == 0, 5.0, 1.0), (2, 1))
+    variances = []
+    for assignment in (bayes(20, 2, fairness=1e6, candidates=100), RandomAssignment(STREAM)):
+        _, times = rounds_of(assignment, durations, np.array([3, 4]), 60)
+        variances.append(times.var(1).sum())
+    assert variances[0] < 0.3 * variances[1]
+
+
+@given(runs())
+def test_the_rise_is_that_of_the_variance(run):
+    """Of the times each client trained, summed over tasks, before and after; beta sees no more."""
+    clients, tasks, rounds = run
+    assignment, rng = bayes(clients, tasks, history=99), np.random.default_rng(0)
+    times, rises = np.zeros((tasks, clients)), []
+    for number, (available, shares) in enumerate(rounds):
+        chosen = assignment.choose(number, available, shares)
+        before = times.var(1).sum()
+        for task, them in enumerate(chosen):
+            times[task, them] += 1
+        if shares.any():
+            rises.append(times.var(1).sum() - before)
+        assignment.learn(chosen, made_up(rng, chosen)[0])
+    assert assignment.state()["rises"] == pytest.approx(rises, abs=1e-12)
+    assert assignment.state()["times"].tolist() == times.tolist()
+
+
+def test_bayes_history_is_bounded_and_rounds_without_clients_are_not_in_it():
+    assignment, rng = bayes(5, 2, history=4), np.random.default_rng(0)
+    for number in range(9):
+        shares = np.array([2, 1]) if number % 3 else np.array([0, 0])
+        chosen = assignment.choose(number, np.arange(5), shares)
+        assignment.learn(chosen, made_up(rng, chosen)[0])
+    assert {len(assignment.state()[n]) for n in ("features", "round_seconds", "rises")} == {4}
+
+
+@given(st.integers(1, 12), st.integers(1, 4), st.booleans(), st.integers(0, 2**32))
+def test_the_process_never_warns(points, features, equal, seed):
+    """Repeated points, features that are all the same, values without spread."""
+    rng = np.random.default_rng(seed)
+    seen = rng.integers(0, 2, (points, features)) * 1e6
+    values = np.full(points, 3.0) if equal else rng.exponential(1.0, points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean, deviation = posterior(seen, values, np.vstack([seen, rng.normal(size=(3, features))]))
+        gain = expected_improvement(mean, deviation, values.min())
+    assert np.isfinite(mean).all()
+    assert (deviation >= 0).all()
+    assert (gain >= 0).all()
+
+
+def test_the_process_against_scikit_learn():
+    """Length and noise that the grid chose, in an independent implementation."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern
+
+    rng = np.random.default_rng(1)
+    seen, asked = rng.normal(size=(25, 3)), rng.normal(size=(9, 3))
+    values = np.sin(seen).sum(1) + 0.1 * rng.normal(size=25)
+    mean, deviation = posterior(seen, values, asked)
+    centre, spread = seen.mean(0), seen.std(0)
+    x, z = (seen - centre) / spread, (asked - centre) / spread
+    y = (values - values.mean()) / values.std()
+    fits = []
+    for length in (0.5, 1.0, 2.0, 5.0):
+        for noise in (0.01, 0.1, 0.5):
+            kernel = (1 - noise) * Matern(length * math.sqrt(3), nu=2.5)
+            model = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(x, y)
+            fits.append((model.log_marginal_likelihood_value_, length, noise, model))
+    model = max(fits, key=lambda fit: fit[0])[3]
+    expected, spread_ = model.predict(z, return_std=True)
+    assert mean == pytest.approx(values.mean() + values.std() * expected, rel=1e-8)
+    assert deviation == pytest.approx(values.std() * spread_, rel=1e-6)
+    assert matern(np.zeros(1)) == [1.0]
+
+
+@given(st.floats(-3, 3), st.floats(0.01, 3), st.floats(-3, 3))
+def test_expected_improvement_is_its_integral(mean, deviation, best):
+    def weighted(x):
+        density = math.exp(-0.5 * ((x - mean) / deviation) ** 2) / (
+            deviation * math.sqrt(2 * math.pi)
+        )
+        return (best - x) * density
+
+    low = min(best, mean - 12 * deviation)
+    integral, _ = quad(weighted, low, best, points=[min(best, mean)], limit=200)
+    found = expected_improvement(np.array([mean]), np.array([deviation]), best)
+    assert found[0] == pytest.approx(integral, abs=1e-7)
+    sure = expected_improvement(np.array([mean]), np.array([0.0]), best)
+    assert sure[0] == max(best - mean, 0.0)
+
+
+def known(means, **settings):
+    """A bandit that has seen every pair often, with these mean losses [tasks, clients]."""
+    assignment = bandit(means.shape[1], len(means), **settings)
+    looks = np.full(means.shape, 4.0)
+    assignment.restore({"losses": means * looks, "looks": looks, "rounds": np.array([9.0])})
+    return assignment
+
+
+@given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 2**32), st.data())
+def test_known_means_without_exploration_are_picked_exactly(clients, tasks, seed, data):
+    """Against the greedy rule written out: the best pair left, until all shares are full."""
+    rng = np.random.default_rng(seed)
+    means = rng.permutation(tasks * clients).reshape(tasks, clients) + 1.0
+    available = np.flatnonzero(rng.random(clients) < 0.8)
+    cuts = sorted(data.draw(st.integers(0, len(available))) for _ in range(tasks))
+    shares = np.diff(cuts, prepend=0)
+    picks, free = [[] for _ in range(tasks)], set(available.tolist())
+    while any(len(own) < share for own, share in zip(picks, shares, strict=True)):
+        open_tasks = [m for m in range(tasks) if len(picks[m]) < shares[m]]
+        task, client = max(((m, i) for m in open_tasks for i in free), key=lambda pair: means[pair])
+        picks[task].append(client)
+        free.remove(client)
+    chosen = known(means, exploration=0.0).choose(0, available, shares)
+    assert [them.tolist() for them in chosen] == [sorted(own) for own in picks]
+
+
+def test_bandit_indices_by_hand():
+    """Losses 3 and 1 with discount 1/2: mean (3 / 2 + 1) / (3 / 2), t = 1 + 1 / 2 + ..."""
+    assignment = bandit(2, 1, exploration=2.0, discount=0.5)
+    for loss in (3.0, 1.0):
+        assignment.learn([np.array([0])], [np.array([1.0])], [np.array([loss])])
+    expected = 2.5 / 1.5 + math.sqrt(2 * math.log(1.5) / 1.5)
+    assert assignment.indices()[0].tolist() == [pytest.approx(expected), np.inf]
+
+
+def test_bandit_sees_all_pairs_first():
+    """12 pairs, three of them a round: after four rounds each has been seen once."""
+    assignment, seen = bandit(6, 2, exploration=0.0), np.zeros((2, 6))
+    for number in range(4):
+        chosen = assignment.choose(number, np.arange(6), np.array([2, 1]))
+        losses = [np.full(len(them), 1.0) for them in chosen]
+        assignment.learn(chosen, losses, losses)
+        for task, them in enumerate(chosen):
+            seen[task, them] += 1
+    assert seen[0].sum() == 8
+    assert (seen[0] >= 1).all()  # 6 pairs in 8 turns
+    assert (seen[1] <= 1).all()
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_bandit_finds_the_high_losses_and_goes_on_exploring(discount):
+    """Five of 20 clients have losses around 3, the others around 1; by chance a quarter each."""
+    rng, high = np.random.default_rng(0), np.arange(20) % 4 == 0
+    assignment, times = bandit(20, 2, exploration=0.1, discount=discount), np.zeros((2, 20))
+    for number in range(400):
+        chosen = assignment.choose(number, np.arange(20), np.array([2, 2]))
+        losses = [np.where(high[them], 3.0, 1.0) + rng.normal(0, 0.3, 2) for them in chosen]
+        assignment.learn(chosen, losses, losses)
+        if number >= 100:
+            for task, them in enumerate(chosen):
+                times[task, them] += 1
+    assert times[:, high].sum() / times.sum() > 0.6
+    if discount < 1:  # otherwise exploration grows with log t alone
+        assert (times > 0).all()
+
+
+def test_bandit_forgets_without_dividing_by_zero():
+    assignment = bandit(2, 1, discount=0.5)
+    assignment.learn([np.array([0])], [np.array([1.0])], [np.array([2.0])])
+    for _ in range(2000):  # 0.5^2000 is zero
+        assignment.learn([np.array([1])], [np.array([1.0])], [np.array([2.0])])
+    assert np.isinf(assignment.indices()[0, 0])
+    assert assignment.indices()[0, 1] == pytest.approx(2 + math.sqrt(0.1 * math.log(2) / 2))
+
+
+def test_a_thousand_clients_are_quick():
+    """Four tasks and 300 available of 1000 clients: some milliseconds, whatever the history."""
+    for kind in (random, bayes, bandit):
+        settings = {"candidates": 100, "history": 50} if kind is bayes else {}
+        assignment, rng, spent = kind(1000, 4, **settings), np.random.default_rng(0), []
+        for number in range(60):
+            available = rng.permutation(1000)[:300]
+            start = time.perf_counter()
+            chosen = assignment.choose(number, available, np.array([100, 84, 48, 68]))
+            assignment.learn(chosen, *made_up(rng, chosen))
+            spent.append(time.perf_counter() - start)
+        assert np.median(spent[-9:]) < 0.25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("available", "shares", "message"),
+    [
+        ([0, 1], [2, 1], "shares add up to 3, and 2 clients are available"),
+        ([0, 1], [3, -1], "shares holds -1"),
+        ([0, 0, 1], [1, 1], "available holds client 0 twice"),
+        ([-1, 2], [1, 1], "available holds client -1"),
+        ([0.5], [1, 0], r"available has shape \(1,\) and dtype float64"),
+        ([[0]], [1, 0], r"available has shape \(1, 1\)"),
+    ],
+)
+def test_rounds_that_cannot_be(kind, available, shares, message):
+    with pytest.raises(ValueError, match=message):
+        KINDS[kind](4, 2).choose(0, np.array(available), np.array(shares))
+
+
+@pytest.mark.parametrize("kind", [bayes, bandit])
+def test_learners_know_their_clients_and_tasks(kind):
+    with pytest.raises(ValueError, match="available holds client 4: clients count from 0, below 4"):
+        kind(4, 2).choose(0, np.array([0, 4]), np.array([1, 1]))
+    with pytest.raises(ValueError, match="shares has 1 entries: give one for each of 2 tasks"):
+        kind(4, 2).choose(0, np.array([0, 3]), np.array([1]))
+    with pytest.raises(ValueError, match="the state is of another run"):
+        kind(4, 2).restore(kind(4, 3).state())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bandit(0, 1), "clients is 0"),
+        (lambda: bandit(1, 1, discount=0), "discount is 0"),
+        (lambda: bandit(1, 1, exploration=-1), "exploration is -1"),
+        (lambda: bayes(1, 1, fairness=-1), "fairness is -1"),
+        (lambda: bayes(1, 1, history=2), "history is 2"),
+        (lambda: bandit(1, 1).learn([np.arange(1)], [np.ones(1)]), "losses is None"),
+        (
+            lambda: bandit(2, 1).learn([np.arange(2)], [np.ones(2)], [np.array([1, np.nan])]),
+            r"losses\[0\] is nan for client 1: give a finite number\.",
+        ),
+        (
+            lambda: bayes(1, 1).learn([np.arange(1)], [-np.ones(1)]),
+            r"seconds\[0\] is -1.0 for client 0: give a finite number >= 0",
+        ),
+        (lambda: bayes(1, 1).learn([np.arange(1)], [np.ones(2)]), r"seconds\[0\] has shape \(2,\)"),
+        (lambda: bayes(1, 1).learn([np.arange(1)], []), "seconds is 0 arrays"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,182 @@
+"""Round times of FedAST against simulated clients, its bound by hand and by substitution."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirelessfl.theory import (
+    ShiftedExponential,
+    arrival_seconds,
+    buffer_seconds,
+    fedast_corollary_1,
+    synchronous_round_seconds,
+)
+
+
+def mean_and_error(samples):
+    return samples.mean(), samples.std(ddof=1) / math.sqrt(len(samples))
+
+
+@pytest.mark.parametrize(("buffer", "requests", "rate"), [(3, 24, 0.5), (1, 7, 2.0), (20, 5, 1.0)])
+def test_a_buffer_fills_as_often_as_simulated(buffer, requests, rate):
+    """Requests that renew themselves: mean gap between server rounds over independent runs."""
+    rng, runs, rounds = np.random.default_rng(1), 400, 30
+    # A request returns at the running sums of its delays; enough of them to fill all buffers.
+    turns = 6 * buffer * rounds // requests + 40
+    returns = rng.exponential(1 / rate, (runs, requests, turns)).cumsum(-1)
+    arrivals = np.sort(returns.reshape(runs, -1))[:, : buffer * rounds]
+    assert (returns[..., -1].min(1) > arrivals[:, -1]).all()  # no request ran out of turns
+    mean, error = mean_and_error(arrivals[:, -1] / rounds)
+    expected = buffer_seconds(buffer=buffer, requests=requests, rate_hz=rate)
+    assert 3 * error < 0.04 * expected
+    assert mean == pytest.approx(expected, rel=0.04)
+
+
+@pytest.mark.parametrize(("tasks", "rate"), [([5], 1.0), ([30, 12, 8], 0.25), ([1, 0], 3.0)])
+def test_a_synchronous_round_waits_for_the_slowest(tasks, rate):
+    delays = np.random.default_rng(2).exponential(1 / rate, (20_000, sum(tasks)))
+    mean, error = mean_and_error(delays.max(1))
+    expected = synchronous_round_seconds(requests=tasks, rate_hz=rate)
+    assert 3 * error < 0.03 * expected
+    assert mean == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize(("arrival", "requests"), [(1, 9), (30, 48), (9, 10), (4, 4)])
+def test_stragglers_are_dropped_after_the_kth(arrival, requests):
+    delays = np.random.default_rng(3).exponential(2.0, (20_000, requests))
+    mean, error = mean_and_error(np.sort(delays)[:, arrival - 1])
+    expected = arrival_seconds(arrival=arrival, requests=requests, rate_hz=0.5)
+    assert 3 * error < 0.03 * expected
+    assert mean == pytest.approx(expected, rel=0.03)
+
+
+def test_round_times_by_hand():
+    assert buffer_seconds(buffer=3, requests=6, rate_hz=0.5) == 1
+    harmonic = Fraction(1) + Fraction(1, 2) + Fraction(1, 3) + Fraction(1, 4)
+    found = synchronous_round_seconds(requests=[3, 1], rate_hz=2)
+    assert found == pytest.approx(float(harmonic / 2), rel=1e-15)
+    found = arrival_seconds(arrival=2, requests=4, rate_hz=1)
+    assert found == pytest.approx(1 / 4 + 1 / 3, rel=1e-15)
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=6).filter(any), st.floats(0.01, 100))
+def test_the_straggler_effect_grows_as_the_logarithm(tasks, rate):
+    """The paper's approximation: log n + Euler's constant + less than 1 / (2 n)."""
+    everyone = sum(tasks)
+    excess = rate * synchronous_round_seconds(requests=tasks, rate_hz=rate) - math.log(everyone)
+    assert 0 < excess - np.euler_gamma < 0.5 / everyone + 1e-12
+
+
+@given(st.integers(1, 200), st.data())
+def test_mitigation_is_one_client_after_the_other(requests, data):
+    """All of n is the first k, and then all of the n - k that are still out."""
+    k = data.draw(st.integers(1, requests))
+    first = arrival_seconds(arrival=k, requests=requests, rate_hz=1)
+    rest = synchronous_round_seconds(requests=[requests - k], rate_hz=1) if k < requests else 0.0
+    assert first + rest == pytest.approx(synchronous_round_seconds(requests=[requests], rate_hz=1))
+
+
+def test_shifted_exponential_draws():
+    """Mean 3 beta, standard deviation 2 beta, nothing below beta, and its distribution function."""
+    law, number = ShiftedExponential(0.148), 200_000
+    draws = law.quantile(np.random.default_rng(4).random(number))
+    by_hand = 0.148 + np.random.default_rng(5).exponential(2 * 0.148, number)
+    for samples in (draws, by_hand):
+        mean, error = mean_and_error(samples)
+        assert 3 * error < 0.01 * law.mean_seconds
+        assert mean == pytest.approx(law.mean_seconds, rel=0.01)
+        assert samples.min() >= 0.148
+        # A share of n draws has a standard error of at most 1 / (2 sqrt(n)), here 0.0011.
+        for x in (0.2, 0.3, 0.6, 1.5):
+            assert (samples <= x).mean() == pytest.approx(law.cdf(x), abs=0.0045)
+    # Of an exponential's standard deviation: sqrt(2 / n), here 0.3 %.
+    assert draws.std() == pytest.approx(2 * 0.148, rel=0.02)
+
+
+@given(st.floats(0.01, 10), st.floats(0, 0.999))
+def test_quantile_inverts_cdf(beta, probability):
+    law = ShiftedExponential(beta)
+    assert law.cdf(law.quantile(probability)) == pytest.approx(probability, abs=1e-12)
+    assert law.cdf([0.0, beta / 2, beta]).tolist() == [0, 0, 0]
+    assert law.quantile([0.0, 1.0]).tolist() == [beta, np.inf]
+
+
+RUN = {
+    "rounds": 400,
+    "buffer": 4,
+    "requests": 6,
+    "local_steps": 9,
+    "smoothness": 3.0,
+    "gradient_variance": 11.0,
+    "heterogeneity": 2.0,
+    "initial_gap": 5.0,
+    "largest_staleness": 7,
+}
+
+
+def test_the_bound_by_hand():
+    """sqrt(T b tau) = 120."""
+    bound = fedast_corollary_1(**RUN)
+    by_hand = {
+        "initial_gap": Fraction(15, 120),
+        "client_noise": (Fraction(1, 120) + Fraction(1, 3600)) * 29,
+        "asynchrony": Fraction(6, 1600) * (11 + 9 * 6 * 2),
+    }
+    assert bound.terms == pytest.approx({name: float(term) for name, term in by_hand.items()})
+    assert bound.least_rounds == 9 * 16 * 6 * 7
+    assert not bound.holds
+    assert fedast_corollary_1(**RUN | {"rounds": bound.least_rounds}).holds
+    assert fedast_corollary_1(**RUN | {"largest_staleness": 0}).least_rounds == 9 * 36 * 4
+
+
+@given(
+    st.integers(1, 9999),
+    st.integers(1, 40),
+    st.integers(1, 99),
+    st.integers(1, 50),
+    st.integers(0, 30),
+)
+def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, steps, staleness):
+    """(4) with the learning rates of the corollary, whose conditions are those of the theorem."""
+    changes = {"rounds": rounds, "buffer": buffer, "requests": requests, "local_steps": steps}
+    bound = fedast_corollary_1(**RUN | changes | {"largest_staleness": staleness})
+    smooth, local, spread, gap = 3.0, 11.0, 2.0, 5.0
+    client, server = 1 / (steps * smooth * math.sqrt(rounds)), math.sqrt(steps * buffer)
+    theorem = {
+        "initial_gap": gap / (rounds * client * server * steps),
+        "client_noise": (smooth * client * server / buffer + smooth**2 * client**2 * steps)
+        * (local + steps * spread),
+        "asynchrony": (smooth * server * client / buffer) ** 2
+        * steps
+        * requests
+        * (local + steps * requests * spread),
+    }
+    assert bound.terms == pytest.approx(theorem, rel=1e-9)
+    limits = [1 / (6 * smooth * steps * math.sqrt(steps * buffer))]
+    if staleness:
+        limits.append(1 / (4 * smooth * steps * math.sqrt(steps * requests * staleness)))
+    if rounds != bound.least_rounds:  # where the two agree up to rounding
+        assert bound.holds == (client < min(limits))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: buffer_seconds(buffer=0, requests=1, rate_hz=1), "buffer is 0"),
+        (lambda: buffer_seconds(buffer=1, requests=1, rate_hz=0), "rate_hz is 0"),
+        (lambda: synchronous_round_seconds(requests=[0], rate_hz=1), "sum of requests is 0"),
+        (lambda: synchronous_round_seconds(requests=[2, -1], rate_hz=1), r"requests\[1\] is -1"),
+        (lambda: arrival_seconds(arrival=5, requests=4, rate_hz=1), "arrival is 5, of 4 requests"),
+        (lambda: ShiftedExponential(0), "shift_seconds is 0"),
+        (lambda: ShiftedExponential(1).quantile([0.5, 1.1]), r"probability holds 1\.1"),
+        (lambda: fedast_corollary_1(**RUN | {"rounds": 1.5}), r"rounds is 1\.5"),
+        (lambda: fedast_corollary_1(**RUN | {"heterogeneity": -1}), "heterogeneity is -1"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

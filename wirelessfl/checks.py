@@ -1,0 +1,31 @@
+"""Checks of numbers that several parts share."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+
+def check_count(name: str, value: int, least: int = 1) -> None:
+    """Refuse what is no integer of at least ``least``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        fits = operator.index(value) >= least
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} is {value!r}: give an integer of at least {least}.")
+
+
+def check_number(name: str, value: float, *, positive: bool = False) -> None:
+    """Refuse what is negative or not finite, or zero where it must be positive.
+
+    Raises:
+        ValueError: it is.
+    """
+    if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
+        least = "positive" if positive else "zero or positive"
+        raise ValueError(f"{name} is {value}: give a finite number that is {least}.")
