@@ -39,7 +39,7 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
         flags: settings by their flag names.
     """
     config = Config.from_flags(algorithm, **flags)
-    with progress(label, config.training.rounds, Console(stderr=True)) as show:
+    with progress(config, Console(stderr=True), label) as show:
         return kept.kept_run(config, root, show)
 
 

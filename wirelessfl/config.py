@@ -33,13 +33,15 @@ from wirelessfl.sections import (
     refuse_bool,
 )
 from wirelessfl.simulation.participants import check_participation
+from wirelessfl.task_tables import check_tasks, check_together, parse_task, task_names, with_table
 from wirelessfl.uplinks import Uplink, find_uplink
 
 
 class Config(Section):
     """All settings of a run.
 
-    ``algorithm`` and ``uplink`` are tables with a ``name`` and the settings of what it names.
+    ``algorithm`` and ``uplink`` are tables with a ``name`` and the settings of what it names;
+    ``task`` holds a table for each of several tasks, see ``wirelessfl.task_tables``.
     """
 
     algorithm: dict[str, Any]
@@ -50,6 +52,20 @@ class Config(Section):
     training: TrainingSection = TrainingSection()
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
+    task: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def tasks(self) -> dict[str, Config]:
+        """By name, what each task is trained with: the run's settings, and its own table's.
+
+        Without a table there is one task, that of the run.
+        """
+        if not self.task:
+            return {self.data.dataset: self}
+        names = task_names(self.task, self.data.dataset)
+        return {
+            name: _of_task(self, table, name) for name, table in zip(names, self.task, strict=True)
+        }
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Config:
@@ -118,12 +134,16 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     if "uplink" in flags:
         tables = {**tables, "uplink": flags["uplink"]}
     merged = _named(tables)
+    if "task" in flags:
+        given = flags["task"]
+        listed = given if isinstance(given, list | tuple) else [given]
+        merged["task"] = [parse_task(own) if isinstance(own, str) else own for own in listed]
     if "local" in flags:
         merged["algorithm"]["local"] = flags["local"]
     uplink = merged["uplink"]["name"]
     homes = flag_homes(_class_of(merged["algorithm"]), find_uplink(uplink))
     for flag, value in flags.items():
-        if flag == "uplink":
+        if flag in ("uplink", "task"):
             continue
         if flag not in homes:
             near = difflib.get_close_matches(flag, homes, n=1)
@@ -147,6 +167,8 @@ def _named(tables: Mapping[str, Any]) -> dict[str, Any]:
         ConfigError: one of them is no name and no table with a name.
     """
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
+    if isinstance(copy.get("task"), dict):
+        raise ConfigError("task is one table: begin each with [[task]], in double brackets.")
     if copy.get("uplink") is None:
         copy["uplink"] = "tdma"
     if copy.get("algorithm") is None:
@@ -223,6 +245,7 @@ def _resolve(config: Config) -> Config:
     """Fill in what depends on the algorithm, and refuse what makes no sense together."""
     algorithm, uplink = config.build_algorithm(), config.build_uplink()
     name, star = config.algorithm["name"], algorithm.topology == "star"
+    check_tasks(config, algorithm, uplink)
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
         raise ConfigError(
@@ -258,7 +281,7 @@ def _resolve(config: Config) -> Config:
     gains = config.network.path_gain_db
     if gains and gains[0] > gains[1]:
         raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")
-    return config.model_copy(
+    config = config.model_copy(
         update={
             "algorithm": {"name": name, **vars(algorithm)},
             "uplink": {"name": config.uplink["name"], **vars(uplink)},
@@ -268,6 +291,30 @@ def _resolve(config: Config) -> Config:
             "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
         }
     )
+    if config.task:
+        tables = tuple(
+            {"name": name, **table}
+            for name, table in zip(
+                task_names(config.task, config.data.dataset), config.task, strict=True
+            )
+        )
+        config = config.model_copy(update={"task": tables})
+    if algorithm.timing != "rounds":
+        check_together(config.tasks)
+    return config
+
+
+def _of_task(config: Config, table: Mapping[str, Any], name: str) -> Config:
+    """What a task is trained with.
+
+    Raises:
+        ConfigError: its table has a wrong setting; the message names the task.
+    """
+    tables = with_table(config, table, name)
+    try:
+        return Config.of(tables)
+    except ConfigError as error:
+        raise ConfigError(f"task {name!r}: {error}") from error
 
 
 def _explain(error: ValidationError) -> str:

@@ -123,6 +123,28 @@ class NetworkSection(Section):
         description="range LOW,HIGH of mean channel powers, in dB, e.g. --path-gain-db=-20,20 "
         "(default: 0)",
     )
+    delays: Literal["wireless", "shifted-exponential"] | None = Field(
+        None,
+        description="of algorithms for several tasks, how long a training takes: cycles and a "
+        "shared band, or one draw for all of it (default: wireless)",
+    )
+    delay_scale: float = Field(
+        0.5,
+        gt=0,
+        description="of shifted-exponential: seconds a unit of the published relative step times, "
+        "where --step-seconds does not say beta itself",
+    )
+    availability: float = Field(
+        1.0, gt=0, le=1, description="random share of the clients that takes new work at any time"
+    )
+    busy_clients: int | None = Field(
+        None,
+        ge=1,
+        description="most clients with work at a time, of asynchronous requests; others go to them",
+    )
+    drop_out: float = Field(
+        0.0, ge=0, lt=1, description="probability that a client drops out of a training"
+    )
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
     )
@@ -139,6 +161,9 @@ class TrainingSection(Section):
         None, ge=1, description="E, edge rounds a global round (default: 5, or 1 for a star)"
     )
     rounds: int = Field(30, ge=1, description="T, global rounds")
+    max_seconds: float | None = Field(
+        None, gt=0, description="simulated seconds after which a run ends (default: none)"
+    )
     batch_size: int = Field(50, ge=1, description="samples a mini-batch")
     clients_per_round: int | None = Field(
         None, ge=1, description="S, clients that train in a round, in all cells (default: all)"
@@ -156,9 +181,20 @@ class TrainingSection(Section):
 class EvaluationSection(Section):
     """When the model is tested."""
 
-    eval_every: int = Field(1, ge=1, description="global rounds between rows")
+    eval_every: int | None = Field(
+        None,
+        ge=1,
+        description="global rounds, or merges of a task, between rows (default: 1, but 20 where "
+        "updates come one by one; none with --eval-seconds)",
+    )
+    eval_seconds: float | None = Field(
+        None, gt=0, description="simulated seconds between rows, of algorithms for several tasks"
+    )
     target: float | None = Field(
-        None, gt=0, le=1, description="accuracy whose cost the closing table gives"
+        None,
+        gt=0,
+        le=1,
+        description="accuracy whose cost the closing table gives; one of several tasks ends there",
     )
 
 
@@ -216,6 +252,11 @@ class RunSection(Section):
 
 PLACES = ("out", "data_dir")
 """Settings that say where things are, and do not tell runs apart."""
+FOR_TASKS = {
+    "network": ("delays", "delay_scale", "availability", "busy_clients", "drop_out"),
+    "evaluation": ("eval_seconds",),
+}
+"""Settings of algorithms for several tasks."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "model": ModelSection,

@@ -22,6 +22,7 @@ from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.rules import Cohort, Payload, Received, State
 
 Topology = Literal["star", "cells"]
+Timing = Literal["rounds", "buffered", "simultaneous"]
 
 
 class RoundContext(Protocol):
@@ -59,6 +60,11 @@ class Algorithm(ABC):
     topology: ClassVar[Topology] = "star"
     """``star``: clients report to one server. ``cells``: to the edge server of their cell, which
     is itself a client of the cloud."""
+    timing: ClassVar[Timing] = "rounds"
+    """``rounds``: of one model. ``buffered``: asynchronous requests for one model or several.
+    ``simultaneous``: rounds of several models with a common end."""
+    most_tasks: ClassVar[int | None] = 1
+    """Models that it trains at a time; None: any number."""
     node_state: ClassVar[bool] = True
     """Whether all server state but the model stays with each edge server; else the cloud combines
     it. A star's server is its only node."""
@@ -121,11 +127,19 @@ class Algorithm(ABC):
         self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
     ) -> tuple[Tensor, State]:
         """One local step. ``params`` belongs to the caller's step and may be updated in place."""
-        return params.sub_(self.gradient(grads, params, cohort), alpha=self.lr), state
+        direction = self.gradient(grads, params, cohort)
+        if self.shrink != 1.0:
+            params.mul_(self.shrink)
+        return params.sub_(direction, alpha=self.lr), state
+
+    @property
+    def shrink(self) -> float:
+        """What a local step multiplies the parameters by: less than 1 with weight decay."""
+        return 1.0
 
     @property
     def plain_sgd(self) -> bool:
-        """Whether a local step is x - lr * gradient, which executors may fuse."""
+        """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
         own = type(self)
         return own.step is Algorithm.step and own.gradient is Algorithm.gradient
 

@@ -40,6 +40,13 @@ def add_flags(
         group = parser.add_argument_group(f"{section} settings")
         for name, info in model.model_fields.items():
             _add(group, name, info.annotation, info.description, info.default, lists)
+    parser.add_argument_group("several tasks").add_argument(
+        "--task",
+        action="append",
+        metavar="DATASET,SETTING=X,...",
+        help="a task of its own, e.g. mnist,model=mlp,lr=0.1,target=0.93,requests=96,buffer=3; "
+        "repeated for each (fedast and other algorithms for several tasks)",
+    )
     names = "{" + ",".join(sorted(uplink_classes())) + "}"
     several: dict[str, Any] = {"type": _values} if lists else {}
     parser.add_argument_group("uplink settings").add_argument(

@@ -187,8 +187,7 @@ def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., R
         start(shards=shards)
         return
     console = Console(stderr=True)
-    label = f"{config.algorithm['name']} on {config.data.dataset}"
-    with progress(label, config.training.rounds, console) as show:
+    with progress(config, console) as show:
         result = start(on_row=show, on_note=partial(_say, console), shards=shards)
     _close(result, as_json)
 
@@ -196,12 +195,12 @@ def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., R
 def _close(result: Any, as_json: bool) -> None:
     from wirelessfl.cli.show import closing_table
 
-    summary = result.summary()
+    summary, each = result.summary(), result.summaries()
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
         return
     console = Console()
-    console.print(closing_table([summary]))
+    console.print(closing_table(each))
     _say(console, f"rows, parameters and settings: {summary['directory']}")
 
 

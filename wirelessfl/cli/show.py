@@ -10,26 +10,54 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
 
 
 @contextmanager
-def progress(label: str, rounds: int, console: Console) -> Iterator[Callable[[Row], None]]:
-    """A progress bar over global rounds, fed with rows; silent when not on a terminal."""
+def progress(
+    config: Config, console: Console, label: str | None = None
+) -> Iterator[Callable[[Row], None]]:
+    """A progress bar over global rounds, or one a task; silent when not on a terminal.
+
+    Args:
+        config: of the run.
+        console: where to draw.
+        label: what the run is called; None: after its algorithm and data.
+
+    Yields:
+        What is called with every row.
+    """
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("round {task.completed}/{task.total}  {task.fields[note]}"),
+        TextColumn("{task.fields[unit]} {task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
     )
+    name, limit = config.algorithm["name"], config.training.max_seconds
+    unit = "round" if limit is None else "second"
+    lines: dict[str | None, Any] = {}
+
+    def line(task: str | None) -> Any:
+        own = config.tasks[task] if task is not None else config
+        total = own.training.rounds if limit is None else limit
+        called = label or f"{name} on {own.data.dataset}"
+        if task is not None:
+            called = f"{label or name} on {task}"
+        return bar.add_task(called, total=total, note="", unit=unit)
+
     with bar:
-        task = bar.add_task(label, total=rounds, note="")
 
         def show(row: Row) -> None:
+            task = row.get("task")
+            if task not in lines:
+                lines[task] = line(task)
             note = f"accuracy {row['accuracy']:.3f}  {row['sim_seconds']:.1f} s simulated"
-            bar.update(task, completed=row["round"], note=note)
+            done = row["round"] if limit is None else row["sim_seconds"]
+            bar.update(lines[task], completed=done, note=note)
 
         yield show
 
@@ -53,17 +81,21 @@ TO_TARGET: dict[str, tuple[str, str]] = {
 
 def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     """One line a run: its final accuracy, and what it took, to the target where one is set."""
-    targets = {summary.get("target") for summary in summaries}
-    target = targets.pop() if len(targets) == 1 else None
-    title = None if target is None else f"rounds, MiB and simulated seconds to accuracy {target:g}"
+    targets = [summary.get("target") for summary in summaries]
+    columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
+    common = targets[0] if len(set(targets)) == 1 else None
+    title = None if common is None else f"rounds, MiB and simulated seconds to accuracy {common}"
     table = Table(title=title)
     table.add_column("run")
-    columns = TOTALS if target is None else TO_TARGET
+    several = columns is TO_TARGET and common is None
+    if several:
+        table.add_column("target", justify="right")
     for heading, _ in columns.values():
         table.add_column(heading, justify="right", no_wrap=True)
-    for summary in summaries:
+    for summary, target in zip(summaries, targets, strict=True):
         values = [summary[key] for key in columns]
-        cells = [
+        cells = [f"{target:g}"] if several else []
+        cells += [
             "not reached" if value is None else format(value, form)
             for value, (_, form) in zip(values, columns.values(), strict=True)
         ]
@@ -98,9 +130,9 @@ def sweep_progress(
         def show(place: int, row: Row) -> None:
             if place not in tasks:
                 tasks[place] = bar.add_task(runs[place][0], total=rounds[place], note="")
-            reached[place] = row["round"]
+            reached[place] = max(reached[place], row["round"])  # of several tasks, the furthest
             bar.update(tasks[place], completed=row["round"], note=f"{row['accuracy']:.3f}")
-            if row["round"] == rounds[place]:
+            if row["round"] == rounds[place] and "task" not in row:
                 bar.remove_task(tasks.pop(place))
             bar.update(whole, completed=sum(reached))
 

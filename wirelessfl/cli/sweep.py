@@ -42,7 +42,8 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: at least one process is needed.")
     flags = given_flags(arguments, OWN)
-    lists = {name: [value] if name in PLACES else value for name, value in flags.items()}
+    one = (*PLACES, "task")  # all tasks together are one value
+    lists = {name: [value] if name in one else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
     ]
@@ -83,7 +84,7 @@ def config_value(config: Config, flag: str) -> Any:
 def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
     target = rows[0].get("target")
     columns = TOTALS if target is None else TO_TARGET
-    title = None if target is None else f"cost of accuracy {target:g}"
+    title = None if target is None else f"cost of accuracy {target}"
     table = Table(title=title)
     for name in varied:
         table.add_column(name.replace("_", " "))

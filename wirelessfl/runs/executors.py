@@ -43,6 +43,8 @@ def build_executor(
     dataset: Dataset,
     parts: Sequence[IntArray],
     notes: list[str],
+    stream: Stream,
+    together: int | None = None,
 ) -> tuple[Executor, Config]:
     """The executor, and the configuration with what was automatic resolved.
 
@@ -53,6 +55,8 @@ def build_executor(
         dataset: what it is trained on.
         parts: each client's samples.
         notes: gets lines that the user should know.
+        stream: where the order of samples comes from.
+        together: clients that train at a time; None: those of a round.
 
     Raises:
         ConfigError: the device, executor or number of workers cannot be had.
@@ -61,7 +65,7 @@ def build_executor(
     task.module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
     batch_size = min(config.training.batch_size, int(part_sizes(parts).max()))
-    source = BatchSource(parts, batch_size, Stream(config.run.seed))
+    source = BatchSource(parts, batch_size, stream)
     data = TrainingData(dataset.train_inputs.to(device), dataset.train_labels.to(device), source)
     kind = _kind(config, task, data, dataset.classes, notes)
     threads = config.run.threads or torch.get_num_threads()
@@ -69,7 +73,7 @@ def build_executor(
     maker = _Maker(task, data, kind, config.run.seed)
     if device.type == "cpu":
         jobs = partial(_two_steps, task, algorithm, data, len(parts))
-        found = _tuned(config, maker, jobs, algorithm, threads)
+        found = _tuned(config, maker, jobs, algorithm, threads, together)
     else:
         replay = kind is not LoopExecutor and config.run.replay != "off"
         found = _Found(config.run.chunk or _gpu_chunk(task, batch_size), 1, replay)
@@ -130,10 +134,11 @@ def _tuned(
     jobs: Callable[[int], Job],
     algorithm: Algorithm,
     threads: int,
+    together: int | None,
 ) -> _Found:
     """On a CPU: what was given, and what a short timing finds for the rest."""
     chunk, replay, workers = config.run.chunk, config.run.replay == "on", config.run.workers or 1
-    clients = config.training.clients_per_round or len(maker.data.source.parts)
+    clients = together or config.training.clients_per_round or len(maker.data.source.parts)
     if maker.kind is not VmapExecutor:
         replay = False  # stacked layers gain nothing from it
     undecided = maker.kind is VmapExecutor and config.run.replay is None and algorithm.one_shape
@@ -147,11 +152,15 @@ def _tuned(
     with computing(threads if workers == 1 else 1):
         if undecided:
             _, seconds = fastest_chunk(partial(maker.make, replay=False), jobs, sizes[:1])
-            replay = _is_long(config, seconds / 2)
+            replay = _is_long(config, clients, seconds / 2)
         chunk, seconds = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
     if workers != "auto":
         return _Found(chunk, int(workers), replay)
-    many = min(cores(), len(even_parts(clients, chunk))) if _is_long(config, seconds / 2) else 1
+    many = (
+        min(cores(), len(even_parts(clients, chunk)))
+        if _is_long(config, clients, seconds / 2)
+        else 1
+    )
     executor = maker.make(chunk, replay)
     fits = many == 1 or why_no_workers(executor, many, slot_vectors(algorithm)) is None
     return _Found(chunk, many if fits else 1, replay)
@@ -191,10 +200,9 @@ def _two_steps(
     return Job(algorithm, task.spec, server, none, who, none, 2)
 
 
-def _is_long(config: Config, seconds: float) -> bool:
+def _is_long(config: Config, clients: int, seconds: float) -> bool:
     """Whether the run repays a slow start, where a client's step takes ``seconds`` on a thread."""
     training = config.training
-    clients = training.clients_per_round or config.network.clients
     steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
     return steps * seconds > LONG_SECONDS
 

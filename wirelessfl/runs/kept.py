@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.runs.build import with_text_options
+from wirelessfl.runs.basis import with_text_options
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.run import RunResult, resume, run
 from wirelessfl.sections import PLACES
@@ -32,6 +32,10 @@ def _said(config: Config) -> dict[str, Any]:
     said: dict[str, Any] = {}
     config = with_text_options(config)  # as they are stored
     for section, settings in config:
+        if section == "task":
+            if settings:
+                said["task"] = [sorted(own.items()) for own in settings]
+            continue
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}
             values = dict(settings)

@@ -17,14 +17,22 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.runs.build import Parts, build
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.progress import Progress, RowCallback, check_marks, settings_mark
+from wirelessfl.runs.engines import build_engine
+from wirelessfl.runs.marks import check_marks, settings_mark
+from wirelessfl.runs.progress import Engine, Progress, RowCallback
+from wirelessfl.runs.tasks import named_params
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.workers import WorkerDiedError
 
 ALONE = Shards()
+TO_TARGET = {
+    "rounds_to_target": "round",
+    "mib_to_target": "uplink_mib",
+    "seconds_to_target": "sim_seconds",
+}
+"""What a summary says of the first row with the target, and where the row has it."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,11 @@ class RunResult:
         rows: one dict an evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
             and ``joules``, mean over clients so far; ``backhaul_mib``, mean over edge servers so
             far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
-            finite; ``wall_seconds`` since the start.
-        params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``.
+            finite; ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry
+            its ``version``, ``staleness_mean`` and ``staleness_max`` since its last row,
+            ``requests`` that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``.
+        params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``;
+            of tasks in tables, with the task's name and a dot in front.
         directory: the run's folder.
     """
 
@@ -46,27 +57,76 @@ class RunResult:
     params: dict[str, Tensor]
     directory: Path
 
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the tasks, as in the rows' ``task``; none where the run had but one model."""
+        return list(dict.fromkeys(row["task"] for row in self.rows if "task" in row))
+
+    def rows_of(self, task: str) -> list[Row]:
+        """The rows of one task."""
+        return [row for row in self.rows if row.get("task") == task]
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """One line for each task, as ``summary`` gives for a run of one model."""
+        configs = self.config.tasks
+        return [
+            {
+                "label": f"{self.config.algorithm['name']}, {task}",
+                "task": task,
+                **self._summary(self.rows_of(task), configs[task]),
+            }
+            for task in self.tasks
+        ] or [self.summary()]
+
     def summary(self) -> dict[str, Any]:
-        """One line of a closing table: the last row, the best accuracy, the cost of the target."""
-        last, target = self.rows[-1], self.config.evaluation.target
-        summary: dict[str, Any] = {
+        """One line of a closing table: the last row, the best accuracy, the cost of the target.
+
+        Of several tasks: means of what models reach, and the cost until the last of them has
+        reached its target.
+        """
+        if len(self.tasks) < 2:
+            own = self.config.tasks[self.tasks[0]] if self.tasks else self.config
+            return self._summary(self.rows, own)
+        each = self.summaries()
+        last, common = self.rows[-1], {summary.get("target") for summary in each}
+        summary = {
             "algorithm": self.config.algorithm["name"],
-            "dataset": self.config.data.dataset,
+            "dataset": "+".join(dict.fromkeys(own["dataset"] for own in each)),
             "uplink": self.config.uplink["name"],
+            "round": max(own["round"] for own in each),
+            **{key: _mean([own[key] for own in each]) for key in ("accuracy", "loss")},
+            "best_accuracy": _mean([own["best_accuracy"] for own in each]),
+            **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
+        }
+        if None not in common:
+            summary["target"] = common.pop() if len(common) == 1 else "of each task"
+            for name in TO_TARGET:
+                values = [own[name] for own in each]
+                summary[name] = None if None in values else max(values)
+        return {**summary, "directory": str(self.directory)}
+
+    def _summary(self, rows: list[Row], config: Config) -> dict[str, Any]:
+        last, target = rows[-1], config.evaluation.target
+        summary: dict[str, Any] = {
+            "algorithm": config.algorithm["name"],
+            "dataset": config.data.dataset,
+            "uplink": config.uplink["name"],
             **{key: last[key] for key in ("round", "accuracy", "loss")},
-            "best_accuracy": max(row["accuracy"] for row in self.rows),
+            "best_accuracy": max(row["accuracy"] for row in rows),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
         if target is not None:
-            hit = next((row for row in self.rows if row["accuracy"] >= target), None)
+            hit = next((row for row in rows if row["accuracy"] >= target), None)
             summary["target"] = target
-            for key, name in (
-                ("round", "rounds_to_target"),
-                ("uplink_mib", "mib_to_target"),
-                ("sim_seconds", "seconds_to_target"),
-            ):
+            for name, key in TO_TARGET.items():
                 summary[name] = None if hit is None else hit[key]
         return {**summary, "directory": str(self.directory)}
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """None where one of them is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
 
 
 def run(
@@ -100,9 +160,9 @@ def run(
     out, given = config.run.out, _given(model=model, data=data, network=network)
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
-    parts = _build(config, shards, model=model, data=data, network=network)
-    directory = shards.by_first(partial(_directory, parts.config))
-    return _go(parts, given, directory, on_row, on_note)
+    engine = _build(config, shards, model=model, data=data, network=network)
+    directory = shards.by_first(partial(_directory, engine.config))
+    return _go(engine, given, directory, on_row, on_note)
 
 
 def resume(
@@ -134,37 +194,53 @@ def resume(
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
         shards.by_first(lambda: check_marks(directory, state, settings_mark(directory)))
-        spec = ParamSpec({name: tuple(shape) for name, shape in state["shapes"].items()})
-        params, rows = spec.views(tensors["cloud.params"]), shards.by_first(directory.rows)
-        return RunResult(config, rows, params, directory.path)
+        rows = shards.by_first(directory.rows)
+        return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
     if checkpoint is not None and checkpoint[1]["given"] != given:
         began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
         raise ConfigError(
             f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
             f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
         )
-    parts = _build(config, shards, model=model, data=data, network=network)
-    return _go(parts, given, directory, on_row, on_note)
+    engine = _build(config, shards, model=model, data=data, network=network)
+    return _go(engine, given, directory, on_row, on_note)
 
 
-def _build(config: Config, shards: Shards, **things: Any) -> Parts:
+def _build(config: Config, shards: Shards, **things: Any) -> Engine:
     """The objects of the run in every process, with what the first one has found by timing."""
-    parts: Parts | None = None
+    engine: Engine | None = None
     error: Exception | None = None
     for leading in (True, False):
         if leading == (shards.rank == 0) and error is None:
             try:
-                parts = build(config, shards=shards, **things)
+                engine = build_engine(config, shards=shards, **things)
             except (ConfigError, DataError, TrainingError) as caught:
                 error = caught
         if leading and shards.count > 1:
-            settled, error = shards.from_first((parts.config.run if parts else None, error))
+            settled, error = shards.from_first((engine.config.run if engine else None, error))
             config = config if settled is None else config.model_copy(update={"run": settled})
     failed = next((own for own in shards.all(error) if own is not None), None)
     if failed is not None:
         raise failed
-    assert parts is not None
-    return parts
+    assert engine is not None
+    return engine
+
+
+def _stored_params(
+    tensors: dict[str, Tensor], state: dict[str, Any], config: Config
+) -> dict[str, Tensor]:
+    """The parameters in a checkpoint, by name."""
+
+    def views(shapes: dict[str, list[int]], flat: Tensor) -> dict[str, Tensor]:
+        return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}).views(flat)
+
+    if "task_shapes" not in state:
+        return views(state["shapes"], tensors["cloud.params"])
+    found: dict[str, Tensor] = {}
+    for number, (task, shapes) in enumerate(state["task_shapes"].items()):
+        own = views(shapes, tensors[f"task{number}.state.params"])
+        found |= named_params(own, task if config.task else None)
+    return found
 
 
 def _given(**things: object) -> list[str]:
@@ -200,27 +276,27 @@ def _new_directory(config: Config) -> RunDirectory:
 
 
 def _go(
-    parts: Parts,
+    engine: Engine,
     given: list[str],
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
 ) -> RunResult:
     """Run the event loop from the folder's checkpoint, or from the start, to the end."""
-    shards = parts.world.shards
+    shards = engine.shards
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
-        progress = Progress(parts, given, directory, on_row, on_note)
+        progress = Progress(engine, given, directory, on_row, on_note)
         if not progress.finished:
-            for note in parts.notes:
+            for note in engine.notes:
                 if on_note is not None:
                     on_note(note)
             try:
-                with closing(parts.world.executor):
+                with closing(engine):
                     progress.run()
             except (KeyboardInterrupt, WorkerDiedError):
                 if on_note is not None:
                     on_note(f"stopped; to go on: wirelessfl resume {directory.path}")
                 raise
-    params = parts.task.spec.views(parts.world.cloud["params"].cpu())
-    return RunResult(parts.config, shards.by_first(directory.rows), params, directory.path)
+    rows = shards.by_first(directory.rows)
+    return RunResult(engine.config, rows, engine.params(), directory.path)

@@ -1,6 +1,8 @@
 """Schedules: when clients get work, when nodes merge, on one virtual clock in seconds."""
 
+from wirelessfl.schedules.buffered import Buffered, TaskPlan
 from wirelessfl.schedules.clock import Clock
+from wirelessfl.schedules.simultaneous import Simultaneous
 from wirelessfl.schedules.synchronous import Synchronous
 
-__all__ = ["Clock", "Synchronous"]
+__all__ = ["Buffered", "Clock", "Simultaneous", "Synchronous", "TaskPlan"]

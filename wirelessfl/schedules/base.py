@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
 class Started:
-    """The run begins, or goes on from a checkpoint."""
+    """The run begins, or goes on from a checkpoint at which nothing was under way."""
 
 
 @dataclass(frozen=True)
@@ -18,33 +19,141 @@ class Arrived:
     work: int
 
 
-Event = Started | Arrived
+@dataclass(slots=True)
+class Returned:
+    """The update of training request ``request`` is in.
+
+    Args:
+        request: its number.
+        task: whose model was trained.
+        version: merges of that model that had been made when the request was issued.
+    """
+
+    request: int
+    task: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A client has dropped out in the middle of a training of ``task``; there is no update."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The answer to ``Measure``: how far the latest updates of each task lie apart.
+
+    Args:
+        spread: sigma_m by task; None where there are too few updates yet.
+    """
+
+    spread: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The model of ``task`` has reached its target."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The time of a ``Wake`` has come."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The simulated time that the run was given is over."""
+
+
+Event = Started | Arrived | Returned | Lost | Measured | Reached | Tick | Deadline
 
 
 @dataclass(frozen=True)
 class Give:
-    """Give out work number ``work``: nodes and their clients train from the present model."""
+    """Give out work number ``work``, at the end of this instant: clients train the model, or the
+    models of all tasks that go on, as they are then."""
 
     work: int
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge the results of ``work`` into the cloud's model."""
+    """Merge the results of ``work`` into the cloud's model, or models."""
 
     work: int
 
 
+@dataclass(slots=True)
+class Ask:
+    """Send ``count`` training requests of ``task`` to random clients, at the end of this instant.
+
+    They carry the model as it is then.
+    """
+
+    task: int
+    count: int
+
+
+@dataclass(slots=True)
+class Aggregate:
+    """Merge the updates of these requests into the model of ``task``.
+
+    Args:
+        task: which model.
+        requests: numbers, in the order in which they came back.
+        staleness: merges between each one's issue and now.
+    """
+
+    task: int
+    requests: list[int]
+    staleness: list[int]
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """``task`` has ended: clients drop its requests, and take no new ones."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Say how far the latest updates of these tasks lie apart; ``Measured`` follows at once."""
+
+    tasks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wake:
+    """Say ``Tick`` at ``number`` times the seconds between evaluations."""
+
+    number: int
+
+
 @dataclass(frozen=True)
 class Report:
-    """Evaluate the model and write a row, as round ``round``."""
+    """Evaluate a model and write a row.
+
+    Args:
+        round: global rounds done; of several tasks, merges of this task's model.
+        task: which model, where there are several.
+        status: what the schedule has to say; it goes into the row.
+    """
 
     round: int
+    task: int | None = None
+    status: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Save:
-    """Nothing is under way: the state may be saved here."""
+    """The state may be saved here, once all decisions of this instant are carried out."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +161,7 @@ class Stop:
     """The run is over."""
 
 
-Decision = Give | Merge | Report | Save | Stop
+Decision = Give | Merge | Ask | Aggregate | Cancel | Measure | Wake | Report | Save | Stop
 
 
 class Schedule(Protocol):
@@ -61,8 +170,8 @@ class Schedule(Protocol):
     def decide(self, event: Event) -> list[Decision]:
         """What follows from ``event``; depends on the schedule's state and the event alone."""
 
-    def snapshot(self) -> dict[str, int]:
-        """The state as plain numbers."""
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain numbers, lists and texts."""
 
-    def restore(self, state: dict[str, int]) -> None:
-        """Go on from a snapshot; the next event is ``Started``."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a snapshot."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wirelessfl.schedules.base import (
     Arrived,
+    Deadline,
     Decision,
     Event,
     Give,
@@ -44,14 +47,17 @@ class Synchronous:
                 if self._done % self.report_every == 0 or self._done == self.rounds:
                     decisions.append(Report(self._done))
                 return [*decisions, Save(), self._next()]
+            case Deadline():
+                return [Report(self._done), Stop()]
+        raise AssertionError(f"{event} is no event of this schedule")
 
     def _next(self) -> Decision:
         return Give(self._done) if self._done < self.rounds else Stop()
 
-    def snapshot(self) -> dict[str, int]:
+    def snapshot(self) -> dict[str, Any]:
         """Rounds done."""
         return {"rounds_done": self._done}
 
-    def restore(self, state: dict[str, int]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on after ``rounds_done`` rounds."""
         self._done = state["rounds_done"]

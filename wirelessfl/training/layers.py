@@ -37,6 +37,8 @@ class Write:
         place = self.into[name]
         gradient = gradient.view_as(place)
         if self.keep:
+            if self.keep != 1.0:
+                place.mul_(self.keep)
             place.add_(gradient, alpha=self.scale)
         else:
             torch.mul(gradient, self.scale, out=place)

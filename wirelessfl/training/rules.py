@@ -75,6 +75,8 @@ class Received:
         local_steps: H, steps that each sender took.
         share: by payload, [nodes, 1]: the weight of those who sent it over that of all registered
             clients of the node. Times the mean it is a sum over all of them.
+        staleness: [clients], merges of the model between what each was sent and now; None where
+            all were sent the present model.
     """
 
     mean: Mapping[str, Tensor]
@@ -84,3 +86,4 @@ class Received:
     metrics: Mapping[str, float] = field(default_factory=dict)
     local_steps: int = 1
     share: Mapping[str, Tensor] = field(default_factory=dict)
+    staleness: IntArray | None = None

@@ -165,7 +165,9 @@ class StackedExecutor(TensorExecutor):
             x, y = self.data.batch(batches.index[:, step])
             weight, keys = batches.weight[:, step], batches.keys[:, step]
             if flat is None:  # plain SGD, fused
-                self._back(tensors, Write(tensors, 1.0, -algorithm.lr), x, y, weight, keys)
+                self._back(
+                    tensors, Write(tensors, algorithm.shrink, -algorithm.lr), x, y, weight, keys
+                )
                 continue
             self._back(tensors, Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys)
             params, state = algorithm.step(params, flat, state, cohort)

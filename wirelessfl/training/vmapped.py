@@ -73,6 +73,8 @@ class VmapExecutor(TensorExecutor):
             x, y = self.data.batch(index)
             found = self.task.gradients(tensors, x, y, weight, keys)
             if flat is None:  # plain SGD spares the copy
+                if algorithm.shrink != 1.0:
+                    params.mul_(algorithm.shrink)
                 for name, value in tensors.items():
                     value.sub_(found[name], alpha=algorithm.lr)
                 continue
@@ -97,6 +99,8 @@ class VmapExecutor(TensorExecutor):
                 loss = self.task.own_loss(x, y, batches.weight[0, step], batches.keys[0, step])
                 found = torch.autograd.grad(loss, leaves, materialize_grads=True)
                 if algorithm.plain_sgd:
+                    if algorithm.shrink != 1.0:
+                        params.mul_(algorithm.shrink)
                     torch._foreach_add_(tensors, found, alpha=-algorithm.lr)
                     continue
                 flat = torch.cat([value.reshape(-1) for value in found])[None]
@@ -111,7 +115,7 @@ class VmapExecutor(TensorExecutor):
         params = cohort.start.clone()
         state = algorithm.begin(cohort)
         tensors = self._own(spec, params)
-        flat = None if algorithm.plain_sgd else torch.empty_like(params)
+        flat = None if _fused(algorithm) else torch.empty_like(params)
         program: Program | None = None
         for index, *batch in batches.by_step():
             x, y = self.data.batch(index)
@@ -138,7 +142,7 @@ class VmapExecutor(TensorExecutor):
         self, algorithm: Algorithm, spec: ParamSpec, inputs: Sequence[Tensor]
     ) -> Program:
         """A step of plain SGD in place, or the gradients."""
-        names, lr = list(spec.shapes), algorithm.lr if algorithm.plain_sgd else None
+        names, lr = list(spec.shapes), algorithm.lr if _fused(algorithm) else None
 
         def gradients(*tensors: Tensor) -> list[Tensor]:
             params = dict(zip(names, tensors, strict=False))
@@ -154,3 +158,8 @@ class VmapExecutor(TensorExecutor):
 
         program: Program = self._kept((lr, tuple((t.shape, t.stride()) for t in inputs)), make)
         return program
+
+
+def _fused(algorithm: Algorithm) -> bool:
+    """Whether a step is recorded as one program, gradient and all."""
+    return algorithm.plain_sgd and algorithm.shrink == 1.0

@@ -164,6 +164,24 @@ class Uplink(ABC):
     def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """Seconds a client itself transmits, per bit, [..., clients]; this costs energy."""
 
+    @property
+    def shareable(self) -> bool:
+        """Whether clients may begin and end their uploads at any time, next to each other."""
+        return type(self).shared_seconds_per_bit is not Uplink.shared_seconds_per_bit
+
+    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
+        """Seconds a bit while just these clients upload, each having begun when it was ready.
+
+        Args:
+            bandwidth_hz: of the whole band.
+            snr: [uploading], received SNR of each over the whole band.
+        """
+        raise NotImplementedError(f"uplink {self.name!r} has simultaneous uploads only")
+
+    def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
+        """Seconds that a client itself transmitted in such an upload, which took ``seconds``."""
+        return seconds
+
     def receive(self, air: AirRound) -> Reception:
         """Open one upload; error-free unless an uplink says otherwise."""
         return Reception(air)

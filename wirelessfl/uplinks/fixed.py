@@ -47,6 +47,14 @@ class Fixed(Uplink):
         """None: nothing is on the air."""
         return np.zeros(draw.network.clients)
 
+    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
+        """1 / rate, whoever else uploads."""
+        return np.full(len(snr), 1e-6 / self.rate_mbps)
+
+    def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
+        """None: nothing is on the air."""
+        return 0.0
+
     def charged(self, vectors: FloatArray, active: BoolArray, cell_of: IntArray) -> FloatArray:
         """The mean of those of the cell who send, or each client's own."""
         if self.wait == "slowest":

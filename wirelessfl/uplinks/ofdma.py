@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit
+from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit, rate_bps
 from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
 
 
@@ -21,3 +21,7 @@ class Ofdma(Uplink):
     def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """The same: a client transmits all the time."""
         return airtime_seconds_per_bit(draw, "ofdma", active)
+
+    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
+        """1 / R_i with the band cut among those who upload at present."""
+        return 1 / rate_bps(bandwidth_hz / len(snr), len(snr) * snr, 1.0)

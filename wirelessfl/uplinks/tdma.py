@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from channels import ChannelDraw, airtime_seconds_per_bit, tdma_seconds_per_bit
+from channels import ChannelDraw, airtime_seconds_per_bit, rate_bps, tdma_seconds_per_bit
 from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
 
 
@@ -21,3 +21,11 @@ class Tdma(Uplink):
     def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
         """1 / R_i: a client is silent in the others' slots."""
         return airtime_seconds_per_bit(draw, "tdma", active)
+
+    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
+        """n / R_i: those who upload at present hold equal slots."""
+        return len(snr) / rate_bps(bandwidth_hz, snr, 1.0)
+
+    def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
+        """bits / R_i, however long the others' slots were."""
+        return float(bits / rate_bps(bandwidth_hz, snr, 1.0))

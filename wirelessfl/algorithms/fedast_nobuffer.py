@@ -1,0 +1,22 @@
+"""FedAST-NoBuffer: every update is merged as it comes (Askin et al., UAI 2024, Section 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from wirelessfl.algorithms.task_rule import BufferedRule
+
+
+@dataclass(frozen=True)
+class FedASTNoBuffer(BufferedRule):
+    """FedAST with b_m = 1, the asynchronous baseline of its paper."""
+
+    name = "fedast-nobuffer"
+
+    server_lr: Annotated[
+        float, Field(gt=0, description="step size eta_s of the server along each change")
+    ] = 0.038
+    buffer: Annotated[int, Field(ge=1, le=1, description="1: there is no buffer")] = 1

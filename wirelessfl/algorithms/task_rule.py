@@ -1,0 +1,61 @@
+"""What the algorithms for several tasks share: local SGD with weight decay, one server a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from torch import Tensor
+
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.training.rules import Received
+
+
+@dataclass(frozen=True)
+class TaskRule(FedAvg):
+    """FedAvg's client with weight decay (Askin et al., UAI 2024, Algorithm 1), a part of others.
+
+    The update x_tau - x is - tau eta_c Delta in the paper's terms.
+
+    Args:
+        weight_decay: lambda; a step descends loss + lambda / 2 ||x||^2.
+    """
+
+    name = ""
+    most_tasks: ClassVar[int | None] = None
+
+    lr: Annotated[float, Field(gt=0, description="step size eta_c of the clients' SGD")] = 0.1
+    weight_decay: Annotated[
+        float, Field(ge=0, description="lambda of the clients' weight decay, lambda/2 ||x||^2")
+    ] = 0.0
+
+    @property
+    def shrink(self) -> float:
+        """1 - eta_c lambda."""
+        return 1.0 - self.lr * self.weight_decay
+
+
+@dataclass(frozen=True)
+class BufferedRule(TaskRule):
+    """A server that merges whatever has come back, some at a time; a part of others.
+
+    Args:
+        requests: R_m, training requests of a task that are out at a time.
+        buffer: b_m, updates that make a merge.
+    """
+
+    name = ""
+    timing = "buffered"
+
+    requests: Annotated[
+        int, Field(ge=1, description="R_m, training requests of a task that are out at a time")
+    ] = 96
+    buffer: Annotated[int, Field(ge=1, description="b_m, updates that make a merge")] = 3
+
+
+def staleness(received: Received, like: Tensor) -> Tensor:
+    """[clients, 1], merges between what each client was sent and now; 0 where none is known."""
+    if received.staleness is None:
+        return like.new_zeros(len(received.clients), 1)
+    return like.new_tensor(received.staleness.tolist())[:, None]

@@ -1,0 +1,204 @@
+"""What the training of one model stands on: data and their split, the model, an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.algorithms import Algorithm
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset, load_dataset, text_options
+from wirelessfl.data.splits import split
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import build_model
+from wirelessfl.pretrained import HUB_MODEL
+from wirelessfl.runs.executors import build_executor
+from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.executor import Executor
+from wirelessfl.training.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What the training of one model stands on.
+
+    Args:
+        config: with device, executor, chunk and threads resolved, and data set and model named.
+        data: the data set.
+        parts: each client's samples.
+        model: the module.
+        task: model and loss.
+        start: initial parameters [P].
+        executor: where local updates are computed.
+        notes: what the user should know, a line each.
+    """
+
+    config: Config
+    data: Dataset
+    parts: Sequence[IntArray]
+    model: nn.Module
+    task: Task
+    start: Tensor
+    executor: Executor
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Data sets and splits that several tasks share: equal settings, the same objects."""
+
+    data: dict[Any, Dataset] = field(default_factory=dict)
+    parts: dict[Any, Sequence[IntArray]] = field(default_factory=dict)
+
+
+def prepare(
+    config: Config,
+    network: Network,
+    algorithm: Algorithm,
+    stream: Stream,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    own: Stream | None = None,
+    together: int | None = None,
+    loaded: Loaded | None = None,
+) -> Basis:
+    """Load, split, build.
+
+    Args:
+        config: settings.
+        network: cells and clients.
+        algorithm: the client rule.
+        stream: the run's, for the split.
+        model: used instead of the configured one, with the weights it has.
+        data: used instead of the configured data set.
+        own: stream of initial weights and batches; None: the run's.
+        together: clients that train at a time; None: those of a round.
+        loaded: where tasks before this one have put their data.
+
+    Raises:
+        ConfigError: settings that do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    own, loaded = own or stream, loaded or Loaded()
+    config, data = _data(config, data, loaded)
+    wanted = config.data.model_dump(exclude={"data_dir"})
+    key = (tuple(sorted(wanted.items())), id(data))
+    if key not in loaded.parts:
+        loaded.parts[key] = split(
+            data.train_labels.numpy(),
+            network.clients,
+            kind=config.data.split,
+            cells=network.cells,
+            cell_of=network.cell_of,
+            alpha=config.data.alpha,
+            shards=config.data.shards,
+            min_samples=config.data.min_samples,
+            groups=data.groups,
+            samples_per_client=config.data.samples_per_client,
+            reuse=config.data.reuse,
+            stream=stream.child("split"),
+        )
+    parts = loaded.parts[key]
+    config, model = _model(config, model, data, own)
+    task = Task.of(model)
+    notes: list[str] = []
+    start = task.spec.from_module(model).cpu()
+    executor, config = build_executor(config, task, algorithm, data, parts, notes, own, together)
+    return Basis(config, data, parts, model, task, start, executor, notes)
+
+
+def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config, Dataset]:
+    """The data set, and the configuration that names it."""
+    if data is None:
+        config = with_text_options(config)
+        wanted = config.data
+        key = (wanted.dataset, wanted.data_dir, wanted.tokenizer, wanted.max_length)
+        if key not in loaded.data:
+            loaded.data[key] = load_dataset(
+                wanted.dataset,
+                wanted.data_dir,
+                tokenizer=wanted.tokenizer,
+                max_length=wanted.max_length,
+            )
+        return config, loaded.data[key]
+    for name in ("tokenizer", "max_length"):
+        if getattr(config.data, name) is not None:
+            raise ConfigError(
+                f"{name} is {getattr(config.data, name)!r}, and the data set is given: it is "
+                f"tokenised already. Leave {name} out."
+            )
+    named = config.data.model_copy(update={"dataset": data.name})
+    return config.model_copy(update={"data": named}), data
+
+
+def _model(
+    config: Config, model: nn.Module | None, data: Dataset, stream: Stream
+) -> tuple[Config, nn.Module]:
+    """The model, and the configuration that names it."""
+    if model is None:
+        wanted = config.model
+        model = build_model(
+            wanted.model,
+            data.input_shape,
+            data.classes,
+            dropout=wanted.dropout,
+            stream=stream.child("initial weights"),
+            hidden=wanted.hidden,
+            norm=wanted.norm,
+            pretrained=wanted.pretrained,
+            lora_rank=wanted.lora_rank,
+            lora_alpha=wanted.lora_alpha,
+            pad_id=data.pad_id,
+        )
+        _check_tokens(model, data)
+        return config, model
+    for name in ("dropout", "norm", "pretrained", "lora_rank", "lora_alpha"):
+        if value := getattr(config.model, name):
+            raise ConfigError(
+                f"{name} is {value}, and the model is given: it has its own layers. Leave "
+                f"{name} out."
+            )
+    named = config.model.model_copy(update={"model": type(model).__name__})
+    return config.model_copy(update={"model": named}), model
+
+
+def with_text_options(config: Config) -> Config:
+    """The configuration with tokenizer and length filled in, where the data set takes them.
+
+    What is stored then says what was read, whatever the defaults of later are.
+    """
+    options = text_options(config.data.dataset)
+    if "tokenizer" in options:
+        options["tokenizer"] = config.model.pretrained or options["tokenizer"] or HUB_MODEL
+    update = {
+        option: default
+        for option, default in options.items()
+        if getattr(config.data, option) is None and default is not None
+    }
+    return config.model_copy(update={"data": config.data.model_copy(update=update)})
+
+
+def _check_tokens(model: nn.Module, data: Dataset) -> None:
+    """Refuse token ids that a model does not know, if it says which it knows.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    vocabulary = getattr(model, "vocabulary", None)
+    if not isinstance(vocabulary, int) or data.train_inputs.dtype == torch.float32:
+        return
+    for part, inputs in (("training", data.train_inputs), ("test", data.test_inputs)):
+        low, high = (int(end) for end in inputs.aminmax())
+        if low < 0 or high >= vocabulary:
+            raise ConfigError(
+                f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
+                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer that "
+                "belongs to the pretrained model, or another model."
+            )

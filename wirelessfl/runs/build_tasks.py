@@ -1,0 +1,206 @@
+"""From a configuration with tasks to the objects of its run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.data.parts import part_sizes
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.basis import Basis, Loaded, prepare
+from wirelessfl.runs.network import build_network
+from wirelessfl.simulation.delays import (
+    PUBLISHED_STEP_SECONDS,
+    Delays,
+    ShiftedExponential,
+    Wireless,
+    client_speeds,
+)
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.shards import Shards
+
+
+@dataclass(frozen=True, eq=False)
+class TaskParts:
+    """What a run of several tasks is made of.
+
+    Args:
+        config: of the run, with device, executor, chunk and threads resolved.
+        tasks: by name, what each is trained with.
+        bases: of each task, in their order.
+        learners: likewise.
+        network: cells and clients.
+        stream: the run's.
+        notes: what the user should know, a line each.
+    """
+
+    config: Config
+    tasks: dict[str, Config]
+    bases: list[Basis]
+    learners: list[Learner]
+    network: Network
+    stream: Stream
+    notes: list[str]
+
+    @property
+    def elements(self) -> list[int]:
+        """Numbers in an update of each task."""
+        return [
+            own.task.spec.size * len(learner.algorithm.payloads)
+            for own, learner in zip(self.bases, self.learners, strict=True)
+        ]
+
+
+def build_tasks(
+    config: Config,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    network: Network | None = None,
+    shards: Shards = Shards(),  # noqa: B008
+) -> TaskParts:
+    """The objects of the run that ``config`` describes.
+
+    Tasks with the same data settings share the data and their split: their clients hold the same
+    samples for all of them.
+
+    Args:
+        config: the settings.
+        model: used instead of the configured one, where there is but one task and no table.
+        data: used instead of the configured data set, likewise.
+        network: used instead of the configured network.
+        shards: the processes that share the clients; one is all that is possible here.
+
+    Raises:
+        ConfigError: settings that do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    name = config.algorithm["name"]
+    if shards.count > 1:
+        raise ConfigError(
+            f'torchrun has started {shards.count} processes, and algorithm "{name}" runs in one. '
+            "Start it without torchrun."
+        )
+    if config.run.workers not in (None, "auto", 1):
+        raise ConfigError(
+            f'workers is {config.run.workers}, and algorithm "{name}" trains in one process. '
+            "Choose workers 1, and threads."
+        )
+    for thing, given in (("model", model), ("data", data)):
+        if given is not None and config.task:
+            raise ConfigError(
+                f"{thing} was given to wirelessfl.run, and the configuration has tasks: name it in "
+                'their tables, as "module:name".'
+            )
+    stream = Stream(config.run.seed)
+    if network is None:
+        network = build_network(config.network, stream)
+    elif network.cells > 1:
+        raise ConfigError(
+            f"algorithm {name!r} is a star, and the network has {network.cells} cells."
+        )
+    else:
+        sizes = {"cells": 1, "clients": network.clients}
+        config = config.model_copy(update={"network": config.network.model_copy(update=sizes)})
+    run = config.run.model_copy(update={"workers": 1, "client_states": "memory"})
+    config = config.model_copy(update={"run": run})
+    loaded, bases, learners = Loaded(), list[Basis](), list[Learner]()
+    resolved: dict[str, Config] = {}
+    for task, own in config.tasks.items():
+        algorithm = own.build_algorithm()
+        # A run without tables is that of one model, to the last stream.
+        named = stream.child("task", task) if config.task else stream
+        together = getattr(algorithm, "requests", own.training.clients_per_round)
+        basis = prepare(
+            own,
+            network,
+            algorithm,
+            stream,
+            model=model,
+            data=data,
+            own=named,
+            together=together,
+            loaded=loaded,
+        )
+        resolved[task] = basis.config
+        bases.append(basis)
+        device = basis.config.run.device
+        samples = None
+        if own.training.weighting == "samples":
+            samples = part_sizes(basis.parts).astype(np.float64)
+        learners.append(
+            Learner(
+                task,
+                algorithm,
+                basis.task,
+                basis.executor,
+                local_steps=own.training.local_steps,
+                samples=samples,
+                params=basis.start.to(device),
+                clients=network.clients,
+                test_inputs=basis.data.test_inputs.to(device),
+                test_labels=basis.data.test_labels.to(device),
+                recent=_recent(config, algorithm),
+            )
+        )
+    first = next(iter(resolved.values()))
+    if not config.task:
+        config = first
+    settled = {"device": first.run.device, "threads": first.run.threads}
+    config = config.model_copy(update={"run": config.run.model_copy(update=settled)})
+    notes = [
+        note if len(bases) == 1 else f"task {task}: {note}"
+        for task, basis in zip(resolved, bases, strict=True)
+        for note in basis.notes
+    ]
+    return TaskParts(config, resolved, bases, learners, network, stream, notes)
+
+
+def _recent(config: Config, algorithm: object) -> int:
+    """Updates that a dynamic allocation looks at."""
+    if getattr(algorithm, "option", "S") != "D":
+        return 0
+    return int(getattr(algorithm, "spread_updates", 0))
+
+
+def build_delays(
+    tasks: dict[str, Config], network: Network, elements: list[int], stream: Stream
+) -> Delays:
+    """How long trainings take.
+
+    Args:
+        tasks: by name, what each is trained with.
+        network: cells and clients.
+        elements: [tasks], numbers in an update.
+        stream: the run's.
+    """
+    steps = [own.training.local_steps for own in tasks.values()]
+    first = next(iter(tasks.values()))
+    if first.network.delays == "shifted-exponential":
+        least = [own.training.local_steps * _beta(own) for own in tasks.values()]
+        speeds = client_speeds(network.clients, stream.child("client speeds"))
+        return ShiftedExponential(least, speeds, stream.child("durations"))
+    seconds = []
+    for own in tasks.values():
+        step = own.network.step_seconds
+        seconds.append(
+            own.network.cycles_per_step / network.cpu_hz
+            if step is None
+            else np.full(network.clients, step)
+        )
+    uplink, down = first.build_uplink(), first.network.downlink_mbps
+    rate = 1e6 * down if down else uplink.downlink_bps
+    return Wireless(network, uplink, steps, seconds, elements, rate, stream.child("uploads"))
+
+
+def _beta(own: Config) -> float:
+    """Least seconds of a step on a normal client."""
+    if own.network.step_seconds is not None:
+        return own.network.step_seconds
+    return own.network.delay_scale * PUBLISHED_STEP_SECONDS[own.data.dataset]

@@ -1,0 +1,32 @@
+"""Which engine drives a run."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from channels import Network
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.runs.build import build
+from wirelessfl.runs.build_tasks import build_tasks
+from wirelessfl.runs.progress import Engine
+from wirelessfl.runs.rounds import RoundsEngine
+from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.simulation.shards import Shards
+
+
+def build_engine(
+    config: Config,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    network: Network | None = None,
+    shards: Shards,
+) -> Engine:
+    """What drives the run of these settings: rounds of one model, or tasks.
+
+    Args and errors are those of ``wirelessfl.runs.build.build`` and ``build_tasks``.
+    """
+    if config.build_algorithm().timing == "rounds":
+        return RoundsEngine(build(config, model=model, data=data, network=network, shards=shards))
+    return TasksEngine(build_tasks(config, model=model, data=data, network=network, shards=shards))

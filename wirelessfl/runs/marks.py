@@ -1,0 +1,84 @@
+"""Short hashes that tell one run from another, so that none goes on with what is not its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.config import read_toml
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.task import Task
+
+
+def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:
+    """Refuse to go on with anything but what a checkpoint's run began with.
+
+    Raises:
+        ConfigError: one of ``marks`` differs; the message says of what.
+    """
+    for name, mark in marks.items():
+        if state["fingerprint"][name] != mark:
+            raise ConfigError(
+                f"{directory.path}: {name} not those that the run began with. Restore them, or "
+                "begin a new run."
+            )
+
+
+def settings_mark(directory: RunDirectory) -> dict[str, str]:
+    """The hash of ``config.toml`` as it is stored, wherever the folder is now."""
+    tables = read_toml(directory.path / "config.toml")
+    tables.get("run", {}).pop("out", None)
+    return {"the settings in config.toml are": digest(tables)}
+
+
+def model_mark(task: Task) -> str:
+    """Of a model's layers, frozen parameters and buffers."""
+    module = task.module
+    frozen = [p for p in module.parameters() if not p.requires_grad]
+    keys = task.dropout_keys  # they change with every step
+    buffers = [value for name, value in module.named_buffers() if name not in keys]
+    return digest(str(module), task.spec.shapes, *map(_array, [*frozen, *buffers]))
+
+
+def data_mark(data: Dataset, parts: Sequence[IntArray]) -> str:
+    """Of a data set and its split; parts that are dealt on demand are not all worked out for it."""
+    return digest(
+        _array(_some(data.train_inputs)),
+        _array(_some(data.test_inputs)),
+        data.train_labels.numpy(),
+        data.test_labels.numpy(),
+        *getattr(parts, "identity", parts),
+    )
+
+
+def network_mark(network: Network, stream: Stream) -> str:
+    """Of a network's values."""
+    plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
+    return digest(*plain, network.draw(stream.child("fingerprint")).h)
+
+
+def _some(samples: Tensor) -> Tensor:
+    return samples[:: max(1, len(samples) // 1000)]
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().contiguous().numpy()
+
+
+def digest(*things: Any) -> str:
+    """Of arrays by their bytes, of other things by their text."""
+    digest = hashlib.blake2b(digest_size=8)
+    for thing in things:
+        array = isinstance(thing, np.ndarray)
+        digest.update(thing.tobytes() if array else repr(thing).encode())
+    return digest.hexdigest()

@@ -1,0 +1,118 @@
+"""A run of one model in synchronous rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.config import Config
+from wirelessfl.runs.build import Parts
+from wirelessfl.runs.directory import Row
+from wirelessfl.runs.marks import data_mark, model_mark, network_mark
+from wirelessfl.schedules import Clock, Synchronous
+from wirelessfl.schedules.base import Deadline, Report, Started
+from wirelessfl.simulation.loop import Rounds
+from wirelessfl.simulation.shards import Shards
+from wirelessfl.training.evaluate import evaluate
+
+
+class RoundsEngine:
+    """Rounds of one model, as ``Progress`` drives them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        training, evaluation = parts.config.training, parts.config.evaluation
+        self.schedule = Synchronous(training.rounds, evaluation.eval_every or 1)
+        self.clock = Clock()
+        self.work = Rounds(parts.planner, parts.world, self.clock)
+
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self.parts.config
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know."""
+        return self.parts.notes
+
+    @property
+    def shards(self) -> Shards:
+        """The processes that share the clients."""
+        return self.parts.world.shards
+
+    def start(self) -> None:
+        """Rounds begin now; from a checkpoint, the one that was under way is given out again."""
+        self.clock.after(0.0, Started())
+        limit = self.config.training.max_seconds
+        if limit is not None:
+            self.clock.at(max(limit, self.clock.now), Deadline())
+
+    def row(self, report: Report) -> tuple[Row, None]:
+        """Evaluate the cloud's model."""
+        parts, world = self.parts, self.parts.world
+        params = world.cloud["params"]
+        accuracy, loss = evaluate(parts.task, params, parts.test_inputs, parts.test_labels)
+        row = {
+            "round": report.round,
+            "sim_seconds": self.clock.now,
+            **asdict(world.totals),
+            **{name: finite(value) for name, value in world.metrics.items()},
+            "accuracy": accuracy,
+            "loss": finite(loss),
+        }
+        return row, None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Model, server and client state."""
+        return self.parts.world.tensors()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Rounds done, and what they cost."""
+        return {
+            "schedule": self.schedule.snapshot(),
+            "totals": asdict(self.parts.world.totals),
+            "sim_seconds": self.clock.now,
+            "shapes": self.parts.task.spec.shapes,
+        }
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on behind the last round."""
+        self.parts.world.restore(tensors, state["totals"])
+        self.schedule.restore(state["schedule"])
+        self.clock.now = state["sim_seconds"]
+        self.start()
+
+    def attach(self, folder: Path) -> None:
+        """Client states may lie in the run's folder."""
+        self.parts.world.states.attach(folder)
+
+    def saved(self) -> None:
+        """Client states on disk up to here count."""
+        self.parts.world.states.saved()
+
+    def fingerprint(self) -> dict[str, str]:
+        """Of model, data and network."""
+        parts, planner = self.parts, self.parts.planner
+        return {
+            "the model's layers and frozen parameters are": model_mark(parts.task),
+            "the data are": data_mark(parts.data, parts.world.parts),
+            "the network's values are": network_mark(planner.network, planner.stream),
+        }
+
+    def params(self) -> dict[str, Tensor]:
+        """The cloud's."""
+        return self.parts.task.spec.views(self.parts.world.cloud["params"].cpu())
+
+    def close(self) -> None:
+        """Give back the executor's processes and memory."""
+        self.parts.world.executor.close()
+
+
+def finite(value: float) -> float | None:
+    """None for what JSON cannot hold."""
+    return value if math.isfinite(value) else None

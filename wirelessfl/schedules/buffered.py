@@ -1,0 +1,260 @@
+"""Buffered asynchronous training of several models (FedAST; Askin et al., UAI 2024, Algorithm 2).
+
+Every task has R_m training requests out among the clients, and a buffer of b_m updates: a full one
+is merged, and each update that comes back is answered by a new request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from solvers import allocate_requests
+from wirelessfl.schedules.base import (
+    Aggregate,
+    Ask,
+    Cancel,
+    Deadline,
+    Decision,
+    Event,
+    Lost,
+    Measure,
+    Measured,
+    Reached,
+    Report,
+    Returned,
+    Save,
+    Started,
+    Stop,
+    Tick,
+    Wake,
+)
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """What a task begins with.
+
+    Args:
+        requests: R_m, requests out at a time.
+        buffer: b_m, updates that make a merge.
+        versions: T_m, merges after which it ends.
+    """
+
+    requests: int
+    buffer: int
+    versions: int
+
+
+@dataclass(slots=True)
+class _Task:
+    """A task under way; ``later`` are R and b from the next version on."""
+
+    requests: int
+    buffer: int
+    version: int = 0
+    active: int = 0
+    ended: bool = False
+    later: list[int] | None = None
+    held: list[int] = field(default_factory=list)
+    stale: list[int] = field(default_factory=list)
+    merged: int = 0
+    staleness: int = 0
+    stalest: int = 0
+    lost: int = 0
+
+
+class Buffered:
+    """The server of Algorithm 2.
+
+    Args:
+        plans: of each task.
+        dynamic: option D: every ``period`` updates the requests are dealt out anew, in proportion
+            to how far the updates of each task lie apart (Algorithm 3). They are reached little by
+            little: an update is answered by none, one or two requests.
+        period: updates of all tasks between two reallocations, as a multiple of M times the budget
+            sum R_m; 0.75 in the paper.
+        floor: requests that a task keeps at least, so that none starves.
+        report_every: merges of a task between its rows; None: none.
+        ticks: whether rows are written at fixed simulated times.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[TaskPlan],
+        *,
+        dynamic: bool = False,
+        period: float = 0.75,
+        floor: int = 1,
+        report_every: int | None = 1,
+        ticks: bool = False,
+    ) -> None:
+        self.plans = tuple(plans)
+        self.dynamic, self.floor = dynamic, floor
+        self.report_every, self.ticks = report_every, ticks
+        self.budget = sum(plan.requests for plan in plans)
+        self.period = max(round(period * len(plans) * self.budget), 1) if dynamic else 0
+        self.tasks = [_Task(plan.requests, plan.buffer) for plan in plans]
+        self.active = 0
+        self.updates = 0
+        self.spread: list[float | None] = [None] * len(plans)
+        self._waiting: Returned | None = None
+
+    def decide(self, event: Event) -> list[Decision]:
+        """What Algorithm 2 does next."""
+        if type(event) is Returned:  # the usual case
+            return self._returned(event)
+        match event:
+            case Started():
+                started: list[Decision] = [
+                    self._report(number) for number in range(len(self.tasks))
+                ]
+                if self.ticks:
+                    started.append(Wake(1))
+                return started + [
+                    self._ask(number, task.requests) for number, task in enumerate(self.tasks)
+                ]
+            case Lost(number):
+                task = self.tasks[number]
+                task.lost += 1
+                self._less(task)
+                return self._answer(number, task)
+            case Measured(spread):
+                return self._measured(spread)
+            case Reached(number):
+                return self._end(number)
+            case Tick(number):
+                running = [self._report(i) for i, task in enumerate(self.tasks) if not task.ended]
+                return [*running, Wake(number + 1), Save()]
+            case Deadline():
+                return [
+                    *(self._report(i) for i, task in enumerate(self.tasks) if not task.ended),
+                    Stop(),
+                ]
+        raise AssertionError(f"{event} is no event of this schedule")
+
+    def _returned(self, event: Returned) -> list[Decision]:
+        task = self.tasks[event.task]
+        self._less(task)
+        self.updates += 1
+        task.held.append(event.request)
+        task.stale.append(task.version - event.version)
+        if self.period and self.updates % self.period == 0:
+            self._waiting = event
+            return [Measure(tuple(i for i, own in enumerate(self.tasks) if not own.ended))]
+        return self._buffered(event.task, task)
+
+    def _buffered(self, number: int, task: _Task) -> list[Decision]:
+        """Merge a full buffer, and answer the update that came last."""
+        if len(task.held) < task.buffer:
+            return self._answer(number, task)
+        task.merged += len(task.held)
+        task.staleness += sum(task.stale)
+        task.stalest = max(task.stalest, *task.stale)
+        decisions: list[Decision] = [Aggregate(number, task.held, task.stale)]
+        task.held, task.stale = [], []
+        task.version += 1
+        if task.later is not None:
+            (task.requests, task.buffer), task.later = task.later, None
+        over = task.version >= self.plans[number].versions
+        if over or (self.report_every and task.version % self.report_every == 0):
+            decisions.append(self._report(number))
+        if over:
+            return decisions + self._end(number)
+        decisions += self._answer(number, task)
+        decisions.append(Save())
+        return decisions
+
+    def _answer(self, number: int, task: _Task) -> list[Decision]:
+        """K_m new requests: one, or none or two on the way to another R_m."""
+        count = min(2, task.requests - task.active, self.budget - self.active)
+        return [self._ask(number, count)] if count > 0 else []
+
+    def _ask(self, number: int, count: int) -> Ask:
+        self.tasks[number].active += count
+        self.active += count
+        return Ask(number, count)
+
+    def _less(self, task: _Task) -> None:
+        task.active -= 1
+        self.active -= 1
+
+    def _measured(self, spread: tuple[float | None, ...]) -> list[Decision]:
+        """Realloc: R and b hold from the next version of each task on."""
+        self.spread = list(spread)
+        running = [i for i, task in enumerate(self.tasks) if not task.ended]
+        weights = [own for i in running if (own := spread[i]) is not None]
+        if len(weights) == len(running):
+            for i, requests in zip(running, self._deal(weights), strict=True):
+                self.tasks[i].later = [requests, self._buffer(i, requests)]
+        event, self._waiting = self._waiting, None
+        assert event is not None, "nothing was to be measured"
+        return self._buffered(event.task, self.tasks[event.task])
+
+    def _deal(self, weights: Sequence[float]) -> list[int]:
+        """The budget in proportion to ``weights``, and never less than a task's floor."""
+        floor = min(self.floor, self.budget // len(weights))
+        dealt = allocate_requests(weights, self.budget, floor=floor).value
+        assert dealt is not None, "the floor fits"
+        return [int(requests) for requests in dealt]
+
+    def _buffer(self, number: int, requests: int) -> int:
+        """b_m, which keeps the ratio R / b that the task began with."""
+        plan = self.plans[number]
+        return max(round(plan.buffer * requests / plan.requests), 1)
+
+    def _end(self, number: int) -> list[Decision]:
+        """A task is done: its requests, and its share of the buffers, go to the others."""
+        task = self.tasks[number]
+        if task.ended:
+            return []
+        self.active -= task.active
+        task.ended, task.active, task.held, task.stale = True, 0, [], []
+        running = [i for i, own in enumerate(self.tasks) if not own.ended]
+        if not running:
+            return [Cancel(number), Stop()]
+        weights = [known for i in running if (known := self.spread[i]) is not None]
+        if len(weights) < len(running):
+            weights = [float(self.tasks[i].requests) for i in running]
+        decisions: list[Decision] = [Cancel(number)]
+        for i, requests in zip(running, self._deal(weights), strict=True):
+            own = self.tasks[i]
+            own.requests, own.buffer, own.later = requests, self._buffer(i, requests), None
+        for i in running:
+            own = self.tasks[i]
+            count = min(own.requests - own.active, self.budget - self.active)
+            if count > 0:
+                decisions.append(self._ask(i, count))
+        return [*decisions, Save()]
+
+    def _report(self, number: int) -> Report:
+        """A row of a task, with its counts since the one before."""
+        task = self.tasks[number]
+        status = {
+            "version": task.version,
+            "staleness_mean": task.staleness / task.merged if task.merged else 0.0,
+            "staleness_max": task.stalest,
+            "requests": task.active,
+            "buffer": task.buffer,
+            "allocation": task.requests,
+            "updates": self.updates,
+            "lost": task.lost,
+        }
+        task.merged = task.staleness = task.stalest = 0
+        return Report(task.version, number, status)
+
+    def snapshot(self) -> dict[str, Any]:
+        """All counts."""
+        return {
+            "tasks": [asdict(task) for task in self.tasks],
+            "active": self.active,
+            "updates": self.updates,
+            "spread": self.spread,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with the requests that are out."""
+        self.tasks = [_Task(**task) for task in state["tasks"]]
+        self.active, self.updates = state["active"], state["updates"]
+        self.spread = list(state["spread"])

@@ -1,0 +1,101 @@
+"""Synchronous rounds of several tasks with a common barrier (Sync-ST; Bhuyan et al., 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wirelessfl.schedules.base import (
+    Arrived,
+    Cancel,
+    Deadline,
+    Decision,
+    Event,
+    Give,
+    Merge,
+    Reached,
+    Report,
+    Save,
+    Started,
+    Stop,
+    Tick,
+    Wake,
+)
+
+
+class Simultaneous:
+    """One event a round, when what is awaited of every task is in.
+
+    A task that reaches its target leaves; the clients of later rounds are the others'.
+
+    Args:
+        rounds: T_m of each task.
+        report_every: rounds between rows; None: none.
+        ticks: whether rows are written at fixed simulated times.
+    """
+
+    def __init__(
+        self, rounds: Sequence[int], *, report_every: int | None = 1, ticks: bool = False
+    ) -> None:
+        self.rounds = tuple(rounds)
+        self.report_every, self.ticks = report_every, ticks
+        self.ended = [False] * len(rounds)
+        self._done = 0
+        self._ticks = 0
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """Tasks that go on."""
+        return tuple(i for i, ended in enumerate(self.ended) if not ended)
+
+    def decide(self, event: Event) -> list[Decision]:
+        """Start a round, or end one and start the next."""
+        match event:
+            case Started():
+                # Not saved: from a checkpoint with no round done, these rows are written again.
+                first: list[Decision] = []
+                if self._done == 0:
+                    first += [self._report(i) for i in self.running]
+                if self.ticks:
+                    first.append(Wake(self._ticks + 1))
+                return [*first, Give(self._done)]
+            case Arrived(work):
+                return self._arrived(work)
+            case Reached(task):
+                return self._end(task)
+            case Tick(number):
+                self._ticks = number
+                return [*(self._report(i) for i in self.running), Wake(number + 1)]
+            case Deadline():
+                return [*(self._report(i) for i in self.running), Stop()]
+        raise AssertionError(f"{event} is no event of this schedule")
+
+    def _arrived(self, work: int) -> list[Decision]:
+        decisions: list[Decision] = [Merge(work)]
+        self._done = work + 1
+        due = bool(self.report_every) and self._done % (self.report_every or 1) == 0
+        for task in self.running:
+            over = self._done == self.rounds[task]
+            if due or over:
+                decisions.append(self._report(task))
+            if over:
+                decisions += self._end(task)
+        return [*decisions, Save(), Give(self._done)] if self.running else decisions
+
+    def _end(self, task: int) -> list[Decision]:
+        if self.ended[task]:
+            return []
+        self.ended[task] = True
+        return [Cancel(task)] if self.running else [Cancel(task), Stop()]
+
+    def _report(self, task: int) -> Report:
+        return Report(self._done, task, {"version": self._done})
+
+    def snapshot(self) -> dict[str, Any]:
+        """Rounds and rows done, and the tasks that have ended."""
+        return {"rounds_done": self._done, "ended": self.ended, "ticks": self._ticks}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on after ``rounds_done`` rounds."""
+        self._done, self.ended = state["rounds_done"], list(state["ended"])
+        self._ticks = state["ticks"]

@@ -1,0 +1,44 @@
+"""Numbers by index from a named stream, drawn in blocks: one costs a fraction of a microsecond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.streams import Stream
+
+BLOCK = 1024
+
+
+class Draws:
+    """Random numbers by index; equal indices give equal numbers, whatever was asked for before.
+
+    Args:
+        stream: where they come from.
+        draw: makes so many of them.
+    """
+
+    def __init__(
+        self, stream: Stream, draw: Callable[[np.random.Generator, int], NDArray[np.float64]]
+    ) -> None:
+        self._stream, self._draw = stream, draw
+        self._block, self._values = -1, list[float]()
+
+    def __getitem__(self, index: int) -> float:
+        block, place = divmod(index, BLOCK)
+        if block != self._block:
+            self._values = self._draw(self._stream.generator(block), BLOCK).tolist()
+            self._block = block
+        return self._values[place]
+
+
+def uniform(stream: Stream) -> Draws:
+    """Uniform in [0, 1)."""
+    return Draws(stream, lambda random, size: random.random(size))
+
+
+def exponential(stream: Stream) -> Draws:
+    """Exponential with mean 1."""
+    return Draws(stream, lambda random, size: random.exponential(size=size))

@@ -1,0 +1,184 @@
+"""Who works on what, and when models are merged: several tasks on the virtual clock, untrained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.data import load_dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.figures import COLOURS, new_figure, save_figure
+from wirelessfl.models import build_model
+from wirelessfl.runs.basis import with_text_options
+from wirelessfl.runs.network import build_network
+from wirelessfl.runs.tasks import Times
+from wirelessfl.simulation.asynchronous import Merged
+from wirelessfl.simulation.loop import simulate
+from wirelessfl.simulation.requests import Span
+from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.submodels import ParamSpec
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROWS = 40
+"""Clients in a picture, at most."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What happened.
+
+    Args:
+        tasks: their names.
+        seconds: how long it is.
+        spans: pieces of clients' work that are over, in the order of their ends.
+        merges: of all tasks, in order.
+    """
+
+    tasks: list[str]
+    seconds: float
+    spans: list[Span]
+    merges: list[Merged]
+
+    def draw(self, path: Path) -> list[Path]:
+        """Draw it: a line a client, its work in the colour of the task; merges on top.
+
+        Args:
+            path: of the picture; .png and .pdf are written.
+
+        Returns:
+            The two files.
+        """
+        figure, (panel,) = new_figure(1, 3.6)
+        figure.set_size_inches(7.0, 3.6)
+        self._draw(panel)
+        return save_figure(figure, path)
+
+    def _draw(self, panel: Axes) -> None:
+        clients = list(dict.fromkeys(s.client for s in sorted(self.spans, key=lambda s: s.begin)))
+        place = {client: i for i, client in enumerate(clients[:ROWS])}
+        tops = len(place)
+        for task, name in enumerate(self.tasks):
+            colour = COLOURS[task % len(COLOURS)]
+            named: str | None = name
+            for span in self.spans:
+                if span.task != task or span.client not in place:
+                    continue
+                panel.barh(
+                    place[span.client],
+                    span.end - span.begin,
+                    left=span.begin,
+                    height=0.8,
+                    color=colour,
+                    alpha=1.0 if span.how == "done" else 0.3,
+                    hatch=None if span.how == "done" else "////",
+                    edgecolor="white",
+                    linewidth=0.4,
+                    label=named,
+                )
+                named = None
+            at = [merge.seconds for merge in self.merges if merge.task == task]
+            panel.plot(
+                at, [tops + 1 + task] * len(at), "|", color=colour, markersize=7, clip_on=False
+            )
+            panel.text(
+                -0.01,
+                tops + 1 + task,
+                "merges ",
+                fontsize=7,
+                color=colour,
+                ha="right",
+                va="center",
+                transform=panel.get_yaxis_transform(),
+            )
+        panel.set_ylim(-0.7, tops + len(self.tasks) + 0.7)
+        panel.set_xlim(0, self.seconds)
+        panel.set_yticks([])
+        panel.set_xlabel("simulated time (s)", fontsize=9)
+        shown = f"{tops} of {len(clients)} clients" if len(clients) > tops else f"{tops} clients"
+        panel.set_ylabel(f"{shown}, a line each", fontsize=9)
+        panel.grid(visible=False, axis="y")
+        panel.legend(
+            fontsize=8,
+            frameon=False,
+            loc="upper right",
+            ncols=len(self.tasks),
+            bbox_to_anchor=(1.0, 1.1),
+        )
+
+
+def timeline(config: Config, seconds: float) -> Timeline:
+    """The first ``seconds`` of a run of several tasks, on its own clock and streams, untrained.
+
+    Times are those of the run itself until the first decision that depends on a model: a task that
+    reaches its target, or a dynamic allocation.
+
+    Args:
+        config: of the run.
+        seconds: simulated, > 0.
+
+    Raises:
+        ConfigError: the algorithm has rounds of one model, or ``seconds`` is not above 0.
+        DataError: an upload's size depends on data that are not there.
+    """
+    if config.build_algorithm().timing == "rounds":
+        raise ConfigError(
+            f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
+            'timeline shows several tasks. Choose "fedast", "sync-st" or another one for tasks.'
+        )
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
+    stream, tasks = Stream(config.run.seed), config.tasks
+    network = build_network(config.network, stream)
+    spans, merges = list[Span](), list[Merged]()
+    times = Times(
+        config.model_copy(
+            update={"evaluation": config.evaluation.model_copy(update={"eval_seconds": None})}
+        ),
+        tasks,
+        network,
+        [_elements(own) for own in tasks.values()],
+        [Untrained() for _ in tasks],
+        stream,
+        spans=spans,
+        merges=merges,
+    )
+    times.start(seconds)
+    simulate(times.schedule, times.work, times.clock, lambda report: None, lambda: None)
+    assert times.clock.now <= seconds
+    if isinstance(times.work, object) and hasattr(times.work, "requests"):
+        for request in times.work.requests.out.values():
+            if request.begun is not None:
+                spans.append(Span(request.task, request.client, request.begun, seconds, "done"))
+    return Timeline(list(tasks), seconds, spans, merges)
+
+
+def _elements(own: Config) -> int:
+    """Numbers in an update, where it matters."""
+    if own.network.delays == "shifted-exponential":
+        return 0
+    own = with_text_options(own)
+    data = load_dataset(
+        own.data.dataset,
+        own.data.data_dir,
+        tokenizer=own.data.tokenizer,
+        max_length=own.data.max_length,
+    )
+    model = build_model(
+        own.model.model,
+        data.input_shape,
+        data.classes,
+        dropout=own.model.dropout,
+        stream=Stream(0),
+        hidden=own.model.hidden,
+        norm=own.model.norm,
+        pretrained=own.model.pretrained,
+        lora_rank=own.model.lora_rank,
+        lora_alpha=own.model.lora_alpha,
+        pad_id=data.pad_id,
+    )
+    return ParamSpec.of(model).size * len(own.build_algorithm().payloads)
