@@ -48,6 +48,9 @@ class DataSection(Section):
         description="with --samples-per-client, use samples again where they run out; with --split "
         "natural, groups",
     )
+    pixels: Literal["signed", "unit"] = Field(
+        "signed", description="range of images' inputs: [-1, 1] (signed) or [0, 1] (unit)"
+    )
     tokenizer: str | None = Field(
         None,
         description="tokenizer of texts, a name on the hub or a folder (default: --pretrained's)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -119,14 +119,21 @@ def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config,
     if data is None:
         config = with_text_options(config)
         wanted = config.data
-        key = (wanted.dataset, wanted.data_dir, wanted.tokenizer, wanted.max_length)
+        key = (
+            wanted.dataset,
+            wanted.data_dir,
+            wanted.tokenizer,
+            wanted.max_length,
+            wanted.pixels,
+        )
         if key not in loaded.data:
-            loaded.data[key] = load_dataset(
+            found = load_dataset(
                 wanted.dataset,
                 wanted.data_dir,
                 tokenizer=wanted.tokenizer,
                 max_length=wanted.max_length,
             )
+            loaded.data[key] = _unit(found) if wanted.pixels == "unit" else found
         return config, loaded.data[key]
     for name in ("tokenizer", "max_length"):
         if getattr(config.data, name) is not None:
@@ -134,8 +141,26 @@ def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config,
                 f"{name} is {getattr(config.data, name)!r}, and the data set is given: it is "
                 f"tokenised already. Leave {name} out."
             )
+    if config.data.pixels == "unit":
+        data = _unit(data)
     named = config.data.model_copy(update={"dataset": data.name})
     return config.model_copy(update={"data": named}), data
+
+
+def _unit(data: Dataset) -> Dataset:
+    """Images in [0, 1] instead of [-1, 1].
+
+    Raises:
+        ConfigError: the data are no such images.
+    """
+    tests = data.test_inputs
+    if tests.dtype != torch.float32 or tests.dim() < 4 or bool((tests.abs() > 1).any()):
+        raise ConfigError(
+            f'pixels is "unit", and the inputs of {data.name!r} are no images in [-1, 1]. Leave it '
+            "out."
+        )
+    train = (data.train_inputs + 1) / 2
+    return replace(data, train_inputs=train, test_inputs=(tests + 1) / 2)
 
 
 def _model(
