@@ -48,8 +48,10 @@ class DataSection(Section):
         description="with --samples-per-client, use samples again where they run out; with --split "
         "natural, groups",
     )
-    pixels: Literal["signed", "unit"] = Field(
-        "signed", description="range of images' inputs: [-1, 1] (signed) or [0, 1] (unit)"
+    pixels: Literal["signed", "unit", "standard"] = Field(
+        "signed",
+        description="scale of images: [-1, 1] (signed), [0, 1] (unit), or mean 0 and variance 1 a "
+        "channel over the training set (standard)",
     )
     tokenizer: str | None = Field(
         None,

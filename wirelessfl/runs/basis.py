@@ -133,7 +133,7 @@ def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config,
                 tokenizer=wanted.tokenizer,
                 max_length=wanted.max_length,
             )
-            loaded.data[key] = _unit(found) if wanted.pixels == "unit" else found
+            loaded.data[key] = _scaled(found, wanted.pixels)
         return config, loaded.data[key]
     for name in ("tokenizer", "max_length"):
         if getattr(config.data, name) is not None:
@@ -141,26 +141,30 @@ def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config,
                 f"{name} is {getattr(config.data, name)!r}, and the data set is given: it is "
                 f"tokenised already. Leave {name} out."
             )
-    if config.data.pixels == "unit":
-        data = _unit(data)
+    data = _scaled(data, config.data.pixels)
     named = config.data.model_copy(update={"dataset": data.name})
     return config.model_copy(update={"data": named}), data
 
 
-def _unit(data: Dataset) -> Dataset:
-    """Images in [0, 1] instead of [-1, 1].
+def _scaled(data: Dataset, pixels: str) -> Dataset:
+    """Images on another scale than [-1, 1].
 
     Raises:
         ConfigError: the data are no such images.
     """
-    tests = data.test_inputs
-    if tests.dtype != torch.float32 or tests.dim() < 4 or bool((tests.abs() > 1).any()):
+    if pixels == "signed":
+        return data
+    train, test = data.train_inputs, data.test_inputs
+    if test.dtype != torch.float32 or test.dim() < 4 or bool((test.abs() > 1).any()):
         raise ConfigError(
-            f'pixels is "unit", and the inputs of {data.name!r} are no images in [-1, 1]. Leave it '
-            "out."
+            f'pixels is "{pixels}", and the inputs of {data.name!r} are no images in [-1, 1]. '
+            "Leave it out."
         )
-    train = (data.train_inputs + 1) / 2
-    return replace(data, train_inputs=train, test_inputs=(tests + 1) / 2)
+    if pixels == "unit":
+        return replace(data, train_inputs=(train + 1) / 2, test_inputs=(test + 1) / 2)
+    mean = train.mean((0, 2, 3), keepdim=True)
+    spread = train.std((0, 2, 3), keepdim=True).clamp(min=1e-6)
+    return replace(data, train_inputs=(train - mean) / spread, test_inputs=(test - mean) / spread)
 
 
 def _model(

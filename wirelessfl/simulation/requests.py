@@ -106,7 +106,7 @@ class Requests:
         self.out: dict[int, Request] = {}
         self._places = uniform(stream.child("clients"))
         self._fates = uniform(stream.child("drop-outs"))
-        self._choose = choose
+        self.choose = choose
         self._busy: list[int] = []
         self._at: dict[int, int] = {}
         self.band: SharedBand | None = None
@@ -138,8 +138,8 @@ class Requests:
         return request
 
     def _client(self, number: int) -> int:
-        if self._choose is not None:
-            return self._choose(number)
+        if self.choose is not None:
+            return self.choose(number)
         place = self._places[number]
         if self.busy_clients is not None and len(self._busy) >= self.busy_clients:
             return self._busy[int(place * len(self._busy))]

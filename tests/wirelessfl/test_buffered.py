@@ -1,0 +1,419 @@
+"""The buffered schedule and client queues without training: by hand, laws, invariants."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from channels import section_vi_c
+from channels.streams import Stream
+from wirelessfl.schedules import Buffered, Clock, TaskPlan
+from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
+from wirelessfl.simulation.asynchronous import Asynchronous
+from wirelessfl.simulation.delays import ShiftedExponential, Wireless, client_speeds
+from wirelessfl.simulation.loop import simulate
+from wirelessfl.simulation.requests import Requests
+from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.theory import ShiftedExponential as Law
+from wirelessfl.theory import buffer_seconds
+from wirelessfl.uplinks import find_uplink
+
+
+class Listed:
+    """Durations by the number of the request."""
+
+    def __init__(self, *seconds, rest=None):
+        self.listed, self.rest = seconds, rest
+
+    def seconds(self, task, client, number):
+        return self.listed[number] if number < len(self.listed) else self.rest(task, number)
+
+
+class Watched(Untrained):
+    """Counts the merges between the issue of a request and its use."""
+
+    def __init__(self, spreads=()):
+        self.merges, self.at_issue, self.used = 0, {}, []
+        self.spreads = list(spreads)
+
+    def issue(self, request):
+        self.at_issue[request.number] = self.merges
+
+    def merge(self, requests, staleness):
+        assert [self.merges - self.at_issue[n] for n in requests] == list(staleness)
+        self.used += requests
+        self.merges += 1
+
+    def spread(self):
+        return self.spreads[0] if self.spreads else None
+
+
+def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ticks=(), **options):
+    """A simulation to its end: what the clock, the schedule and the work are like then."""
+    choose = options.pop("choose", None)
+    requests_options = {
+        name: options.pop(name) for name in ("busy_clients", "drop_out") if name in options
+    }
+    clock, spans, merges = Clock(), [], []
+    schedule = Buffered([TaskPlan(*plan) for plan in plans], report_every=None, **options)
+    models = models or [Watched() for _ in plans]
+    requests = Requests(
+        clock,
+        delays,
+        clients,
+        Stream(3),
+        choose=choose,
+        spans=spans,
+        **requests_options,
+    )
+    work = Asynchronous(models, requests, merges)
+    if check is not None:
+        settle = work.settle
+
+        def checked():
+            settle()
+            check(schedule, requests)
+
+        work.settle = checked
+    clock.after(0.0, Started())
+    clock.at(seconds, Deadline())
+    for at, event in ticks:
+        clock.at(at, event)
+    simulate(schedule, work, clock, lambda report: None, lambda: None)
+    return schedule, work, spans, merges
+
+
+def test_a_schedule_by_hand():
+    """Two requests, buffer of two; client 1 is slow, and its second request waits in its queue."""
+    delays = Listed(1.0, 2.5, 1.0, 1.5, 0.25, 9.0, 9.0)
+    schedule, work, spans, merges = simulated(
+        [(2, 2, 99)], delays, 4.5, clients=2, choose=lambda number: [0, 1, 0, 1, 0, 0, 1][number]
+    )
+    # t=1: 0 is in, 2 goes to client 0. t=2: 2 is in, a merge; 3 goes to client 1, which works on 1
+    # until 2.5. Then 1 is in, one merge old; 4 goes to client 0 and is in at 2.75: a merge, and 5
+    # goes to client 0. 3 began at 2.5 and is in at 4, sent before that merge.
+    assert [(s.client, s.begin, s.end) for s in spans] == [
+        (0, 0.0, 1.0),
+        (0, 1.0, 2.0),
+        (1, 0.0, 2.5),
+        (0, 2.5, 2.75),
+        (1, 2.5, 4.0),
+    ]
+    assert [(m.seconds, m.staleness) for m in merges] == [(2.0, (0, 0)), (2.75, (1, 0))]
+    assert schedule.tasks[0].stale == [1]
+    assert work.versions == [2]
+
+
+def test_an_ended_task_leaves_its_clients_and_requests_to_the_others():
+    """Task 0 ends at t=1; client 0 stops and goes on with task 1, which has three requests."""
+    delays = Listed(2.0, 4.0, 3.0, 1.0, rest=lambda task, number: 50.0)
+    clients = [0, 1, 0, 2]  # requests 0, 1 of task 0, 2 of task 1 behind it; 3 when 0 has ended
+    schedule, _, spans, _ = simulated(
+        [(2, 1, 99), (1, 1, 99)],
+        delays,
+        10.0,
+        clients=9,
+        choose=lambda number: clients[number] if number < 4 else 3 + number % 6,
+        ticks=[(1.0, Reached(0))],
+    )
+    assert [(s.task, s.client, s.begin, s.end, s.how) for s in spans][:2] == [
+        (0, 0, 0.0, 1.0, "cancelled"),
+        (0, 1, 0.0, 1.0, "cancelled"),
+    ]
+    own = [(s.client, s.begin, s.end) for s in spans if s.task == 1]
+    assert (2, 1.0, 2.0) in own  # asked at the end of task 0
+    assert (0, 1.0, 4.0) in own  # began when the client's work on task 0 was stopped
+    assert [task.requests for task in schedule.tasks if not task.ended] == [3]
+    assert schedule.tasks[1].buffer == 3  # R / b is kept
+    assert schedule.tasks[0].active == 0
+    assert schedule.active == 3
+
+
+def test_ties_are_taken_in_the_order_of_their_making():
+    """All durations are one second: clients come back in the order in which they were asked."""
+    _, _, spans, merges = simulated(
+        [(4, 4, 3)], Listed(rest=lambda *_: 1.0), 9.0, choose=lambda number: number % 4
+    )
+    assert [(s.client, s.end) for s in spans] == [(c, t) for t in (1, 2, 3) for c in range(4)]
+    assert [m.staleness for m in merges] == [(0,) * 4] * 3  # issued behind the whole instant
+
+
+plans = st.lists(
+    st.tuples(st.integers(1, 12), st.integers(1, 6), st.integers(5, 40)), min_size=1, max_size=4
+)
+
+
+@given(
+    plans,
+    st.integers(1, 30),
+    st.booleans(),
+    st.sampled_from([0.0, 0.2]),
+    st.sampled_from([None, 1, 5]),
+    st.integers(1, 6),
+)
+def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
+    """Budget, queues, staleness (asserted by the models), and time, whatever the sizes."""
+    budget = sum(plan[0] for plan in plans)
+    seen = [0.0]
+
+    def check(schedule, requests):
+        assert sum(task.active for task in schedule.tasks) == schedule.active <= budget
+        assert schedule.active == len(requests.out)
+        queued = [r for queue in requests.queues.values() for r in queue]
+        assert sorted(r.number for r in queued) == sorted(requests.out)
+        for client, queue in requests.queues.items():
+            assert [r.number for r in queue] == sorted(r.number for r in queue)
+            assert all(r.client == client for r in queue)
+            assert [r.begun is None for r in queue] == [False] + [True] * (len(queue) - 1)
+        if busy is not None:
+            assert len(requests.queues) <= busy
+        assert requests.clock.now >= seen[-1]
+        seen.append(requests.clock.now)
+        for number, task in enumerate(schedule.tasks):
+            if not task.ended:
+                assert task.active >= 1  # nobody starves
+            else:
+                assert all(r.task != number for r in requests.out.values())
+
+    delays = ShiftedExponential([1.0] * len(plans), client_speeds(clients, Stream(1)), Stream(2))
+    models = [Watched([1.0 + number]) for number in range(len(plans))]
+    schedule, work, spans, _ = simulated(
+        plans,
+        delays,
+        60.0,
+        clients=clients,
+        models=models,
+        check=check,
+        dynamic=dynamic,
+        period=0.3,
+        floor=floor,
+        drop_out=drop_out,
+        busy_clients=busy,
+    )
+    for client in range(clients):  # one at a time
+        own = sorted((s.begin, s.end) for s in spans if s.client == client)
+        assert all(one[1] <= two[0] for one, two in pairwise(own))
+    done = sum(s.how == "done" for s in spans)
+    lost = sum(s.how == "lost" for s in spans)
+    assert done == schedule.updates == sum(work.returned)
+    assert lost == sum(task.lost for task in schedule.tasks)
+    assert sum(work.sent) == requests_issued(work)
+    for model, task in zip(models, schedule.tasks, strict=True):
+        assert len(set(model.used)) == len(model.used)
+        assert model.merges == task.version <= 40
+
+
+def requests_issued(work):
+    return work.requests.issued
+
+
+def test_dynamic_allocation_is_reached_little_by_little():
+    """An update is answered by 0, 1 or 2 requests; R is proportional to sigma, R / b is kept."""
+    asked = []
+
+    def check(schedule, requests):
+        asked.append([task.active for task in schedule.tasks])
+
+    models = [Watched([3.0]), Watched([1.0])]
+    schedule, *_ = simulated(
+        [(32, 2, 10**6), (32, 2, 10**6)],
+        ShiftedExponential([1.0, 1.0], np.ones(500), Stream(2)),
+        60.0,
+        clients=500,
+        models=models,
+        check=check,
+        dynamic=True,
+        period=0.75,
+    )
+    assert schedule.period == 96
+    assert [task.requests for task in schedule.tasks] == [48, 16]
+    assert [task.buffer for task in schedule.tasks] == [3, 1]
+    assert asked[-1] == [48, 16]
+    steps = {after[0] - before[0] for before, after in pairwise(asked)}
+    assert steps <= {-1, 0, 1}  # less the update that came in
+    assert sum(asked[0]) == sum(asked[-1]) == 64
+    assert min(map(sum, asked)) >= 48  # one task may shrink before the other's updates come in
+
+
+def test_the_buffer_of_the_paper_fills_in_b_over_r_lambda():
+    """Section 4: exponential delays, no queues. 20,000 merges: standard error 0.3 %."""
+    requests, buffer = 24, 6
+    delays = Listed(rest=lambda task, number: draws[number])
+    draws = Stream(5).generator().exponential(2.0, 300_000)
+    _, _, _, merges = simulated([(requests, buffer, 20_000)], delays, 1e9, choose=lambda n: n)
+    assert len(merges) == 20_000
+    mean = merges[-1].seconds / len(merges)
+    assert mean == pytest.approx(
+        buffer_seconds(buffer=buffer, requests=requests, rate_hz=0.5), rel=0.01
+    )
+
+
+def test_shifted_exponential_durations():
+    """Mean 3 beta and the published distribution function: 50,000 draws, standard error 0.4 %."""
+    speeds = client_speeds(8, Stream(1))
+    assert sorted(speeds.tolist()) == [0.7, 0.7, 1.0, 1.0, 1.0, 1.0, 1.3, 1.3]
+    delays = ShiftedExponential([2.0, 4.0], np.array([1.0, 1.3]), Stream(9))
+    drawn = np.array([delays.seconds(1, 1, number) for number in range(50_000)])
+    law = Law(4.0 * 1.3)
+    assert drawn.mean() == pytest.approx(law.mean_seconds, rel=0.012)
+    assert drawn.min() >= 5.2
+    for share in (0.1, 0.5, 0.9):
+        # A share's standard error is at most 0.0022.
+        assert (drawn <= law.quantile(share)).mean() == pytest.approx(share, abs=0.007)
+    assert delays.seconds(1, 1, 7) == drawn[7]  # by number, not by order
+    assert delays.seconds(0, 0, 7) == pytest.approx(drawn[7] / 2.6)
+
+
+def test_clients_are_chosen_uniformly():
+    """10 clients, 12,000 requests: standard error of a share 0.0027."""
+    delays = ShiftedExponential([1.0], np.ones(10), Stream(2))
+    _, work, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
+    assert work.requests.issued > 12_000
+    counts = np.bincount([s.client for s in spans], minlength=10)
+    # Who has a long queue has more left to do at the end: some tens.
+    assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
+
+
+def test_drop_outs_are_counted_and_made_good():
+    """Nobody stays without a request: updates come at the rate of what is not lost."""
+    delays = ShiftedExponential([1.0], np.ones(2000), Stream(2))
+    schedule, _, spans, _ = simulated([(50, 5, 10**6)], delays, 800.0, clients=2000, drop_out=0.3)
+    lost = schedule.tasks[0].lost
+    over = lost + schedule.updates
+    assert over > 10_000  # so that the standard error of the share is below 0.005
+    assert lost / over == pytest.approx(0.3, abs=0.015)
+    assert schedule.active == 50
+    gone = [s.end - s.begin for s in spans if s.how == "lost"]
+    done = [s.end - s.begin for s in spans if s.how == "done"]
+    # At a time uniform over the training: half its mean length; standard errors 1.3 and 0.8 %.
+    assert np.mean(gone) / np.mean(done) == pytest.approx(0.5, rel=0.05)
+
+
+def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
+    network = section_vi_c(1, clients, stream=Stream(4))
+    made = find_uplink(uplink)()
+    seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
+    return Wireless(network, made, [10], [seconds], [elements], down, Stream(8))
+
+
+def test_uploads_share_the_band_by_hand():
+    """Two TDMA uploads: alone until the other begins, at half the rate while both are on."""
+    delays = wireless("tdma", elements=9_000_000, clients=4)
+    one, two = (delays.received_snr(client, client) for client in (0, 1))
+    alone = [
+        float(delays.seconds_per_bit(np.array([snr]))[0]) * 32 * 9_000_000 for snr in (one, two)
+    ]
+    assert min(alone) > 0.5  # they overlap
+    _, work, spans, _ = simulated(
+        [(2, 2, 1)],
+        delays,
+        99.0,
+        clients=4,
+        choose=lambda number: number,  # 2 is slower
+    )
+    # Client 0 is ready at 1.0, client 1 at 1.5; whoever ends first, the other has the band again.
+    left0 = alone[0] - 0.5
+    if 2 * left0 <= 2 * alone[1]:
+        first = 1.5 + 2 * left0
+        second = first + alone[1] - left0
+        expected = {0: first, 1: second}
+    else:
+        first = 1.5 + 2 * alone[1]
+        expected = {1: first, 0: first + left0 - alone[1]}
+    assert {s.client: s.end for s in spans[:2]} == pytest.approx(expected)
+    network = delays.network
+    computing = [
+        network.switched_capacitance[i] * network.cpu_hz[i] ** 3 * (1.0, 1.5)[i] for i in (0, 1)
+    ]
+    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # in the own slots alone
+    assert work.requests.joules == pytest.approx(sum(computing) + sum(sending))
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
+def test_an_upload_alone_takes_its_bits(uplink):
+    delays = wireless(uplink, clients=1, down=1e6)
+    _, _, spans, _ = simulated([(1, 1, 1)], delays, 99.0, clients=1)
+    bits = 32 * 1000
+    rate = float(delays.seconds_per_bit(np.array([delays.received_snr(0, 0)]))[0])
+    assert spans[0].end == pytest.approx(bits / 1e6 + 1.0 + bits * rate)
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 4), st.sampled_from(["tdma", "ofdma"]), st.integers(0, 100))
+def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
+    delays = wireless(uplink, elements=200_000, clients=4)
+
+    def check(schedule, requests):
+        assert schedule.active == len(requests.out)
+        on_air = requests.band.uploading
+        assert on_air == len(requests._snrs) <= len(requests.queues)
+
+    schedule, _, _, merges = simulated(
+        [(requests, 2, 12)],
+        delays,
+        500.0,
+        clients=4,
+        check=check,
+        choose=lambda number: (number * 7 + seed) % 4,
+    )
+    assert schedule.tasks[0].version == 12 == len(merges)
+
+
+def test_snapshots_go_on_alike():
+    """Stopped between any two instants and restored into new objects: the same work, to the bit."""
+
+    def world():
+        clock, spans, merges = Clock(), [], []
+        delays = wireless("ofdma", elements=100_000, clients=4)
+        schedule = Buffered(
+            [TaskPlan(5, 2, 30)], report_every=3, ticks=True, dynamic=True, period=0.5
+        )
+        requests = Requests(clock, delays, 4, Stream(3), busy_clients=3, drop_out=0.1, spans=spans)
+        work = Asynchronous([Watched()], requests, merges)
+        return clock, schedule, work, spans, merges
+
+    def go(clock, schedule, work, save):
+        simulate(schedule, work, clock, lambda report: None, save, tick_seconds=0.7)
+
+    clock, schedule, work, spans, merges = world()
+    clock.after(0.0, Started())
+    saved = []
+
+    def save():
+        state = {"schedule": schedule.snapshot(), "work": work.snapshot()}
+        saved.append((json.dumps(state), len(spans), len(merges)))
+
+    go(clock, schedule, work, save)
+    assert len(saved) > 20
+    for state, spans_done, merges_done in saved[:: len(saved) // 5]:
+        clock2, schedule2, work2, spans2, merges2 = world()
+        state = json.loads(state)
+        schedule2.restore(state["schedule"])
+        work2.restore(state["work"])
+        work2.models[0].issue = lambda request: None
+        work2.models[0].merge = lambda requests, staleness: None
+        go(clock2, schedule2, work2, lambda: None)
+        assert spans2 == spans[spans_done:]
+        assert merges2 == merges[merges_done:]
+
+
+def test_ticks_and_deadlines():
+    schedule = Buffered([TaskPlan(2, 1, 5), TaskPlan(1, 1, 5)], report_every=None, ticks=True)
+    first = schedule.decide(Started())
+    assert [type(decision).__name__ for decision in first] == [
+        "Report",
+        "Report",
+        "Wake",
+        "Ask",
+        "Ask",
+    ]
+    tick = schedule.decide(Tick(1))
+    assert [type(decision).__name__ for decision in tick] == ["Report", "Report", "Wake", "Save"]
+    assert tick[2].number == 2
+    schedule.decide(Reached(0))
+    last = schedule.decide(Deadline())
+    assert [type(decision).__name__ for decision in last] == ["Report", "Stop"]
+    assert last[0].task == 1
