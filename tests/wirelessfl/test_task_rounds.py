@@ -1,4 +1,4 @@
-"""Synchronous rounds of several tasks: who is awaited, how long they take, whose clients are dealt."""
+"""Synchronous rounds of several tasks: who is awaited, how long they take, who gets clients."""
 
 import math
 

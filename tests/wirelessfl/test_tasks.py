@@ -1,0 +1,394 @@
+"""Runs of several tasks: equal to what they must coincide with, batched or not, stopped or not."""
+
+import json
+import re
+from itertools import groupby
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.algorithms.fedast import FedAST
+from wirelessfl.algorithms.fedasync import FedAsync
+from wirelessfl.algorithms.fedbuff import FedBuff
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.build_tasks import build_tasks
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.training.rules import Received
+
+ALONE = {
+    "clients": 6,
+    "local_steps": 3,
+    "batch_size": 8,
+    "lr": 0.1,
+    "threads": 1,
+    "step_seconds": 0.01,
+    "uplink": "fixed",
+    "eval_every": 1,
+}
+
+
+def flags(tmp_path, name, **more):
+    return ALONE | {"out": tmp_path / name} | more
+
+
+def engine_run(config, data, choose=None):
+    """A run with clients chosen by the test."""
+    engine = TasksEngine(build_tasks(config, data=data))
+    if choose is not None:
+        engine.work.requests.choose = choose
+    progress = Progress(engine, ["data"], RunDirectory.create(config.run.out, config), None)
+    progress.run()
+    return engine, progress.directory.rows()
+
+
+def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
+    """b = R = N, everybody asked once, requests re-issued behind all arrivals of an instant."""
+    settings = flags(tmp_path, "fedavg", rounds=4, server_lr=0.7)
+    reference = wirelessfl.run(Config.from_flags("fedavg", **settings), data=toy)
+    settings = flags(tmp_path, "fedast", rounds=4, server_lr=0.7, requests=6, buffer=6)
+    config = Config.from_flags("fedast", **settings)
+    engine, rows = engine_run(config, toy, choose=lambda number: number % 6)
+    for name, value in engine.params().items():
+        assert torch.allclose(value, reference.params[name], atol=1e-6)
+    assert [row["accuracy"] for row in rows] == [row["accuracy"] for row in reference.rows]
+    for mine, other in zip(rows, reference.rows, strict=True):
+        assert mine["sim_seconds"] == pytest.approx(other["sim_seconds"])
+        assert mine["uplink_mib"] == pytest.approx(other["uplink_mib"])
+        assert mine["staleness_max"] == 0
+
+
+def test_one_request_at_a_time_is_fedasync(tmp_path, toy):
+    """b = 1, R = 1, eta_s = 1 equals FedAsync with weight 1; and with weight 0.6, eta_s 0.6."""
+    for weight in (1.0, 0.6):
+        ends = []
+        for algorithm in ("fedast", "fedasync"):
+            own = {"requests": 1, "rounds": 12, "server_lr": weight, "buffer": 1}
+            settings = flags(tmp_path, f"{algorithm}{weight}", **own)
+            ends.append(wirelessfl.run(Config.from_flags(algorithm, **settings), data=toy))
+        one, two = ends
+        for name, value in one.params.items():
+            assert torch.allclose(value, two.params[name], atol=1e-5)
+        assert [r["sim_seconds"] for r in one.rows] == [r["sim_seconds"] for r in two.rows]
+
+
+def test_sync_st_of_one_task_is_fedavg(tmp_path, toy):
+    reference = wirelessfl.run(
+        Config.from_flags("fedavg", **flags(tmp_path, "fedavg", rounds=4)), data=toy
+    )
+    settings = flags(tmp_path, "sync", rounds=4, first=0)
+    found = wirelessfl.run(Config.from_flags("sync-st", **settings), data=toy)
+    for name, value in found.params.items():
+        assert torch.allclose(value, reference.params[name], atol=1e-6)
+    seconds = [row["sim_seconds"] for row in found.rows]
+    assert seconds == pytest.approx([row["sim_seconds"] for row in reference.rows])
+    assert [r["accuracy"] for r in found.rows] == [r["accuracy"] for r in reference.rows]
+
+
+TWO = {
+    "task": [
+        "digits,model=fcnn,requests=7,buffer=2,step_seconds=0.1",
+        "digits,model=mlp,requests=5,buffer=2,lr=0.05,step_seconds=0.3,name=slow",
+    ],
+    "clients": 9,
+    "samples_per_client": 12,
+    "split": "dirichlet",
+    "reuse": True,
+    "local_steps": 3,
+    "batch_size": 6,
+    "rounds": 14,
+    "weight_decay": 1e-3,
+    "delays": "shifted-exponential",
+    "threads": 1,
+    "chunk": 4,
+    "eval_seconds": 1.0,
+}
+
+
+def plain(rows):
+    return [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
+
+
+@pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
+def test_training_together_gives_the_rows_of_one_at_a_time(tmp_path, executor):
+    """Deferred and batched, against a client at a time: every row field but the wall clock."""
+    alone = TWO | {"executor": "loop", "chunk": 1, "out": tmp_path / "alone"}
+    one = wirelessfl.run(Config.from_flags("fedast", **alone))
+    both = TWO | {"executor": executor, "out": tmp_path / "both"}
+    two = wirelessfl.run(Config.from_flags("fedast", **both))
+    for mine, other in zip(plain(two.rows), plain(one.rows), strict=True):
+        assert mine.pop("loss") == pytest.approx(other.pop("loss"), abs=1e-4)
+        assert mine.pop("accuracy") == pytest.approx(other.pop("accuracy"), abs=0.003)
+        assert mine == other
+    for name, value in two.params.items():
+        assert torch.allclose(value, one.params[name], atol=1e-4)
+
+
+class Halt(Exception):
+    pass
+
+
+CASES = {
+    "fedast D, drop-outs, busy clients": (
+        "fedast",
+        {"option": "D", "floor": 2, "drop_out": 0.2, "busy_clients": 4, "period": 0.3},
+    ),
+    "fedast over OFDMA": ("fedast", {"delays": "wireless", "uplink": "ofdma", "eval_seconds": 0.3}),
+    "no buffer": ("fedast-nobuffer", {"task": [t.replace("buffer=2,", "") for t in TWO["task"]]}),
+    "sync-st": ("sync-st", {"first": 2, "drop_out": 0.1, "availability": 0.8}),
+    "sync-ucb-st": ("sync-ucb-st", {"first": 2}),
+    "sync-bayes-st over TDMA": ("sync-bayes-st", {"delays": "wireless", "candidates": 5}),
+}
+
+
+def case_flags(name):
+    algorithm, own = CASES[name]
+    settings = TWO | own
+    if algorithm.startswith("sync"):
+        settings["task"] = [
+            ",".join(w for w in t.split(",") if not w.startswith(("requests", "buffer")))
+            for t in TWO["task"]
+        ]
+    return algorithm, settings
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stopped_and_resumed_equals_uninterrupted(tmp_path, name):
+    """Stopped in the middle by an error, and again later: rows and models to the bit."""
+    algorithm, settings = case_flags(name)
+    whole = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "whole"))
+    count = len(whole.rows)
+    assert count > 8
+    stopped = tmp_path / "stopped"
+
+    def halt_at(place):
+        seen = []
+
+        def on_row(row):
+            seen.append(row)
+            if len(seen) == place:
+                raise Halt
+
+        return on_row
+
+    config = Config.from_flags(algorithm, **settings, out=stopped, checkpoint_seconds=0)
+    with pytest.raises(Halt):
+        wirelessfl.run(config, on_row=halt_at(count // 3))
+    with pytest.raises(Halt):
+        wirelessfl.resume(stopped, on_row=halt_at(count // 3))
+    assert len(RunDirectory(stopped).rows()) < count, "no work was left"
+    again = wirelessfl.resume(stopped)
+    assert plain(again.rows) == plain(whole.rows)
+    for key, value in whole.params.items():
+        assert torch.equal(value, again.params[key])
+    finished = wirelessfl.resume(stopped)
+    assert finished.rows == again.rows
+    assert all(torch.equal(finished.params[key], value) for key, value in again.params.items())
+
+
+def test_rows_say_what_happened(tmp_path):
+    algorithm, settings = case_flags("fedast D, drop-outs, busy clients")
+    result = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "run"))
+    assert result.tasks == ["digits", "slow"]
+    lost = [row["lost"] for row in result.rows_of("digits")]
+    assert lost == sorted(lost)
+    assert lost[-1] > 0
+    for row in result.rows:
+        assert row["requests"] <= 12
+        assert row["round"] == row["version"] <= 14
+        assert 0 <= row["staleness_mean"] <= row["staleness_max"]
+        assert row["allocation"] >= 2
+    for _, same in groupby(result.rows, key=lambda row: row["sim_seconds"]):
+        own = list(same)
+        if len(own) == 2 and own[0]["sim_seconds"] > 0:
+            assert sum(row["requests"] for row in own) <= 12
+    last = result.rows_of("slow")[-1]
+    assert last["version"] == 14
+    assert last["allocation"] == 12  # all are its own after the other's end
+    assert {name.partition(".")[0] for name in result.params} == {"digits", "slow"}
+
+
+def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
+    tasks = [TWO["task"][0] + ",target=0.3", TWO["task"][1] + ",target=0.2"]
+    settings = TWO | {"task": tasks, "rounds": 10_000, "max_seconds": 500.0, "server_lr": 0.5}
+    result = wirelessfl.run(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
+    for task, target in (("digits", 0.3), ("slow", 0.2)):
+        accuracies = [row["accuracy"] for row in result.rows_of(task)]
+        assert accuracies[-1] >= target
+        assert max(accuracies[:-1]) < target
+    summary = result.summary()
+    each = result.summaries()
+    ends = [result.rows_of(task)[-1]["sim_seconds"] for task in result.tasks]
+    assert [own["seconds_to_target"] for own in each] == ends
+    assert summary["seconds_to_target"] == max(ends) == result.rows[-1]["sim_seconds"]
+    assert summary["target"] == "of each task"
+
+
+def test_a_run_ends_at_max_seconds(tmp_path):
+    settings = TWO | {"max_seconds": 4.5, "rounds": 10_000}
+    result = wirelessfl.run(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
+    times = sorted({row["sim_seconds"] for row in result.rows})
+    assert times == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 4.5])
+    one = flags(tmp_path, "one", rounds=10_000, max_seconds=1.0, dataset="digits")
+    rows = wirelessfl.run(Config.from_flags("fedavg", **one)).rows
+    assert rows[-1]["sim_seconds"] == 1.0
+    assert rows[-1]["round"] == rows[-2]["round"] > 5
+
+
+def test_fedbuff_weighs_by_staleness():
+    """x + eta_g (1/K) sum (1 + s_i)^-a update_i, by hand."""
+    rule = FedBuff(server_lr=0.5, staleness_exponent=1.0)
+    updates = torch.tensor([[1.0, 2.0], [3.0, -4.0]])
+    nodes = np.zeros(2, dtype=np.int64)
+    received = Received({}, {"update": updates}, nodes, nodes, staleness=np.array([0, 3]))
+    merged = rule.merge({"params": torch.zeros(1, 2)}, received)["params"]
+    assert torch.allclose(merged, 0.5 * torch.tensor([[(1 + 0.75) / 2, (2 - 1.0) / 2]]))
+
+
+def test_fedasync_mixes_by_staleness():
+    rule = FedAsync(server_lr=0.8, staleness_exponent=0.5)
+    nodes = np.zeros(1, dtype=np.int64)
+    model = torch.tensor([[2.0, 4.0]])
+    received = Received({}, {"model": model}, nodes, nodes, staleness=np.array([3]))
+    merged = rule.merge({"params": torch.tensor([[1.0, 1.0]])}, received)["params"]
+    assert torch.allclose(merged, torch.tensor([[1.4, 2.2]]))  # weight 0.8 / 2
+
+
+def test_spread_is_algorithm_4():
+    rule = FedAST(lr=0.2, server_lr=0.5, option="D")
+    updates = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 3.0]])
+    # Mean (2, 1), squared 5; squares of the deviations 2, 2, 4.
+    expected = (0.2 * 0.5 * 7 * (8 / 3) / 5) ** 0.5
+    assert rule.spread(updates, 7) == pytest.approx(expected)
+    assert rule.spread(10.0 * updates, 7) == pytest.approx(expected)
+    assert rule.spread(torch.zeros(3, 2), 7) is None
+
+
+def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
+    """Against FedProx's gradient written out: a step of g + lambda x, in every executor."""
+    from wirelessfl.algorithms.task_rule import TaskRule
+
+    class Written(TaskRule):
+        name = "written"
+        most_tasks = 1
+        shrink = 1.0
+
+        def gradient(self, grads, params, cohort):
+            return grads + 0.3 * params
+
+    ends = {}
+    for executor in ("loop", "vmap", "stacked"):
+        for replay in ("off", "on") if executor == "vmap" else (None,):
+            for chunk in (1, 4):
+                settings = flags(
+                    tmp_path,
+                    f"{executor}{replay}{chunk}",
+                    rounds=2,
+                    executor=executor,
+                    replay=replay,
+                    chunk=chunk,
+                    first=0,
+                    weight_decay=0.3,
+                )
+                found = wirelessfl.run(Config.from_flags("sync-st", **settings), data=toy)
+                ends[executor, replay, chunk] = found.params
+    settings = flags(tmp_path, "sgd", rounds=2, executor="loop", first=0)
+    parts = build_tasks(Config.from_flags("sync-st", **settings), data=toy)
+    learner = parts.learners[0]
+    learner.algorithm = Written(lr=0.1)
+    for _ in range(2):
+        learner.train_round(np.arange(6))
+    expected = parts.bases[0].task.spec.views(learner.state["params"])
+    for key, found in ends.items():
+        for name, value in found.items():
+            assert torch.allclose(value, expected[name], atol=1e-5), key
+
+
+def test_tables_flags_and_toml_say_the_same(tmp_path):
+    by_flags = Config.from_flags("fedast", **TWO)
+    file = tmp_path / "config.toml"
+    file.write_text(by_flags.to_toml(), encoding="utf-8")
+    assert Config.from_toml(file).to_toml() == by_flags.to_toml()
+    own = by_flags.tasks["slow"]
+    assert own.model.model == "mlp"
+    assert own.algorithm["lr"] == 0.05
+    assert own.algorithm["requests"] == 5
+    assert by_flags.tasks["digits"].algorithm["lr"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more", "words"),
+    [
+        ("fedavg", {}, 'algorithm "fedavg" trains one model'),
+        ("fedbuff", {}, "trains 1 task, and there are 2"),
+        ("fedast", {"uplink": "aircomp"}, "simultaneous senders"),
+        ("fedast", {"task": ["digits,seed=3"]}, "it is the whole run's"),
+        ("fedast", {"task": ["digits,option=D"]}, "it is the whole run's"),
+        ("fedast", {"task": ["digits,modle=mlp"]}, "Do you mean 'model'"),
+        ("fedast", {"task": ["digits,lr=0"]}, "task 'digits': lr is"),
+        ("fedast", {"task": ["digits,lr="]}, "give DATASET,setting=value"),
+        ("fedast", {"task": ["digits,lr=1,lr=2"]}, "gives lr twice"),
+        ("fedast", {"task": ["digits"]}, "has no published step time"),
+        ("fedast", {"task": ["digits,name=a", "digits,name=a"]}, "two tasks are called 'a'"),
+        ("fedast", {"cells": 2}, "star"),
+        ("fedast", {"tracking_clients": 1}, "tracks nothing"),
+        ("sync-st", {"busy_clients": 3, "task": []}, "busy_clients is 3"),
+        ("sync-st", {"availability": 0.2, "clients_per_round": 5, "task": []}, "are available"),
+        ("fedasync", {"buffer": 2, "task": []}, "buffer is"),
+        ("fedast", {"workers": 2}, "trains in one process"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_a_line(algorithm, more, words, tmp_path):
+    settings = TWO | {"out": tmp_path / "run"} | more
+    if algorithm in ("sync-st", "fedavg"):
+        settings = {k: v for k, v in settings.items() if k not in ("weight_decay",)}
+    if algorithm == "fedavg":
+        settings["delays"], settings["eval_seconds"] = None, None
+    if settings["task"] == []:
+        settings |= {"dataset": "digits", "step_seconds": 0.1}
+        del settings["task"]
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        wirelessfl.run(Config.from_flags(algorithm, **settings))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("key", ["delays", "availability", "drop_out", "eval_seconds"])
+def test_settings_of_tasks_are_refused_for_rounds_of_one_model(key):
+    value = {"delays": "shifted-exponential", "availability": 0.3, "drop_out": 0.1}.get(key, 2.0)
+    with pytest.raises(ConfigError, match=key):
+        Config.from_flags("fedavg", **{key: value})
+
+
+def test_a_task_table_in_single_brackets_is_explained(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text('algorithm = "fedast"\n[task]\ndataset = "digits"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"\[\[task\]\]"):
+        Config.from_toml(file)
+
+
+def test_given_data_say_nothing_of_tables(toy, tmp_path):
+    with pytest.raises(ConfigError, match="name it in their tables"):
+        wirelessfl.run(Config.from_flags("fedast", **TWO, out=tmp_path / "run"), data=toy)
+
+
+def test_clients_of_many_tasks_take_little_memory(tmp_path):
+    """10^5 clients and 10 tasks: the state beside the models is a few MB, and the same data."""
+    tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
+    settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
+    parts = build_tasks(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
+    assert len({id(basis.data) for basis in parts.bases}) == 1
+    assert len({id(basis.parts) for basis in parts.bases}) == 1
+    assert parts.bases[0].parts.nbytes < 20e6
+    assert sum(learner.steps_done.nbytes for learner in parts.learners) == 8 * 10 * 100_000
+    engine = TasksEngine(parts)
+    progress = Progress(engine, [], RunDirectory.create(tmp_path / "run", parts.config), None)
+    progress.run()
+    rows = progress.directory.rows()
+    assert len(rows) == 20
+    assert json.dumps(engine.work.snapshot())
+    assert len(engine.work.requests.queues) <= 960
