@@ -24,6 +24,7 @@ OWN = {
     "network": ["step_seconds", "cycles_per_step"],
     "training": ["local_steps", "batch_size", "rounds", "clients_per_round", "weighting"],
     "evaluation": ["target"],
+    "run": ["executor", "chunk", "replay", "workers"],
 }
 """What a task may have of its own, by section, beside the settings of its algorithm."""
 SHARED = ("option", "spread_updates", "period", "floor", "first")

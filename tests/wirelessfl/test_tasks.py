@@ -190,6 +190,28 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, name):
     assert all(torch.equal(finished.params[key], value) for key, value in again.params.items())
 
 
+def test_how_each_task_is_computed_is_found_once(tmp_path):
+    """Chunk and executor by timing are stored in the tables, and a resumed run has them again."""
+    settings = {k: v for k, v in TWO.items() if k not in ("chunk", "eval_seconds")}
+    config = Config.from_flags("fedast", **settings, out=tmp_path / "run", eval_every=7)
+    result = wirelessfl.run(config)
+    stored = Config.from_toml(tmp_path / "run" / "config.toml")
+    assert stored.to_toml() == result.config.to_toml()
+    for own in stored.tasks.values():
+        assert own.run.chunk >= 1
+        assert own.run.executor == "stacked"
+        assert own.run.workers == 1
+
+
+def test_worker_processes_give_the_same(tmp_path):
+    alone = wirelessfl.run(Config.from_flags("fedast", **TWO, out=tmp_path / "alone"))
+    settings = TWO | {"workers": 2, "out": tmp_path / "two"}
+    both = wirelessfl.run(Config.from_flags("fedast", **settings))
+    for mine, other in zip(plain(both.rows), plain(alone.rows), strict=True):
+        assert mine.pop("loss") == pytest.approx(other.pop("loss"), abs=1e-4)
+        assert mine == other
+
+
 def test_rows_say_what_happened(tmp_path):
     algorithm, settings = case_flags("fedast D, drop-outs, busy clients")
     result = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "run"))
@@ -339,7 +361,6 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
         ("sync-st", {"busy_clients": 3, "task": []}, "busy_clients is 3"),
         ("sync-st", {"availability": 0.2, "clients_per_round": 5, "task": []}, "are available"),
         ("fedasync", {"buffer": 2, "task": []}, "buffer is"),
-        ("fedast", {"workers": 2}, "trains in one process"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_line(algorithm, more, words, tmp_path):

@@ -15,7 +15,7 @@ _DIGITS = {"mean": 5, "worst": 4}  # significant ones, where three would all be 
 
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
-    """Run ``engine``, ``solvers`` or ``all`` and print tables or JSON.
+    """Run ``engine``, ``simulator``, ``solvers`` or ``all`` and print tables or JSON.
 
     Args:
         what: which benchmarks.
@@ -36,6 +36,12 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         small["resnet_steps"] = 3
         with console.status("timing the engine") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
+    if what in ("all", "simulator"):
+        from wirelessfl.bench.simulator import simulator_bench
+
+        short = {"updates": 2000, "merges": 2} if quick else {}
+        with console.status("timing the simulator") if not quiet else console:
+            tables |= simulator_bench(repeats, data_dir, **short)
     if what in ("all", "solvers"):
         from wirelessfl.bench.beamforming import beamforming_bench
         from wirelessfl.bench.mask_sizes import mask_size_bench

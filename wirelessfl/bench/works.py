@@ -81,7 +81,14 @@ def dealt(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
     return TrainingData(x, y, BatchSource(parts, min(BATCH, each), Stream(0)))
 
 
-def plain_loop(module: nn.Module, data: TrainingData) -> Tensor:
+def plain_loop(
+    module: nn.Module,
+    data: TrainingData,
+    *,
+    steps: int = STEPS,
+    batch: int = BATCH,
+    lr: float = LR,
+) -> Tensor:
     """Research code: deepcopy, DataLoader, torch.optim.SGD, client by client, then the mean.
 
     On whatever device the module and the data are.
@@ -89,17 +96,17 @@ def plain_loop(module: nn.Module, data: TrainingData) -> Tensor:
     total: Tensor | None = None
     for part in data.source.parts:
         model = copy.deepcopy(module).train()
-        optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+        optimizer = torch.optim.SGD(model.parameters(), lr=lr)
         rows = torch.from_numpy(part).to(data.inputs.device)
         own = TensorDataset(data.inputs[rows], data.labels[rows])
-        loader, step = DataLoader(own, batch_size=BATCH, shuffle=True), 0
-        while step < STEPS:
+        loader, step = DataLoader(own, batch_size=batch, shuffle=True), 0
+        while step < steps:
             for inputs, labels in loader:
                 optimizer.zero_grad()
                 F.cross_entropy(model(inputs), labels).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 step += 1
-                if step == STEPS:
+                if step == steps:
                     break
         flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
         total = flat if total is None else total + flat

@@ -83,10 +83,16 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
     listing = commands.add_parser("list", help="algorithms, data sets, models, uplinks")
     listing.set_defaults(command=_list)
-    bench = commands.add_parser("bench", help="time the engine and the solvers on this machine")
+    bench = commands.add_parser(
+        "bench", help="time the engine, the simulator and the solvers on this machine"
+    )
     bench.set_defaults(command=_bench)
     bench.add_argument(
-        "what", nargs="?", default="all", choices=["all", "engine", "solvers"], help="default: all"
+        "what",
+        nargs="?",
+        default="all",
+        choices=["all", "engine", "simulator", "solvers"],
+        help="default: all",
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")
     bench.add_argument("--repeats", type=int, default=5, metavar="N", help="runs of each (5)")

@@ -24,6 +24,10 @@ from wirelessfl.simulation.delays import (
 )
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.shards import Shards
+from wirelessfl.task_tables import OWN
+
+MOST_WITH_WORKERS = 2
+"""Tasks that get worker processes by themselves, each its own; more would crowd the memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +91,6 @@ def build_tasks(
             f'torchrun has started {shards.count} processes, and algorithm "{name}" runs in one. '
             "Start it without torchrun."
         )
-    if config.run.workers not in (None, "auto", 1):
-        raise ConfigError(
-            f'workers is {config.run.workers}, and algorithm "{name}" trains in one process. '
-            "Choose workers 1, and threads."
-        )
     for thing, given in (("model", model), ("data", data)):
         if given is not None and config.task:
             raise ConfigError(
@@ -108,7 +107,9 @@ def build_tasks(
     else:
         sizes = {"cells": 1, "clients": network.clients}
         config = config.model_copy(update={"network": config.network.model_copy(update=sizes)})
-    run = config.run.model_copy(update={"workers": 1, "client_states": "memory"})
+    few = len(config.task) <= MOST_WITH_WORKERS
+    workers = config.run.workers if few or config.run.workers != "auto" else 1
+    run = config.run.model_copy(update={"workers": workers, "client_states": "memory"})
     config = config.model_copy(update={"run": run})
     loaded, bases, learners = Loaded(), list[Basis](), list[Learner]()
     resolved: dict[str, Config] = {}
@@ -150,10 +151,16 @@ def build_tasks(
             )
         )
     first = next(iter(resolved.values()))
-    if not config.task:
+    if config.task:
+        tables = tuple(
+            table | {key: getattr(own.run, key) for key in OWN["run"]}
+            for table, own in zip(config.task, resolved.values(), strict=True)
+        )
+        settled = {"device": first.run.device, "threads": first.run.threads}
+        run = config.run.model_copy(update=settled)
+        config = config.model_copy(update={"task": tables, "run": run})
+    else:
         config = first
-    settled = {"device": first.run.device, "threads": first.run.threads}
-    config = config.model_copy(update={"run": config.run.model_copy(update=settled)})
     notes = [
         note if len(bases) == 1 else f"task {task}: {note}"
         for task, basis in zip(resolved, bases, strict=True)

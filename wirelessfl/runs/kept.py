@@ -17,6 +17,7 @@ from wirelessfl.runs.basis import with_text_options
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.run import RunResult, resume, run
 from wirelessfl.sections import PLACES
+from wirelessfl.task_tables import OWN
 
 
 def settings_hash(config: Config) -> str:
@@ -53,10 +54,23 @@ def _same_settings(config: Config, folder: Path) -> bool:
     """Whether the run in ``folder`` has these settings, whatever defaults were when it was made."""
     stored = Config.from_toml(folder / "config.toml")
     mine, theirs = (
-        {name: value for name, value in _said(own).items() if not name.startswith("run.")}
+        {
+            name: value
+            for name, value in _said(_without_run(own)).items()
+            if not name.startswith("run.")
+        }
         for own in (config, stored)
     )
     return mine == theirs and config.run.seed == stored.run.seed
+
+
+def _without_run(config: Config) -> Config:
+    """Without what task tables say of where they are computed."""
+    tables = tuple(
+        {name: value for name, value in own.items() if name not in OWN["run"]}
+        for own in config.task
+    )
+    return config.model_copy(update={"task": tables})
 
 
 def kept_folder(config: Config, root: Path) -> Path:

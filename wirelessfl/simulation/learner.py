@@ -170,7 +170,7 @@ class Learner:
 
     def train_round(self, clients: IntArray) -> None:
         """Train these clients from the present model, and merge their updates."""
-        job = self._round(clients)
+        job = self.round_of(clients)
         self.steps_done[clients] += self.local_steps
         parts: dict[str, list[Tensor]] = {}
         sums: dict[str, Tensor] = {}
@@ -195,7 +195,8 @@ class Learner:
             )
         )
 
-    def _round(self, clients: IntArray) -> Job:
+    def round_of(self, clients: IntArray) -> Job:
+        """The local training of these clients from the present model."""
         return Job(
             algorithm=self.algorithm,
             spec=self.task.spec,

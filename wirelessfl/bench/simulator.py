@@ -1,0 +1,209 @@
+"""The asynchronous simulator's benchmark: events a second, and what a client's update costs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from channels.streams import Stream
+from wirelessfl.algorithms.fedast import FedAST
+from wirelessfl.bench.engine import Rows, interleaved, sgemm_rate
+from wirelessfl.bench.ways import PLAIN, with_threads
+from wirelessfl.bench.works import plain_loop, samples
+from wirelessfl.data.splits import split
+from wirelessfl.models import MLP
+from wirelessfl.processes import cores
+from wirelessfl.schedules import Buffered, Clock, TaskPlan
+from wirelessfl.schedules.base import Started
+from wirelessfl.simulation.asynchronous import Asynchronous, Model
+from wirelessfl.simulation.delays import ShiftedExponential, client_speeds
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.loop import simulate
+from wirelessfl.simulation.requests import Requests
+from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import Executor, TrainingData
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.task import Task
+from wirelessfl.training.tuning import candidates, fastest_chunk
+from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkersExecutor
+
+REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
+FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
+"""Of an update of the MLP: forward, gradients of weights, and of hidden activations."""
+EVENTS, FASTER = 1e5, 5.0
+
+
+def simulator_bench(
+    repeats: int = 5, data_dir: Path | None = None, updates: int = 100_000, merges: int = 64
+) -> dict[str, Rows]:
+    """The simulator without training, and MNIST's MLP with 96 requests.
+
+    Args:
+        repeats: of each way.
+        data_dir: folder of the data sets.
+        updates: that a simulation without training takes in, about.
+        merges: of a run that trains.
+
+    Returns:
+        Tables by title. ``ratio`` is to the plain loop on one thread in the same run.
+    """
+    events = [_events(repeats, *size, updates) for size in ((2, 1000), (10, 100_000))]
+    training = _training(repeats, data_dir, merges)
+    slowest = min(row["updates_a_second"] for row in events)
+    best = max(row["ratio"] for row in training[:-1])
+    floor = training[-1]["ratio"]
+    reached = "met" if best >= FASTER else f"not met: the floor is {floor:.2f}x"
+    goals: Rows = [
+        {
+            "goal": f"{EVENTS:,.0f} events a second",
+            "measured": slowest,
+            "verdict": "met" if slowest >= EVENTS else "not met",
+        },
+        {"goal": "an update for a fifth of the plain loop", "measured": best, "verdict": reached},
+    ]
+    return {
+        "simulator without training, one core": events,
+        f"updates of MNIST's MLP, {REQUESTS} requests": training,
+        "simulator goals": goals,
+    }
+
+
+def _world(
+    models: list[Any], clients: int, versions: int, requests: int = REQUESTS
+) -> tuple[Buffered, Asynchronous, Clock]:
+    tasks = len(models)
+    clock = Clock()
+    delays = ShiftedExponential(
+        [1.0] * tasks, client_speeds(clients, Stream(0, ("speeds",))), Stream(0, ("delays",))
+    )
+    schedule = Buffered([TaskPlan(requests, BUFFER, versions)] * tasks, report_every=None)
+    work = Asynchronous(models, Requests(clock, delays, clients, Stream(0, ("requests",))))
+    clock.after(0.0, Started())
+    return schedule, work, clock
+
+
+def _run(models: list[Any], clients: int, versions: int) -> tuple[float, int]:
+    """Wall seconds of a simulation to its end, and the updates that came in."""
+    schedule, work, clock = _world(models, clients, versions)
+    start = time.perf_counter()
+    simulate(schedule, work, clock, lambda report: None, lambda: None)
+    return time.perf_counter() - start, schedule.updates
+
+
+def _events(repeats: int, tasks: int, clients: int, updates: int) -> dict[str, Any]:
+    """Updates a second: an update is an event that asks, draws, queues, buffers and merges."""
+    versions = max(updates // (tasks * BUFFER), 1)
+    models: list[Model] = [Untrained() for _ in range(tasks)]
+    seen = [_run(models, clients, versions) for _ in range(repeats + 1)][1:]
+    rate = statistics.median(count / seconds for seconds, count in seen)
+    tracemalloc.start()
+    start = time.perf_counter()
+    world = _world(models, clients, versions)
+    ready = time.perf_counter() - start
+    held = tracemalloc.get_traced_memory()[0] / 2**20
+    tracemalloc.stop()
+    del world
+    return {
+        "tasks": tasks,
+        "clients": clients,
+        "updates_a_second": rate,
+        "start_ms": 1e3 * ready,
+        "state_mib": held,
+    }
+
+
+def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
+    """Milliseconds an update: one client after the other, and all that are out together."""
+    x, y, _ = samples(data_dir)
+    clients = 1000
+    parts = split(
+        y.numpy(),
+        clients,
+        kind="dirichlet",
+        alpha=0.1,
+        samples_per_client=SAMPLES,
+        reuse=True,
+        stream=Stream(0, ("parts",)),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = MLP((1, 28, 28), 10)
+    data = TrainingData(x, y, BatchSource(parts, BATCH, Stream(0)))
+    task, algorithm = Task.of(module), FedAST()
+    start = task.spec.from_module(module)
+
+    def learner(executor: Executor) -> Learner:
+        return Learner(
+            "mnist",
+            algorithm,
+            task,
+            executor,
+            local_steps=STEPS,
+            samples=None,
+            params=start,
+            clients=clients,
+            test_inputs=x[:1],
+            test_labels=y[:1],
+        )
+
+    ways: dict[str, Executor] = {}
+    for name, kind in (("any module", VmapExecutor), ("stacked layers", StackedExecutor)):
+        make = partial(kind, task, data)
+        chunk, _ = with_threads(
+            1, partial(fastest_chunk, make, partial(_two_steps, learner), candidates(32, 199_210))
+        )
+        ways[f"{name}, one thread"] = make(chunk)
+        ways[f"{name}, workers"] = WorkersExecutor(make(chunk), max(cores(), 2))
+    trained: dict[str, int] = {}
+
+    def together(name: str) -> None:
+        own = learner(ways[name])
+        _run([own], clients, merges)
+        trained[name] = own.trained
+
+    few = TrainingData(x, y, BatchSource([parts[i] for i in range(REQUESTS)], BATCH, Stream(0)))
+    calls: dict[str, Callable[[], Any]] = {
+        PLAIN: lambda: with_threads(
+            1, lambda: plain_loop(module, few, steps=STEPS, batch=BATCH, lr=algorithm.lr)
+        )
+    }
+    for name in ways:
+        calls[name] = partial(with_threads, 1, partial(together, name))
+    try:
+        times = interleaved(calls, repeats)
+    finally:
+        for executor in ways.values():
+            executor.close()
+    trained[PLAIN] = REQUESTS
+    each = {name: 1e3 * statistics.median(seen) / trained[name] for name, seen in times.items()}
+    rows: Rows = [
+        {
+            "way": name,
+            "ms_an_update": own,
+            "ratio": each[PLAIN] / own,
+            "chunk": ways[name].chunk if name in ways else None,
+        }
+        for name, own in each.items()
+    ]
+    floor = 1e3 * FLOP / max(sgemm_rate(), sgemm_rate())
+    rows.append(
+        {"way": "floor", "ms_an_update": floor, "ratio": each[PLAIN] / floor, "chunk": None}
+    )
+    return rows
+
+
+def _two_steps(learner: Callable[[Any], Learner], size: int) -> Any:
+    """Two steps of ``size`` clients, to find the chunk."""
+    job = learner(None).round_of(np.arange(size))
+    return replace(job, local_steps=2)
