@@ -22,11 +22,16 @@ NAMES = {
     "fadamgc": "FAdamGC",
     "fedadam": "FedAdam",
     "fedams": "FedAMS",
+    "fedast": "FedAST",
+    "fedast-nobuffer": "FedAST-NoBuffer",
     "fedavg-m": "FedAvg-M",
     "hfedavg": "HFedAvg",
     "hist": "HIST",
     "local-adam": "LocalAdam",
     "scaffold-m": "SCAFFOLD-M",
+    "sync-bayes-st": "Sync-Bayes-ST",
+    "sync-st": "Sync-ST",
+    "sync-ucb-st": "Sync-UCB-ST",
 }
 Settings = dict[str, Any]
 
@@ -50,8 +55,12 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Algorithm, and number of cells where there are such."""
+        """Algorithm, what tells its variants apart, and number of cells where there are such."""
         name = NAMES[self["algorithm"]]
+        if self["option"] is not None:
+            name += f" ({self['option']})"
+        if self["first"] == 0:
+            name += " without mitigation"
         return name if self["cells"] is None else f"{name}, N = {self['cells']}"
 
     def config(self, seed: int) -> Config:
@@ -65,8 +74,9 @@ class Case:
         words = [
             f"--{name.replace('_', '-')} {_word(value)}"
             for name, value in self.settings.items()
-            if name not in ("algorithm", "data_dir")
+            if name not in ("algorithm", "data_dir", "task")
         ]
+        words += [f"--task {_table_word(table)}" for table in self["task"] or ()]
         return f"wirelessfl run {self['algorithm']} {' '.join(words)} --seed {self.seeds[0]}"
 
 
@@ -176,11 +186,24 @@ def _word(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def _table_word(table: Settings) -> str:
+    """A task's table as it stands on a command line."""
+    own = [f"{k.replace('_', '-')}={_word(v)}" for k, v in table.items() if k != "dataset"]
+    return ",".join([table["dataset"], *own])
+
+
 def _described(case: Case) -> str:
     shown = ("split", "lr", "mask_sizes", "partition", "dropout", "hidden_biases")
     shown += ("uplink", "snr_db", "clients", "convention", "beamformer")
     shown += ("dataset", "alpha", "clients_per_round", "tracking_clients", "local_steps", "beta2")
-    return ", ".join(f"{name} {case[name]}" for name in shown if case[name] is not None)
+    shown += ("requests", "buffer", "first")
+    said = [f"{name} {case[name]}" for name in shown if case[name] is not None]
+    return ", ".join([*map(_task_described, case["task"] or ()), *said])
+
+
+def _task_described(table: Settings) -> str:
+    share = table.get("clients_per_round")
+    return table["name"] + ("" if share is None else f" with {share} clients a round")
 
 
 def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 Against = Literal["round", "uplink_mib", "sim_seconds"]
+What = Literal["accuracy", "loss"]
 
 LABELS: dict[Against, str] = {
     "round": "global round",
@@ -50,8 +51,9 @@ def draw_curves(
     legend: bool = True,
     styles: Sequence[str] = (),
     median: bool = False,
+    what: What = "accuracy",
 ) -> None:
-    """Accuracy in percent against ``against``, a curve a label.
+    """Accuracy in percent, or loss, against ``against``, a curve a label.
 
     Args:
         axes: where to draw.
@@ -64,14 +66,17 @@ def draw_curves(
         legend: whether to name the curves.
         median: draw the median of the seeds alone, where ranges of many curves would hide them.
         styles: labels whose places give colour and dashes, so that panels with other curves agree.
+        what: field of the rows on the vertical axis.
     """
     ends = []
+    accuracy = what == "accuracy"
     places = list(styles) or list(runs)
     for label, seeds in runs.items():
         i = places.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
-        y = 100 * np.array([[row["accuracy"] for row in rows[:length]] for rows in seeds])
+        y = np.array([[row[what] for row in rows[:length]] for rows in seeds], dtype=float)
+        y *= 100 if accuracy else 1
         ends.append(x[-1])
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
         middle = np.median(y, axis=0) if median else y.mean(0)
@@ -85,9 +90,9 @@ def draw_curves(
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=9)
-    axes.set_ylabel("test accuracy (%)", fontsize=9)
+    axes.set_ylabel("test accuracy (%)" if accuracy else "test loss", fontsize=9)
     if legend:
-        axes.legend(fontsize=8, frameon=False, loc="lower right")
+        axes.legend(fontsize=8, frameon=False, loc="lower right" if accuracy else "upper right")
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:

@@ -1,0 +1,121 @@
+"""What the rows of several tasks say: times to targets, staleness, final values, mean curves."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.fedast.tasks import names, target
+from experiments.studies import Case, Results, first_reaching
+from wirelessfl.runs.run import RunResult
+
+LAST = 5
+"""Evaluations over which a final value is the mean: single ones swing."""
+Rows = list[dict[str, Any]]
+
+
+def runs(results: Results, case: Case) -> list[RunResult]:
+    """The run of each seed that is there."""
+    return results.runs[results.study.cases.index(case)]
+
+
+def to_target(
+    results: Results, case: Case, name: str, what: str = "sim_seconds"
+) -> list[float | None]:
+    """For each seed, ``what`` of the first row in which a task has its target; None: never."""
+    hits = [first_reaching(run.rows_of(name), target(case, name)) for run in runs(results, case)]
+    return [None if hit is None else float(hit[what]) for hit in hits]
+
+
+def to_end(results: Results, case: Case) -> list[float | None]:
+    """For each seed, when the last task reaches its target."""
+    return _over_tasks([to_target(results, case, name) for name in names(case)], max)
+
+
+def to_mean(results: Results, case: Case) -> list[float | None]:
+    """For each seed, the mean over the tasks of when they reach their targets."""
+    return _over_tasks([to_target(results, case, name) for name in names(case)], statistics.mean)
+
+
+def _over_tasks(
+    each: list[list[float | None]], how: Callable[[list[float]], float]
+) -> list[float | None]:
+    found: list[float | None] = []
+    for values in zip(*each, strict=True):
+        known = [value for value in values if value is not None]
+        found.append(how(known) if len(known) == len(values) else None)
+    return found
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """None where one of them is, or where there is none."""
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known and len(known) == len(values) else None
+
+
+def gain(base: Sequence[float | None], own: Sequence[float | None]) -> float | None:
+    """(T_base - T_own) / T_base of means over the seeds; None where one did not get there."""
+    slow, fast = mean(base), mean(own)
+    return None if slow is None or fast is None or slow == 0 else (slow - fast) / slow
+
+
+def final(
+    results: Results, case: Case, what: str = "accuracy", of: Sequence[str] | None = None
+) -> list[float]:
+    """For each seed, ``what`` at the end: over the last rows of all tasks, or some, the mean."""
+    found = []
+    for run in runs(results, case):
+        rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
+        values = [row[what] for row in rows]
+        found.append(math.nan if None in values else statistics.mean(values))
+    return found
+
+
+def staleness(results: Results, case: Case) -> tuple[float, int] | None:
+    """Mean over all merged updates, and the most; None where nothing was merged."""
+    total, count, most = 0.0, 0, 0
+    for run in runs(results, case):
+        for name in names(case):
+            before = 0
+            for row in run.rows_of(name):
+                # A row counts since the one before, and a merge holds a buffer.
+                merged = (row["version"] - before) * row["buffer"]
+                before = row["version"]
+                total, count = total + row["staleness_mean"] * merged, count + merged
+                most = max(most, row["staleness_max"])
+    return (total / count, most) if count else None
+
+
+def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
+    """For each seed, accuracy and loss over simulated time: the mean of tasks.
+
+    Evaluations of all seeds are put together; a task that has ended stays where it was.
+
+    Args:
+        results: of the study.
+        case: whose seeds.
+        of: names of tasks; None: all of them.
+    """
+    own = runs(results, case)
+    times = np.array(sorted({row["sim_seconds"] for run in own for row in run.rows}))
+    return [_held(run, list(of or names(case)), times) for run in own]
+
+
+def _held(run: RunResult, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:
+    columns: dict[str, Any] = {}
+    for what in ("accuracy", "loss"):
+        each = []
+        for task in tasks:
+            rows = run.rows_of(task)
+            at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
+            values = np.array([math.nan if r[what] is None else r[what] for r in rows])
+            each.append(values[at])
+        columns[what] = np.mean(each, axis=0)
+    return [
+        {"sim_seconds": float(t), "accuracy": float(a), "loss": float(x)}
+        for t, a, x in zip(times, columns["accuracy"], columns["loss"], strict=True)
+    ]
