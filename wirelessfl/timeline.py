@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from channels.streams import Stream
 from wirelessfl.config import Config
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ROWS = 40
 """Clients in a picture, at most."""
+WHOLE = ("done", "under way")
+"""Work that is drawn whole; what is lost or cancelled is hatched."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,24 @@ class Timeline:
     spans: list[Span]
     merges: list[Merged]
 
+    def summary(self) -> list[dict[str, Any]]:
+        """By task: trainings that were done, lost or cancelled, merges, and their staleness."""
+        lines = []
+        for task, name in enumerate(self.tasks):
+            how = Counter(span.how for span in self.spans if span.task == task)
+            own = [merge for merge in self.merges if merge.task == task]
+            stale = [number for merge in own for number in merge.staleness]
+            lines.append(
+                {
+                    "task": name,
+                    **{kind: how[kind] for kind in ("done", "lost", "cancelled", "under way")},
+                    "merges": len(own),
+                    "staleness_mean": sum(stale) / len(stale) if stale else 0.0,
+                    "staleness_max": max(stale, default=0),
+                }
+            )
+        return lines
+
     def draw(self, path: Path) -> list[Path]:
         """Draw it: a line a client, its work in the colour of the task; merges on top.
 
@@ -59,35 +80,40 @@ class Timeline:
         return save_figure(figure, path)
 
     def _draw(self, panel: Axes) -> None:
+        from matplotlib.patches import Patch
+
         clients = list(dict.fromkeys(s.client for s in sorted(self.spans, key=lambda s: s.begin)))
         place = {client: i for i, client in enumerate(clients[:ROWS])}
         tops = len(place)
-        for task, name in enumerate(self.tasks):
-            colour = COLOURS[task % len(COLOURS)]
-            named: str | None = name
-            for span in self.spans:
-                if span.task != task or span.client not in place:
-                    continue
+        for span in self.spans:
+            if span.client in place:
+                whole = span.how in WHOLE
                 panel.barh(
                     place[span.client],
                     span.end - span.begin,
                     left=span.begin,
                     height=0.8,
-                    color=colour,
-                    alpha=1.0 if span.how == "done" else 0.3,
-                    hatch=None if span.how == "done" else "////",
+                    color=COLOURS[span.task % len(COLOURS)],
+                    alpha=1.0 if whole else 0.3,
+                    hatch=None if whole else "////",
                     edgecolor="white",
                     linewidth=0.4,
-                    label=named,
                 )
-                named = None
+        patches = [
+            Patch(color=COLOURS[task % len(COLOURS)], label=name)
+            for task, name in enumerate(self.tasks)
+        ]
+        if any(span.how not in WHOLE for span in self.spans):
+            grey = Patch(facecolor="0.8", hatch="////", edgecolor="white")
+            grey.set_label("lost, or not awaited")
+            patches.append(grey)
+        for task in range(len(self.tasks)):
+            colour, height = COLOURS[task % len(COLOURS)], tops + 1 + task
             at = [merge.seconds for merge in self.merges if merge.task == task]
-            panel.plot(
-                at, [tops + 1 + task] * len(at), "|", color=colour, markersize=7, clip_on=False
-            )
+            panel.plot(at, [height] * len(at), "|", color=colour, markersize=7, clip_on=False)
             panel.text(
                 -0.01,
-                tops + 1 + task,
+                height,
                 "merges ",
                 fontsize=7,
                 color=colour,
@@ -95,6 +121,7 @@ class Timeline:
                 va="center",
                 transform=panel.get_yaxis_transform(),
             )
+        panel.set_axisbelow(True)
         panel.set_ylim(-0.7, tops + len(self.tasks) + 0.7)
         panel.set_xlim(0, self.seconds)
         panel.set_yticks([])
@@ -103,10 +130,11 @@ class Timeline:
         panel.set_ylabel(f"{shown}, a line each", fontsize=9)
         panel.grid(visible=False, axis="y")
         panel.legend(
+            handles=patches,
             fontsize=8,
             frameon=False,
             loc="upper right",
-            ncols=len(self.tasks),
+            ncols=len(patches),
             bbox_to_anchor=(1.0, 1.1),
         )
 
@@ -149,11 +177,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     )
     times.start(seconds)
     simulate(times.schedule, times.work, times.clock, lambda report: None, lambda: None)
-    assert times.clock.now <= seconds
-    if isinstance(times.work, object) and hasattr(times.work, "requests"):
-        for request in times.work.requests.out.values():
-            if request.begun is not None:
-                spans.append(Span(request.task, request.client, request.begun, seconds, "done"))
+    spans += times.work.under_way(seconds)
     return Timeline(list(tasks), seconds, spans, merges)
 
 

@@ -1,4 +1,4 @@
-"""``wirelessfl run | resume | list | bench``."""
+"""``wirelessfl run | sweep | timeline | resume | list | bench``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     sweep.set_defaults(command=_sweep)
-    for name, command in (("run", run), ("sweep", sweep)):
+    timeline = commands.add_parser(
+        "timeline",
+        help="draw who works on what: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
+        description="Simulate the first seconds of a run of several tasks without training, and "
+        "draw each client's work and the merges. Flags are those of `run`.",
+        allow_abbrev=False,
+    )
+    timeline.set_defaults(command=_timeline)
+    for name, command in (("run", run), ("sweep", sweep), ("timeline", timeline)):
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the table as JSON")
@@ -76,6 +84,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 from wirelessfl.cli.sweep import add_sweep_arguments
 
                 add_sweep_arguments(sweep)
+            if name == "timeline":
+                _add_timeline_arguments(timeline)
             _add_run_flags(command, words[1:], lists=name == "sweep")
     resume = commands.add_parser("resume", help="go on with a run that was stopped")
     resume.set_defaults(command=_resume)
@@ -135,6 +145,36 @@ def _add_run_flags(
         [find_uplink(name) for name in uplink.split(",")] if uplink else uplink_classes().values(),
         lists=lists,
     )
+
+
+def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that ``run`` has not."""
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, metavar="X", help="simulated seconds to draw (20)"
+    )
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        default=Path("timeline.png"),
+        metavar="FILE",
+        help="where to draw, as .png and .pdf (timeline.png)",
+    )
+
+
+def _timeline(arguments: argparse.Namespace) -> int:
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.config import Config, tables_from_flags
+    from wirelessfl.timeline import timeline
+
+    own = ["algorithm", "config", "json", "command", "seconds", "picture"]
+    flags = given_flags(arguments, own)
+    config = Config.of(tables_from_flags(_tables(arguments), flags))
+    found = timeline(config, arguments.seconds)
+    if arguments.json:
+        print(json.dumps(found.summary(), indent=2))
+    for file in found.draw(arguments.picture):
+        _say(Console(stderr=arguments.json), f"drawn: {file}")
+    return 0
 
 
 def _run(arguments: argparse.Namespace) -> int:

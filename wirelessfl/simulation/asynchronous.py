@@ -16,7 +16,7 @@ from wirelessfl.schedules.base import (
     Measured,
     Returned,
 )
-from wirelessfl.simulation.requests import Request, Requests
+from wirelessfl.simulation.requests import Request, Requests, Span
 
 
 class Model(Protocol):
@@ -103,6 +103,14 @@ class Asynchronous:
                 self.models[task].issue(self.requests.ask(task, self.versions[task]))
             self.sent[task] += ask.count
         self._asked = []
+
+    def under_way(self, now: float) -> list[Span]:
+        """What clients are at, for a picture that ends now."""
+        return [
+            Span(request.task, request.client, request.begun, now, "under way")
+            for request in self.requests.out.values()
+            if request.begun is not None
+        ]
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, between two instants."""

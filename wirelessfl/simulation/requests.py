@@ -57,7 +57,7 @@ class Uploaded(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What a client did, for a picture: ``how`` is done, lost or cancelled."""
+    """What a client did, for a picture: ``how`` is done, lost, cancelled or under way."""
 
     task: int
     client: int

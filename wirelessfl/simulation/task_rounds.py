@@ -104,6 +104,7 @@ class TaskRounds:
         self._fates = uniform(stream.child("drop-outs"))
         self._due: list[int] = []
         self._given: dict[int, TaskRound] = {}
+        self._begun: dict[int, float] = {}
 
     def happened(self, what: Event) -> Event:
         """All that happens are events."""
@@ -115,6 +116,7 @@ class TaskRounds:
             case Give(work):
                 self._due.append(work)
             case Merge(work):
+                del self._begun[work]
                 self._merge(self._given.pop(work))
             case Cancel(task):
                 self.running.remove(task)
@@ -123,7 +125,7 @@ class TaskRounds:
         """The models that are sent are those at the end of the instant, of tasks that go on."""
         for work in self._due:
             plan = self.plan(work)
-            self._given[work] = plan
+            self._given[work], self._begun[work] = plan, self.clock.now
             self.clock.after(plan.length, Arrived(work))
         self._due = []
 
@@ -229,19 +231,12 @@ class TaskRounds:
     def _merge(self, plan: TaskRound) -> None:
         self.lost += plan.lost
         self.joules += plan.joules
-        begin = self.clock.now - plan.length
+        if self.spans is not None:
+            self.spans += _spans(plan, self.clock.now - plan.length, self.clock.now)
         losses: list[FloatArray] = []
-        for task, clients, seconds, awaited in zip(
-            plan.tasks, plan.chosen, plan.seconds, plan.awaited, strict=True
-        ):
+        for task, clients, awaited in zip(plan.tasks, plan.chosen, plan.awaited, strict=True):
             self.sent[task] += len(clients)
             self.returned[task] += int(awaited.sum())
-            if self.spans is not None:
-                for client, took, done in zip(clients, seconds, awaited, strict=True):
-                    end = min(begin + took, self.clock.now)
-                    self.spans.append(
-                        Span(task, int(client), begin, end, "done" if done else "cancelled")
-                    )
             model = self.models[task]
             if self.assignment.wants_losses:
                 losses.append(model.losses(clients[awaited]))
@@ -263,6 +258,14 @@ class TaskRounds:
             if losses:
                 told[task] = losses[place]
         self.assignment.learn(chosen, seconds, told if losses else None)
+
+    def under_way(self, now: float) -> list[Span]:
+        """What clients are at, for a picture that ends now."""
+        return [
+            span
+            for plan, begun in zip(self._given.values(), self._begun.values(), strict=True)
+            for span in _spans(plan, begun, now)
+        ]
 
     def tensors(self) -> dict[str, Tensor]:
         """What the assignment has learnt, for a checkpoint."""
@@ -291,3 +294,16 @@ class TaskRounds:
         self.clock.now = state["now"]
         self.running, self.lost, self.joules = state["running"], state["lost"], state["joules"]
         self.sent, self.returned = list(state["sent"]), list(state["returned"])
+
+
+def _spans(plan: TaskRound, begin: float, now: float) -> list[Span]:
+    """What the clients of a round have been at since it began."""
+    spans = []
+    for task, clients, seconds, awaited in zip(
+        plan.tasks, plan.chosen, plan.seconds, plan.awaited, strict=True
+    ):
+        for client, took, done in zip(clients.tolist(), seconds, awaited, strict=True):
+            end = min(begin + float(took), now)
+            how = ("done" if begin + took <= now else "under way") if done else "cancelled"
+            spans.append(Span(task, client, begin, end, how))
+    return spans
