@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(python)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|toml)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page):
@@ -61,6 +61,44 @@ def test_the_extension_examples_run(tmp_path, monkeypatch):
     assert commands == 3
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
+
+
+def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
+    """The table in TOML, the example, and the algorithm of one's own."""
+    from wirelessfl.cli import main
+    from wirelessfl.config import Config
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    page = blocks(ROOT / "docs" / "tasks.md")
+    (table,) = [code for language, _, code in page if language == "toml"]
+    Path("tasks.toml").write_text(table)
+    tasks = Config.from_toml(Path("tasks.toml")).tasks
+    assert {name: own.evaluation.target for name, own in tasks.items()} == {
+        "mnist": 0.93,
+        "fashion-mnist": 0.82,
+    }
+    commands = [
+        shlex.split(code.replace("\\\n", ""))[1:]
+        for language, file, code in page
+        if not (language or file)
+    ]
+    for language, file, code in page:
+        if file:
+            Path(file).write_text(code)
+        elif language == "python":
+            Path("example.py").write_text(code)
+            runpy.run_path("example.py")
+    shown = capsys.readouterr().out
+    assert "quick: 0." in shown
+    assert "slow: 0." in shown
+    assert [words[0] for words in commands] == ["run", "timeline", "run"]
+    assert main([*commands[1], "--picture", "drawn.png"]) == 0
+    assert Path("drawn.png").stat().st_size > 10_000
+    small = ["--clients", "6", "--rounds", "4", "--local-steps", "1", "--threads", "1"]
+    assert main([*commands[2], *small, "--out", "own"]) == 0
+    with pytest.raises(SystemExit):  # the flags are read, and their help stands
+        main([*commands[0], "--help"])
 
 
 def test_the_solver_studies_run_and_draw(tmp_path):
