@@ -25,6 +25,8 @@ bench: $(READY)
 figures: $(READY)
 	$(BIN)/python -m experiments.hist all --scale small
 	$(BIN)/python -m experiments.fadamgc all --scale small
+	$(BIN)/python -m experiments.fedast all --scale small --jobs 2
+	$(BIN)/python -m experiments.fedast timeline
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata"

@@ -49,16 +49,25 @@ def methods(name: str, what: What = "accuracy") -> Draw:
                 for c in cases
             }
             goal = target(cases[0], kind) if what == "accuracy" else None
-            first = panel is axes[0]
-            draw_curves(panel, own, "sim_seconds", what=what, target=goal, legend=first)
+            draw_curves(panel, own, "sim_seconds", what=what, target=goal, legend=False)
             count = sum(kind_of(n) == kind for n in names(cases[0]))
             title = SHOWN[kind] if count == 1 else f"mean of {count} {SHOWN[kind]} tasks"
             panel.set_title(title, fontsize=9)
             if what == "loss":
                 panel.set_ylim(0, min(panel.get_ylim()[1], LOSS_TOP))
+        _legend(axes[0])
         return save_figure(figure, out / name)
 
     return draw
+
+
+def _legend(panel: Axes) -> None:
+    """Names of what is drawn in a panel and those beside it, above them all."""
+    figure, (handles, texts) = panel.figure, panel.get_legend_handles_labels()
+    columns = round(figure.get_figwidth() / 2.3)
+    figure.legend(
+        handles, texts, fontsize=8, frameon=False, loc="outside upper center", ncols=columns
+    )
 
 
 def active(name: str, what: What = "accuracy") -> Draw:
@@ -83,7 +92,7 @@ def active(name: str, what: What = "accuracy") -> Draw:
             panel.set_xlabel("requests of all tasks over clients", fontsize=9)
             final_ = "final accuracy (%)" if what == "accuracy" else "final loss"
             panel.set_ylabel(final_, fontsize=9)
-        axes[0].legend(fontsize=8, frameon=False)
+        _legend(axes[0])
         return save_figure(figure, out / name)
 
     return draw
@@ -146,7 +155,7 @@ def one_run(name: str, pick: Pick) -> Draw:
             panel.set_xlim(0, end)
             panel.set_ylim(0, top)
         axes[0].set_ylabel("test accuracy (%)", fontsize=9)
-        axes[-1].legend(fontsize=8, frameon=False, loc="lower right")
+        _legend(axes[0])
         return save_figure(figure, out / name)
 
     return draw
@@ -272,7 +281,7 @@ def identical_curves(name: str) -> Draw:
             goal = 100 * target(cases[0], names(cases[0])[0])
             panel.axhline(goal, color="0.5", linewidth=0.8, linestyle=":")
             panel.set_title(SHOWN[kind], fontsize=9)
-        axes[0].legend(fontsize=8, frameon=False, loc="lower right")
+        _legend(axes[0])
         return save_figure(figure, out / name)
 
     return draw

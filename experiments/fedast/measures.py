@@ -93,16 +93,17 @@ def staleness(results: Results, case: Case) -> tuple[float, int] | None:
 def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
     """For each seed, accuracy and loss over simulated time: the mean of tasks.
 
-    Evaluations of all seeds are put together; a task that has ended stays where it was.
+    A task that has ended stays where it was until all of them have, with every seed.
 
     Args:
         results: of the study.
         case: whose seeds.
         of: names of tasks; None: all of them.
     """
-    own = runs(results, case)
-    times = np.array(sorted({row["sim_seconds"] for run in own for row in run.rows}))
-    return [_held(run, list(of or names(case)), times) for run in own]
+    own, tasks = runs(results, case), list(of or names(case))
+    rows = [row for run in own for row in run.rows if row["task"] in tasks]
+    times = np.array(sorted({row["sim_seconds"] for row in rows}))
+    return [_held(run, tasks, times) for run in own]
 
 
 def _held(run: RunResult, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:

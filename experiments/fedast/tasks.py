@@ -106,6 +106,7 @@ ONLY = {
     "requests": ASYNCHRONOUS,
     "buffer": ("fedast",),
     "server_lr": ("fedast",),
+    "period": ("fedast",),
     "first": ("sync-st", "sync-bayes-st", "sync-ucb-st"),
 }
 """Settings that a study may give to methods which do not have them."""

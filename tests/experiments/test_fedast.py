@@ -1,0 +1,188 @@
+"""The FedAST paper's evidence at smoke scale, and its settings against the paper's."""
+
+import pytest
+
+from experiments.fedast import measures, tables, tasks
+from experiments.fedast.__main__ import EXPERIMENTS, PAPER
+from experiments.fedast.timelines import timelines
+from experiments.studies import NAMES, SCALES
+from wirelessfl.config import Config
+
+DRAWN = ("comparison", "fig23", "fig24", "fig3", "fig5", "fig8", "fig12", "fig14", "fig15")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("fedast")
+
+
+@pytest.fixture(scope="module")
+def found(out):
+    return PAPER.reproduce(DRAWN, "smoke", out)
+
+
+def test_tables_and_figures_are_written(found, out):
+    for name in DRAWN:
+        assert "\n|---|" in "\n" + (out / f"{name}.md").read_text()
+        assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+        assert (out / f"{name}.png").stat().st_size > 5_000
+        assert not found[name].missing
+
+
+def test_the_rows_behind_the_comparison(found):
+    """Six methods; times, gains and staleness are those of their rows."""
+    results = found["comparison"]
+    by_label = {tasks.label(case): case for case in results.where()}
+    assert list(by_label) == [
+        "FedAST (D)", "FedAST (S)", "Sync-ST", "Sync-ST (5/7)", "Sync-ST without mitigation",
+        "FedAST-NoBuffer",
+    ]  # fmt: skip
+    ends = {}
+    for name, case in by_label.items():
+        (run,) = measures.runs(results, case)
+        times = []
+        for task in ("mnist", "fashion-mnist"):
+            rows = run.rows_of(task)
+            assert max(row["accuracy"] for row in rows[:-1]) < 0.4, "it ends at its target"
+            assert rows[-1]["accuracy"] >= 0.4
+            times.append(rows[-1]["sim_seconds"])
+        (ends[name],) = measures.to_end(results, case)
+        assert ends[name] == max(times)
+        mean, most = measures.staleness(results, case)
+        if case["algorithm"] == "sync-st":
+            assert mean == most == 0
+        else:
+            assert 0 < mean < most == max(row["staleness_max"] for row in run.rows)
+    slow, fast = ends["Sync-ST without mitigation"], ends["FedAST (S)"]
+    assert slow > max(v for name, v in ends.items() if name != "Sync-ST without mitigation")
+    assert measures.gain([slow], [fast]) == (slow - fast) / slow
+    assert measures.gain([slow, None], [fast]) is None
+    stale = [measures.staleness(results, by_label[n]) for n in ("FedAST (S)", "FedAST-NoBuffer")]
+    assert stale[0] < stale[1], "a buffer makes fewer versions"
+    text = tables.times()(results)
+    assert "+40.1 %" in text
+    assert f"| {ends['FedAST (D)']:.0f} |" in text
+
+
+def test_more_clients_are_more_stale(found):
+    """Figure 3: centralised training is one line, and staleness grows with the requests."""
+    results = found["fig3"]
+    for kind in ("cifar10", "fashion-mnist"):
+        own = [case for case in results.where() if tasks.kinds(case) == (kind,)]
+        few, many = (
+            next(c for c in own if c["algorithm"] == "fedast-nobuffer" and c["requests"] == count)
+            for count in (2, 8)
+        )
+        assert (tables.ratio(few), tables.ratio(many)) == (3 * 2 / 40, 3 * 8 / 40)
+        assert measures.staleness(results, few) < measures.staleness(results, many)
+        (central,) = (case for case in own if tasks.is_central(case))
+        (run,) = measures.runs(results, central)
+        assert run.rows[-1]["round"] * central["local_steps"] == 300
+        assert run.rows[-1]["updates"] == run.rows[-1]["round"]
+
+
+def test_mean_curves_hold_a_task_that_has_ended(found):
+    results = found["fig15"]
+    case = next(c for c in results.where(algorithm="fedast") if len(tasks.names(c)) == 4)
+    ((*_, last),) = measures.curves(results, case)
+    (run,) = measures.runs(results, case)
+    ends = [run.rows_of(name)[-1]["accuracy"] for name in tasks.names(case)]
+    assert last["accuracy"] == pytest.approx(sum(ends) / 4)
+    assert min(ends) >= 0.4
+    own = run.rows_of("mnist-2") if "mnist-2" in tasks.names(case) else run.rows_of("cifar10-2")
+    (alone,) = measures.curves(results, case, [own[0]["task"]])
+    assert [row["accuracy"] for row in alone] == [row["accuracy"] for row in own]
+
+
+def test_every_study_can_be_read_at_every_scale():
+    numbers = {f"fig{n}" for n in range(2, 27)}
+    assert set(EXPERIMENTS) == numbers | {"comparison"}
+    for name in {experiment.study for experiment in EXPERIMENTS.values()}:
+        for scale in SCALES:
+            study = PAPER.study(name, scale)
+            assert study.cases or scale == "small", name
+            for case in study.cases:
+                assert NAMES[case["algorithm"]]
+                case.config(case.seeds[0])
+
+
+def test_settings_of_scale_paper_are_the_published_ones():
+    """Section 5.1, Appendix C and Tables 1 and 3, four tasks at three levels."""
+    for study, targets in (
+        ("heterogeneous", (0.93, 0.82, 0.63, 0.42)),
+        ("higher", (0.96, 0.85, 0.66, 0.45)),
+        ("lower", (0.83, 0.72, 0.53, 0.32)),
+    ):
+        cases = PAPER.study(study, "paper").cases
+        assert [tasks.label(c) for c in cases] == [
+            "FedAST (D)", "FedAST (S)", "Sync-ST (100/84/48/68)",
+        ]  # fmt: skip
+        for case in cases:
+            assert case.seeds == (1, 2, 3)
+            own = list(case.config(1).tasks.values())
+            sync = case["algorithm"] == "sync-st"
+            rules = [config.build_algorithm() for config in own]
+            assert tuple(config.evaluation.target for config in own) == targets
+            assert [config.model.model for config in own] == [
+                "mlp", "lenet5", "fedast-cnn", "lstm",
+            ]  # fmt: skip
+            assert [r.lr for r in rules] == [0.2 if sync else 0.1, 0.06, 0.1, 7.0]
+            decays = [3e-4, 3e-4, 3e-4 if sync else 7e-4, 7e-5]
+            assert [r.weight_decay for r in rules] == decays
+            assert {r.server_lr for r in rules} == {1.0 if sync else 0.1}
+            assert [config.training.batch_size for config in own] == [32, 32, 32, 64]
+            assert {config.training.local_steps for config in own} == {27}
+            assert {config.network.clients for config in own} == {1000}
+            assert [config.data.split for config in own] == ["dirichlet"] * 3 + ["natural"]
+            assert [config.data.samples_per_client for config in own] == [300] * 3 + [None]
+            assert {(c.data.alpha, c.data.reuse) for c in own[:3]} == {(0.1, True)}
+            if sync:
+                assert rules[0].first == 30
+                assert own[0].network.availability == 0.3
+                assert [c.training.clients_per_round for c in own] == [100, 84, 48, 68]
+            else:
+                assert [(r.requests, r.buffer) for r in rules] == [(96, 3)] * 3 + [(96, 6)]
+
+
+def test_settings_of_the_other_figures():
+    for fedast, count in zip(PAPER.study("fig16", "paper").cases[::2], (2, 4, 6), strict=True):
+        own = list(fedast.config(1).tasks.values())
+        assert len(own) == count
+        assert {c.training.local_steps for c in own} == {5}
+        assert {(c.model.model, c.data.alpha, c.evaluation.target) for c in own} == {
+            ("resnet18", 1.0, 0.5)
+        }
+        assert {c.build_algorithm().lr for c in own} == {0.06}
+    methods = [tasks.label(case) for case in PAPER.study("fig2", "paper").cases]
+    assert methods == [
+        "FedAST", "Sync-ST", "Sync-Bayes-ST", "Sync-UCB-ST", "Sync-ST without mitigation",
+    ]  # fmt: skip
+    for name, requests in (("fig8", 175), ("fig9", 105)):
+        assert {case["requests"] for case in PAPER.study(name, "paper").cases} == {requests}
+    for case in PAPER.study("fig3", "paper").cases:
+        if case["algorithm"] == "fedast":
+            assert case["requests"] == 32 * case["buffer"]
+        elif not tasks.is_central(case):
+            (rule,) = {c.build_algorithm() for c in case.config(1).tasks.values()}
+            assert (rule.buffer, rule.server_lr) == (1, 0.038)
+
+
+def test_a_command_makes_the_run_again():
+    """What a case's command says is what it runs."""
+    case = PAPER.study("heterogeneous", "paper").cases[2]
+    words = case.command.split()[3:]
+    flags = {}
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        flags.setdefault(name.removeprefix("--").replace("-", "_"), []).append(value)
+    flags = {name: given if name == "task" else given[0] for name, given in flags.items()}
+    said = Config.from_flags("sync-st", **flags)
+    assert said.tasks == case.config(1).tasks
+
+
+def test_both_timelines(tmp_path, capsys):
+    files = timelines(tmp_path)
+    assert [file.name for file in files if file.suffix == ".png"] == [
+        "timeline-fedast.png", "timeline-sync-st.png",
+    ]  # fmt: skip
+    assert all(file.stat().st_size > 5_000 for file in files)
+    assert capsys.readouterr().out.count("merges in 60 simulated seconds") == 2
