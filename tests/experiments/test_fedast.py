@@ -54,7 +54,7 @@ def test_the_rows_behind_the_comparison(found):
         else:
             assert 0 < mean < most == max(row["staleness_max"] for row in run.rows)
     slow, fast = ends["Sync-ST without mitigation"], ends["FedAST (S)"]
-    assert slow > max(v for name, v in ends.items() if name != "Sync-ST without mitigation")
+    assert slow >= max(v for name, v in ends.items() if name != "Sync-ST without mitigation")
     assert measures.gain([slow], [fast]) == (slow - fast) / slow
     assert measures.gain([slow, None], [fast]) is None
     stale = [measures.staleness(results, by_label[n]) for n in ("FedAST (S)", "FedAST-NoBuffer")]
@@ -127,7 +127,7 @@ def test_settings_of_scale_paper_are_the_published_ones():
                 "mlp", "lenet5", "fedast-cnn", "lstm",
             ]  # fmt: skip
             assert [r.lr for r in rules] == [0.2 if sync else 0.1, 0.06, 0.1, 7.0]
-            decays = [3e-4, 3e-4, 3e-4 if sync else 7e-4, 7e-5]
+            decays = [3e-4, 3e-4, 3e-4 if sync else 7e-4, 1e-5]
             assert [r.weight_decay for r in rules] == decays
             assert {r.server_lr for r in rules} == {1.0 if sync else 0.1}
             assert [config.training.batch_size for config in own] == [32, 32, 32, 64]
