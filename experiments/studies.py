@@ -139,10 +139,11 @@ class Study:
 
     def results(self, root: Path) -> Results:
         """What is kept below ``root`` of this study's runs."""
-        found = kept_results([case.config(s) for case in self.cases for s in case.seeds], root)
+        configs = [[case.config(seed) for seed in case.seeds] for case in self.cases]
+        found = kept_results([config for own in configs for config in own], root)
         by_case = {
-            i: [found[key] for s in case.seeds if (key := settings_hash(case.config(s))) in found]
-            for i, case in enumerate(self.cases)
+            i: [found[key] for key in map(settings_hash, own) if key in found]
+            for i, own in enumerate(configs)
         }
         return Results(self, by_case)
 

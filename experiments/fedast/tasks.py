@@ -29,7 +29,7 @@ class Task:
         targets: accuracies of Table 3 in [0, 1], in the order of ``LEVELS``.
         sync_lr: eta_c of synchronous methods; None: the same.
         sync_weight_decay: likewise.
-        data: how samples are dealt.
+        data: how samples are dealt, and the range of pixels.
         own: settings that differ from the other data sets'.
         buffer: b of FedAST where the others have 3; None: 3, too.
     """
@@ -91,6 +91,7 @@ TASKS = {
             ("alpha", 1.0),
             ("samples_per_client", 30),
             ("reuse", True),
+            ("pixels", "unit"),
         ),
     ),
 }
@@ -164,7 +165,7 @@ def _table(name: str, settings: Settings, level: str, scale: str) -> dict[str, A
 def _centralised(settings: Settings, steps: int) -> Settings:
     """SGD on the pooled data: one client, which has all of it and always takes part."""
     (table,) = settings["task"]
-    own = ("name", "dataset", "model", "lr", "weight_decay", "batch_size", "step_seconds")
+    own = ("name", "dataset", "model", "lr", "weight_decay", "batch_size", "pixels", "step_seconds")
     settings = {k: v for k, v in settings.items() if k not in ("eval_seconds", "max_seconds")}
     rounds = max(round(steps / CENTRAL_STEPS), 1)
     return settings | {
