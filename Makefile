@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/python -m experiments.demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 setup: $(READY)
 

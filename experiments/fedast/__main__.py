@@ -37,6 +37,7 @@ EXPERIMENTS = {
             figures.all_bars("comparison-times"),
         ),
     ),
+    "shakespeare": Experiment("shakespeare", tables.finals, figures.methods("shakespeare")),
     **_four_tasks("heterogeneous", 6, 7, 23, 24),
     "fig5": Experiment("fig5", tables.identical, figures.identical_bars("fig5")),
     "fig15": Experiment("fig5", tables.identical, figures.identical_curves("fig15")),

@@ -96,7 +96,7 @@ def test_mean_curves_hold_a_task_that_has_ended(found):
 
 def test_every_study_can_be_read_at_every_scale():
     numbers = {f"fig{n}" for n in range(2, 27)}
-    assert set(EXPERIMENTS) == numbers | {"comparison"}
+    assert set(EXPERIMENTS) == numbers | {"comparison", "shakespeare"}
     for name in {experiment.study for experiment in EXPERIMENTS.values()}:
         for scale in SCALES:
             study = PAPER.study(name, scale)
