@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -19,4 +19,5 @@ class FedASTNoBuffer(BufferedRule):
     server_lr: Annotated[
         float, Field(gt=0, description="step size eta_s of the server along each change")
     ] = 0.038
+    buffer_scales: ClassVar[bool] = False
     buffer: Annotated[int, Field(ge=1, le=1, description="1: there is no buffer")] = 1

@@ -30,6 +30,7 @@ class FedAsync(BufferedRule):
     server_lr: Annotated[
         float, Field(gt=0, le=1, description="alpha, weight of a client's model in the mix")
     ] = 0.6
+    buffer_scales: ClassVar[bool] = False
     buffer: Annotated[int, Field(ge=1, le=1, description="1: there is no buffer")] = 1
     staleness_exponent: Annotated[
         float, Field(ge=0, description="a of the weight alpha (1 + staleness)^-a")

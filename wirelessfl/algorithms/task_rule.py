@@ -47,6 +47,8 @@ class BufferedRule(TaskRule):
 
     name = ""
     timing = "buffered"
+    buffer_scales: ClassVar[bool] = True
+    """Whether a task with more requests gets a larger buffer, R / b being kept."""
 
     requests: Annotated[
         int, Field(ge=1, description="R_m, training requests of a task that are out at a time")

@@ -70,7 +70,7 @@ class Times:
         self.work: Asynchronous | TaskRounds
         if rule.timing == "buffered":
             plans = [
-                TaskPlan(own.requests, own.buffer, versions)  # type: ignore[attr-defined]
+                TaskPlan(own.requests, own.buffer, versions, own.buffer_scales)  # type: ignore[attr-defined]
                 for own, versions in zip(algorithms, rounds, strict=True)
             ]
             self.schedule = Buffered(

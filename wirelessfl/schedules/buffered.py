@@ -40,11 +40,13 @@ class TaskPlan:
         requests: R_m, requests out at a time.
         buffer: b_m, updates that make a merge.
         versions: T_m, merges after which it ends.
+        scales: whether the buffer grows and shrinks with the requests, R / b being kept.
     """
 
     requests: int
     buffer: int
     versions: int
+    scales: bool = True
 
 
 @dataclass(slots=True)
@@ -200,8 +202,10 @@ class Buffered:
         return [int(requests) for requests in dealt]
 
     def _buffer(self, number: int, requests: int) -> int:
-        """b_m, which keeps the ratio R / b that the task began with."""
+        """b_m, which keeps the ratio R / b that the task began with, if it is to change at all."""
         plan = self.plans[number]
+        if not plan.scales:
+            return plan.buffer
         return max(round(plan.buffer * requests / plan.requests), 1)
 
     def _end(self, number: int) -> list[Decision]:
