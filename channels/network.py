@@ -171,16 +171,19 @@ class Network:
         amplitude = 10 ** (self.path_gain_db / 20)
         return ChannelDraw(self, h * amplitude[:, None].astype(np.float32))
 
-    def draw_gain(self, stream: Stream, index: int, client: int) -> float:
-        """||h||^2, path gain included, of one client in an upload of its own.
+    def draw_gains(self, stream: Stream, index: int, uploads: int) -> FloatArray:
+        """||h||^2 of uploads that do not happen together, without the path gain.
 
         Args:
             stream: randomness of such channels.
-            index: the upload; equal indices give equal channels up to the path gain.
-            client: its number.
+            index: the block of uploads; equal indices give equal channels.
+            uploads: how many.
+
+        Returns:
+            [uploads].
         """
-        h = self.fading.draw(stream, index, 1, self._root)[0].astype(np.complex128)
-        return float(10 ** (self.path_gain_db[client] / 10) * (h.real**2 + h.imag**2).sum())
+        h = self.fading.draw(stream, index, uploads, self._root).astype(np.complex128)
+        return np.asarray((h.real**2 + h.imag**2).sum(axis=-1))
 
     def draws(self, stream: Stream, indices: Iterable[int]) -> ChannelDraw:
         """The channels of several blocks, each equal to :meth:`draw` of its index.

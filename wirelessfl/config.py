@@ -33,7 +33,15 @@ from wirelessfl.sections import (
     refuse_bool,
 )
 from wirelessfl.simulation.participants import check_participation
-from wirelessfl.task_tables import check_tasks, check_together, parse_task, task_names, with_table
+from wirelessfl.task_tables import (
+    ENDLESS,
+    check_tasks,
+    check_together,
+    parse_task,
+    task_names,
+    typed_table,
+    with_table,
+)
 from wirelessfl.uplinks import Uplink, find_uplink
 
 
@@ -98,6 +106,8 @@ class Config(Section):
     def to_toml(self) -> str:
         """The configuration as TOML; reading it back gives the same object."""
         plain: dict[str, Any] = _plain(self.model_dump())
+        if not self.task:
+            del plain["task"]
         return tomli_w.dumps(plain)
 
     def build_algorithm(self) -> Algorithm:
@@ -133,11 +143,9 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     """
     if "uplink" in flags:
         tables = {**tables, "uplink": flags["uplink"]}
-    merged = _named(tables)
     if "task" in flags:
-        given = flags["task"]
-        listed = given if isinstance(given, list | tuple) else [given]
-        merged["task"] = [parse_task(own) if isinstance(own, str) else own for own in listed]
+        tables = {**tables, "task": flags["task"]}
+    merged = _named(tables)
     if "local" in flags:
         merged["algorithm"]["local"] = flags["local"]
     uplink = merged["uplink"]["name"]
@@ -167,8 +175,13 @@ def _named(tables: Mapping[str, Any]) -> dict[str, Any]:
         ConfigError: one of them is no name and no table with a name.
     """
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
-    if isinstance(copy.get("task"), dict):
-        raise ConfigError("task is one table: begin each with [[task]], in double brackets.")
+    tasks = copy.get("task")
+    if isinstance(tasks, dict) or tasks == []:
+        what = "an empty list" if tasks == [] else "one table"
+        raise ConfigError(f"task is {what}: begin each task with [[task]], in double brackets.")
+    if isinstance(tasks, str | list | tuple):
+        listed = [tasks] if isinstance(tasks, str) else tasks
+        copy["task"] = [parse_task(own) if isinstance(own, str) else own for own in listed]
     if copy.get("uplink") is None:
         copy["uplink"] = "tdma"
     if copy.get("algorithm") is None:
@@ -291,16 +304,22 @@ def _resolve(config: Config) -> Config:
             "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
         }
     )
+    if algorithm.timing == "rounds":
+        return config
+    tasks = config.tasks
     if config.task:
         tables = tuple(
-            {"name": name, **table}
-            for name, table in zip(
-                task_names(config.task, config.data.dataset), config.task, strict=True
-            )
+            typed_table(table, name, own)
+            for table, (name, own) in zip(config.task, tasks.items(), strict=True)
         )
         config = config.model_copy(update={"task": tables})
-    if algorithm.timing != "rounds":
-        check_together(config.tasks)
+    check_together(tasks)
+    endless = training.max_seconds is not None or all(
+        own.evaluation.target is not None for own in tasks.values()
+    )
+    if endless and "rounds" not in training.model_fields_set:
+        unlimited = config.training.model_copy(update={"rounds": ENDLESS})
+        config = config.model_copy(update={"training": unlimited})
     return config
 
 

@@ -165,7 +165,12 @@ class TrainingSection(Section):
     edge_rounds: int | None = Field(
         None, ge=1, description="E, edge rounds a global round (default: 5, or 1 for a star)"
     )
-    rounds: int = Field(30, ge=1, description="T, global rounds")
+    rounds: int = Field(
+        30,
+        ge=1,
+        description="T, global rounds; of several tasks, merges of each (there no limit, where "
+        "--max-seconds or targets end the run)",
+    )
     max_seconds: float | None = Field(
         None, gt=0, description="simulated seconds after which a run ends (default: none)"
     )

@@ -27,6 +27,8 @@ OWN = {
     "run": ["executor", "chunk", "replay", "workers"],
 }
 """What a task may have of its own, by section, beside the settings of its algorithm."""
+ENDLESS = 10**9
+"""Merges of a task that something else ends."""
 SHARED = ("option", "spread_updates", "period", "floor", "first")
 """Settings of an algorithm that say what its server does with all tasks."""
 
@@ -41,8 +43,13 @@ def parse_task(words: str) -> dict[str, Any]:
     """
     table: dict[str, Any] = {}
     last = ""
+    wrong = ConfigError(
+        f"task is {words!r}: give DATASET,setting=value,..., such as mnist,model=mlp,target=0.93."
+    )
     for place, word in enumerate(words.split(",")):
         name, equals, value = (part.strip() for part in word.partition("="))
+        if not name:
+            raise wrong
         if not equals and place == 0:
             name, value = "dataset", name
         elif not equals:
@@ -50,11 +57,8 @@ def parse_task(words: str) -> dict[str, Any]:
             table[last] = (*before, name) if isinstance(before, tuple) else (before, name)
             continue
         name = name.replace("-", "_")
-        if not name or not value:
-            raise ConfigError(
-                f"task is {words!r}: give DATASET,setting=value,..., such as "
-                "mnist,model=mlp,target=0.93."
-            )
+        if not value:
+            raise wrong
         if name in table:
             raise ConfigError(f"task is {words!r}, which gives {name} twice.")
         table[name], last = value, name
@@ -69,16 +73,40 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
     """
     names: list[str] = []
     for table in tables:
-        wanted = table.get("name") or table.get("dataset") or default
-        if not isinstance(wanted, str):
-            raise ConfigError(f"a task's name is {wanted!r}: give a text.")
-        if table.get("name") and wanted in names:
+        key = "name" if "name" in table else "dataset"
+        wanted = table.get(key, default)
+        if not isinstance(wanted, str) or not wanted:
+            raise ConfigError(f"a task's {key} is {wanted!r}: give a text.")
+        if key == "name" and wanted in names:
             raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
         name, number = wanted, 2
         while name in names:
             name, number = f"{wanted}-{number}", number + 1
         names.append(name)
     return names
+
+
+def _homes(config: Config) -> dict[str, str]:
+    """The section of each setting that a task may have."""
+    homes = {key: section for section, keys in OWN.items() for key in keys}
+    own = [key for key in config.algorithm if key != "name" and key not in SHARED]
+    return homes | dict.fromkeys(own, "algorithm")
+
+
+def typed_table(table: Mapping[str, Any], name: str, own: Config) -> dict[str, Any]:
+    """A table with its name, and its values as they were read: equal settings, equal tables.
+
+    Args:
+        table: as given.
+        name: of the task.
+        own: what the task is trained with.
+    """
+    homes, typed = _homes(own), {"name": name}
+    for key in table:
+        if key != "name":
+            section = getattr(own, homes[key])
+            typed[key] = section[key] if isinstance(section, Mapping) else getattr(section, key)
+    return typed
 
 
 def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -88,14 +116,12 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
         ConfigError: the table has a setting that is no task's own.
     """
     tables: dict[str, Any] = config.model_dump(exclude={"task"})
-    algorithm = [key for key in config.algorithm if key != "name" and key not in SHARED]
-    homes = {key: section for section, keys in OWN.items() for key in keys}
-    homes |= dict.fromkeys(algorithm, "algorithm")
+    homes = _homes(config)
     for key, value in table.items():
         if key == "name":
             continue
         if key not in homes:
-            near = difflib.get_close_matches(key, homes, n=1)
+            near = difflib.get_close_matches(key, homes, n=1, cutoff=0.7)
             hint = f" Do you mean {near[0]!r}?" if near else ""
             whole = any(key in section.model_fields for section in SECTIONS.values())
             kind = "it is the whole run's" if whole or key in SHARED else "there is no such setting"
@@ -152,10 +178,34 @@ def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
             f'algorithm "{name}" keeps {", ".join(algorithm.client_state)} at its clients, and '
             "requests that wait in a client's queue would find it changed. Choose another one."
         )
-    if config.network.busy_clients is not None and algorithm.timing != "buffered":
+    busy, clients = config.network.busy_clients, config.network.clients
+    if busy is not None and busy > clients:
+        raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
+    if algorithm.timing == "buffered":
+        _check_buffered(config, algorithm)
+    elif busy is not None:
         raise ConfigError(
-            f'busy_clients is {config.network.busy_clients}, and algorithm "{name}" has rounds. '
+            f'busy_clients is {busy}, and algorithm "{name}" has rounds. '
             "Leave it out: availability says who takes part."
+        )
+
+
+def _check_buffered(config: Config, algorithm: Algorithm) -> None:
+    """Refuse settings of rounds, and weights where there is no mean.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    name, training = config.algorithm["name"], config.training
+    if training.clients_per_round is not None:
+        raise ConfigError(
+            f'clients_per_round is {training.clients_per_round}, and algorithm "{name}" has no '
+            "rounds. Leave it out: requests says how many clients work on a task."
+        )
+    if training.weighting == "samples" and not getattr(algorithm, "uses_mean", True):
+        raise ConfigError(
+            f'weighting is "samples", and algorithm "{name}" does not merge by a mean. Choose '
+            'weighting "uniform".'
         )
 
 
@@ -183,6 +233,7 @@ def check_together(tasks: Mapping[str, Config]) -> None:
         wanted = sum(share or 0 for share in shares.values())
         if wanted + sum(share is None for share in shares.values()) > available:
             raise ConfigError(
-                f"the tasks want {wanted} clients a round (clients_per_round of each), and "
-                f"{available} of {clients} are available. Lower them, or raise availability."
+                f"the tasks want {wanted} clients a round (clients_per_round of each), and at "
+                f"least one each without it, and {available} of {clients} are available. Lower "
+                "them, or raise availability."
             )

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.data import load_dataset
+from wirelessfl.data import text_options
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import COLOURS, new_figure, save_figure
-from wirelessfl.models import build_model
-from wirelessfl.runs.basis import with_text_options
+from wirelessfl.models import MODELS
+from wirelessfl.registry import by_name
+from wirelessfl.runs.basis import Loaded, configured_data, configured_model
 from wirelessfl.runs.network import build_network
 from wirelessfl.runs.tasks import Times
 from wirelessfl.simulation.asynchronous import Merged
@@ -182,27 +183,15 @@ def timeline(config: Config, seconds: float) -> Timeline:
 
 
 def _elements(own: Config) -> int:
-    """Numbers in an update, where it matters."""
+    """Numbers in an update, where it matters; names of data and model are checked anyway.
+
+    Raises:
+        ConfigError: there is no such data set or model.
+    """
+    text_options(own.data.dataset)
+    by_name("model", own.model.model, MODELS)
     if own.network.delays == "shifted-exponential":
         return 0
-    own = with_text_options(own)
-    data = load_dataset(
-        own.data.dataset,
-        own.data.data_dir,
-        tokenizer=own.data.tokenizer,
-        max_length=own.data.max_length,
-    )
-    model = build_model(
-        own.model.model,
-        data.input_shape,
-        data.classes,
-        dropout=own.model.dropout,
-        stream=Stream(0),
-        hidden=own.model.hidden,
-        norm=own.model.norm,
-        pretrained=own.model.pretrained,
-        lora_rank=own.model.lora_rank,
-        lora_alpha=own.model.lora_alpha,
-        pad_id=data.pad_id,
-    )
+    own, data = configured_data(own, None, Loaded())
+    model = configured_model(own.model, data, Stream(0))
     return ParamSpec.of(model).size * len(own.build_algorithm().payloads)

@@ -51,7 +51,7 @@ def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0,
 def test_a_round_takes_the_harmonic_sum():
     """Section 4: everybody is awaited. 4000 rounds; a length's deviation is 2.5, error 0.5 %."""
     work, _ = rounds(Exponential(), (12, 8))
-    lengths = [work.plan(number).length for number in range(4000)]
+    lengths = [work.plan(number).times.length for number in range(4000)]
     expected = synchronous_round_seconds(requests=(12, 8), rate_hz=0.5)
     assert np.mean(lengths) == pytest.approx(expected, rel=0.02)
 
@@ -61,11 +61,11 @@ def test_stragglers_are_not_awaited():
     work, _ = rounds(Exponential(), (20,), first=12)
     plans = [work.plan(number) for number in range(4000)]
     expected = arrival_seconds(arrival=12, requests=20, rate_hz=0.5)
-    assert np.mean([plan.length for plan in plans]) == pytest.approx(expected, rel=0.015)
+    assert np.mean([plan.times.length for plan in plans]) == pytest.approx(expected, rel=0.015)
     for plan in plans[:20]:
-        seconds, awaited = plan.seconds[0], plan.awaited[0]
+        seconds, awaited = plan.times.seconds[0], plan.times.awaited[0]
         assert awaited.sum() == 12
-        assert seconds[awaited].max() == plan.length <= seconds[~awaited].min()
+        assert seconds[awaited].max() == plan.times.length <= seconds[~awaited].min()
 
 
 @given(
@@ -80,12 +80,12 @@ def test_rounds_are_disjoint_and_of_their_shares(shares, first, number, drop_out
     assert [len(own) for own in plan.chosen] == shares
     everybody = np.concatenate(plan.chosen)
     assert len(set(everybody.tolist())) == len(everybody)
-    for seconds, awaited in zip(plan.seconds, plan.awaited, strict=True):
+    for seconds, awaited in zip(plan.times.seconds, plan.times.awaited, strict=True):
         assert np.isfinite(seconds[awaited]).all()
         in_time = int(np.isfinite(seconds).sum())
         assert awaited.sum() == (min(first, in_time) if first else in_time)
     again = work.plan(number)
-    assert again.length == plan.length
+    assert again.times.length == plan.times.length
     assert all((a == b).all() for a, b in zip(again.chosen, plan.chosen, strict=True))
 
 
@@ -93,10 +93,10 @@ def test_drop_outs_are_counted_and_waited_for():
     """2000 rounds of 20 clients: the share's standard error is 0.0023; a round still has an end."""
     work, _ = rounds(Exponential(), (20,), drop_out=0.3)
     plans = [work.plan(number) for number in range(2000)]
-    lost = sum(plan.lost for plan in plans)
+    lost = sum(plan.times.lost[0] for plan in plans)
     assert lost / 40_000 == pytest.approx(0.3, abs=0.007)
-    assert all(math.isfinite(plan.length) for plan in plans)
-    assert all(plan.awaited[0].sum() == 20 - plan.lost for plan in plans)
+    assert all(math.isfinite(plan.times.length) for plan in plans)
+    assert all(plan.times.awaited[0].sum() == 20 - plan.times.lost[0] for plan in plans)
 
 
 def test_clients_of_an_ended_task_are_the_others():
@@ -170,15 +170,15 @@ def test_uploads_of_a_round_share_the_band(first):
     work, _ = rounds(delays, (4,), first=first, clients=4)
     plan = work.plan(3)
     alone = []
-    for client in plan.chosen[0].tolist():
-        snr = delays.received_snr(client, 3 * 4 + client)
+    for row, client in enumerate(plan.chosen[0].tolist()):
+        snr = delays.received_snr(client, 3 * 4 + row)
         alone.append(32e6 * float(delays.seconds_per_bit(np.array([snr]))[0]))
     order, ends, done = np.sort(alone), [], 0.0
     for place, length in enumerate(order):  # equal slots: the least work ends first
         done += (length - (order[place - 1] if place else 0.0)) * (4 - place)
         ends.append(1.0 + done)
-    found = np.sort(plan.seconds[0])
+    found = np.sort(plan.times.seconds[0])
     wanted = first or 4
     assert found[:wanted] == pytest.approx(ends[:wanted])
     assert np.isinf(found[wanted:]).all()
-    assert plan.length == pytest.approx(ends[wanted - 1])
+    assert plan.times.length == pytest.approx(ends[wanted - 1])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.algorithms.task_rule import BufferedRule
+from wirelessfl.algorithms.task_rule import BufferedRule, Reallocation
 from wirelessfl.training.rules import Payload
 
 
@@ -39,8 +40,23 @@ class FedAST(BufferedRule):
         float, Field(gt=0, description="option D deals out anew every so many M sum R_m updates")
     ] = 0.75
     floor: Annotated[
-        int, Field(ge=1, description="requests that a task keeps at least when they are dealt out")
+        int,
+        Field(
+            ge=1,
+            description="requests that a task keeps at least when they are dealt out (an even "
+            "share, where there are too few)",
+        ),
     ] = 8
+
+    @property
+    def reallocation(self) -> Reallocation:
+        """By Algorithm 3 with option D."""
+        dynamic = self.option == "D"
+        return Reallocation(
+            self.floor,
+            self.period if dynamic else None,
+            self.spread_updates if dynamic else 0,
+        )
 
     @property
     def payloads(self) -> tuple[Payload, ...]:
@@ -55,11 +71,12 @@ class FedAST(BufferedRule):
             local_steps: tau.
 
         Returns:
-            sigma_m; None where the mean is zero.
+            sigma_m; None where the mean is zero, or the model has diverged.
         """
         mean = updates.mean(0)
         size = float(mean.square().sum())
-        if size == 0.0:
+        if not 0.0 < size < math.inf:
             return None
         apart = float((updates - mean).square().sum()) / len(updates) / size
-        return float((self.lr * self.server_lr * local_steps * apart) ** 0.5)
+        sigma = (self.lr * self.server_lr * local_steps * apart) ** 0.5
+        return sigma if math.isfinite(sigma) else None

@@ -26,6 +26,7 @@ class FedAsync(BufferedRule):
     name = "fedasync"
     payloads = (Payload("model", each=True),)
     most_tasks: ClassVar[int | None] = 1
+    uses_mean: ClassVar[bool] = False
 
     server_lr: Annotated[
         float, Field(gt=0, le=1, description="alpha, weight of a client's model in the mix")

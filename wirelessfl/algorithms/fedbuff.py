@@ -22,6 +22,7 @@ class FedBuff(BufferedRule):
     name = "fedbuff"
     payloads = (Payload("update", each=True, unit="lr"),)
     most_tasks: ClassVar[int | None] = 1
+    uses_mean: ClassVar[bool] = False
 
     buffer: Annotated[int, Field(ge=1, description="K, updates that make a merge")] = 10
     staleness_exponent: Annotated[

@@ -37,6 +37,21 @@ class TaskRule(FedAvg):
 
 
 @dataclass(frozen=True)
+class Reallocation:
+    """How requests are dealt out anew among tasks (Askin et al., Algorithm 3).
+
+    Args:
+        floor: requests that a task keeps at least, also when another one's are dealt out.
+        period: updates between two reallocations, in M sum R_m; None: none.
+        updates: V, the latest updates of a task that are looked at.
+    """
+
+    floor: int = 1
+    period: float | None = None
+    updates: int = 0
+
+
+@dataclass(frozen=True)
 class BufferedRule(TaskRule):
     """A server that merges whatever has come back, some at a time; a part of others.
 
@@ -49,6 +64,18 @@ class BufferedRule(TaskRule):
     timing = "buffered"
     buffer_scales: ClassVar[bool] = True
     """Whether a task with more requests gets a larger buffer, R / b being kept."""
+
+    uses_mean: ClassVar[bool] = True
+    """Whether updates are merged by their mean, whose weights may be the samples."""
+
+    @property
+    def reallocation(self) -> Reallocation:
+        """None, unless an algorithm says otherwise."""
+        return Reallocation()
+
+    def spread(self, updates: Tensor, local_steps: int) -> float | None:
+        """How far updates [V, P] lie apart, for a reallocation; None where that is not known."""
+        return None
 
     requests: Annotated[
         int, Field(ge=1, description="R_m, training requests of a task that are out at a time")

@@ -169,6 +169,10 @@ def _timeline(arguments: argparse.Namespace) -> int:
     own = ["algorithm", "config", "json", "command", "seconds", "picture"]
     flags = given_flags(arguments, own)
     config = Config.of(tables_from_flags(_tables(arguments), flags))
+    if arguments.picture.suffix not in (".png", ".pdf"):
+        raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
+    if config.run.out is not None:
+        raise ConfigError(f"out is {config.run.out}, and nothing is trained: leave it out.")
     found = timeline(config, arguments.seconds)
     if arguments.json:
         print(json.dumps(found.summary(), indent=2))

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
+from wirelessfl.task_tables import ENDLESS
 
 
 @contextmanager
@@ -31,7 +32,7 @@ def progress(
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[unit]} {task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[unit]} {task.completed:.0f}{task.fields[of]}"),
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
         console=console,
@@ -43,11 +44,13 @@ def progress(
 
     def line(task: str | None) -> Any:
         own = config.tasks[task] if task is not None else config
-        total = own.training.rounds if limit is None else limit
+        rounds = None if own.training.rounds == ENDLESS else own.training.rounds
+        total = rounds if limit is None else limit
         called = label or f"{name} on {own.data.dataset}"
         if task is not None:
             called = f"{label or name} on {task}"
-        return bar.add_task(called, total=total, note="", unit=unit)
+        of = "" if total is None else f"/{total:.0f}"
+        return bar.add_task(called, total=total, note="", unit=unit, of=of)
 
     with bar:
 

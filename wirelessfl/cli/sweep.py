@@ -49,6 +49,12 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     ]
     configs = [Config.of(tables_from_flags(tables, choice)) for choice in choices]
     varied = [name for name, values in lists.items() if len(values) > 1]
+    for name in varied:
+        if configs[0].task and all(name in table for table in configs[0].task):
+            raise ConfigError(
+                f"the sweep varies {name}, and every task has its own: the runs would be equal. "
+                f"Leave {name} out of the tasks, or vary something else."
+            )
     described = [{name: config_value(config, name) for name in varied} for config in configs]
     labels = [", ".join(f"{k} {v}" for k, v in entry.items()) or "run" for entry in described]
     root = Path(arguments.out or "runs/sweep")

@@ -19,6 +19,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
 from wirelessfl.pretrained import HUB_MODEL
 from wirelessfl.runs.executors import build_executor
+from wirelessfl.sections import ModelSection
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor
 from wirelessfl.training.task import Task
@@ -87,7 +88,7 @@ def prepare(
         DataError: no such data, or a split that cannot be made.
     """
     own, loaded = own or stream, loaded or Loaded()
-    config, data = _data(config, data, loaded)
+    config, data = configured_data(config, data, loaded)
     wanted = config.data.model_dump(exclude={"data_dir"})
     key = (tuple(sorted(wanted.items())), id(data))
     if key not in loaded.parts:
@@ -114,7 +115,7 @@ def prepare(
     return Basis(config, data, parts, model, task, start, executor, notes)
 
 
-def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config, Dataset]:
+def configured_data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config, Dataset]:
     """The data set, and the configuration that names it."""
     if data is None:
         config = with_text_options(config)
@@ -146,6 +147,23 @@ def _data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config,
     return config.model_copy(update={"data": named}), data
 
 
+def configured_model(wanted: ModelSection, data: Dataset, stream: Stream) -> nn.Module:
+    """The model that a configuration names, for these data."""
+    return build_model(
+        wanted.model,
+        data.input_shape,
+        data.classes,
+        dropout=wanted.dropout,
+        stream=stream,
+        hidden=wanted.hidden,
+        norm=wanted.norm,
+        pretrained=wanted.pretrained,
+        lora_rank=wanted.lora_rank,
+        lora_alpha=wanted.lora_alpha,
+        pad_id=data.pad_id,
+    )
+
+
 def _scaled(data: Dataset, pixels: str) -> Dataset:
     """Images on another scale than [-1, 1].
 
@@ -172,20 +190,7 @@ def _model(
 ) -> tuple[Config, nn.Module]:
     """The model, and the configuration that names it."""
     if model is None:
-        wanted = config.model
-        model = build_model(
-            wanted.model,
-            data.input_shape,
-            data.classes,
-            dropout=wanted.dropout,
-            stream=stream.child("initial weights"),
-            hidden=wanted.hidden,
-            norm=wanted.norm,
-            pretrained=wanted.pretrained,
-            lora_rank=wanted.lora_rank,
-            lora_alpha=wanted.lora_alpha,
-            pad_id=data.pad_id,
-        )
+        model = configured_model(config.model, data, stream.child("initial weights"))
         _check_tokens(model, data)
         return config, model
     for name in ("dropout", "norm", "pretrained", "lora_rank", "lora_alpha"):

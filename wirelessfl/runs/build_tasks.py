@@ -9,6 +9,7 @@ from torch import nn
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.parts import part_sizes
@@ -147,7 +148,7 @@ def build_tasks(
                 clients=network.clients,
                 test_inputs=basis.data.test_inputs.to(device),
                 test_labels=basis.data.test_labels.to(device),
-                recent=_recent(config, algorithm),
+                recent=algorithm.reallocation.updates if isinstance(algorithm, BufferedRule) else 0,
             )
         )
     first = next(iter(resolved.values()))
@@ -167,13 +168,6 @@ def build_tasks(
         for note in basis.notes
     ]
     return TaskParts(config, resolved, bases, learners, network, stream, notes)
-
-
-def _recent(config: Config, algorithm: object) -> int:
-    """Updates that a dynamic allocation looks at."""
-    if getattr(algorithm, "option", "S") != "D":
-        return 0
-    return int(getattr(algorithm, "spread_updates", 0))
 
 
 def build_delays(

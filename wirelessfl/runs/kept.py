@@ -35,7 +35,10 @@ def _said(config: Config) -> dict[str, Any]:
     for section, settings in config:
         if section == "task":
             if settings:
-                said["task"] = [sorted(own.items()) for own in settings]
+                said["task"] = [
+                    {k: v for k, v in sorted(own.items()) if k == "name" or v != _of_run(config, k)}
+                    for own in settings
+                ]
             continue
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}
@@ -48,6 +51,14 @@ def _said(config: Config) -> dict[str, Any]:
             if name not in PLACES and known.get(name, MISSING) != value:
                 said[f"{section}.{name}"] = value
     return said
+
+
+def _of_run(config: Config, key: str) -> Any:
+    """What the run says for all tasks of a setting that a task may have of its own."""
+    for section, keys in OWN.items():
+        if key in keys:
+            return getattr(getattr(config, section), key)
+    return config.algorithm.get(key)
 
 
 def _same_settings(config: Config, folder: Path) -> bool:

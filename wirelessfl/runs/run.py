@@ -264,7 +264,8 @@ def _directory(config: Config) -> RunDirectory:
 def _new_directory(config: Config) -> RunDirectory:
     """A folder below ``runs/`` that nobody else has."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = f"{config.algorithm['name'].replace(':', '.')}-{config.data.dataset}-{stamp}"
+    data = "+".join(dict.fromkeys(own.data.dataset for own in config.tasks.values()))
+    name = f"{config.algorithm['name']}-{data}-{stamp}".replace(":", ".")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         try:

@@ -75,9 +75,8 @@ class Times:
             ]
             self.schedule = Buffered(
                 plans,
-                dynamic=getattr(rule, "option", "S") == "D",
-                period=getattr(rule, "period", 0.75),
-                floor=getattr(rule, "floor", 1),
+                period=rule.reallocation.period,
+                floor=rule.reallocation.floor,
                 report_every=evaluation.eval_every or (None if ticks else EVAL_EVERY),
                 ticks=ticks,
             )
@@ -173,17 +172,7 @@ class TasksEngine:
         sizes = self.parts.elements
         up = sum(count * size for count, size in zip(work.returned, sizes, strict=True))
         down = sum(count * size for count, size in zip(work.sent, sizes, strict=True))
-        status = dict(report.status)
-        if isinstance(work, TaskRounds):
-            status |= {
-                "staleness_mean": 0.0,
-                "staleness_max": 0,
-                "requests": work.allocation().get(number, 0),
-                "updates": sum(work.returned),
-                "lost": work.lost,
-            }
-            status |= {"buffer": work.first or status["requests"]}
-            status |= {"allocation": status["requests"]}
+        status = {**report.status, **self.work.status(number)}
         row = {
             "round": report.round,
             "task": name,
@@ -192,7 +181,7 @@ class TasksEngine:
             "uplink_mib": MIB * up / clients,
             "downlink_mib": MIB * down / clients,
             "backhaul_mib": 0.0,
-            "joules": self._joules() / clients,
+            "joules": self.work.joules / clients,
             "accuracy": accuracy,
             "loss": finite(loss),
         }
@@ -202,10 +191,6 @@ class TasksEngine:
         self.reached.add(number)
         return row, Reached(number)
 
-    def _joules(self) -> float:
-        work = self.work
-        return work.joules if isinstance(work, TaskRounds) else work.requests.joules
-
     def tensors(self) -> dict[str, Tensor]:
         """Models, and the updates that are under way."""
         found = {
@@ -213,7 +198,7 @@ class TasksEngine:
             for number, learner in enumerate(self.parts.learners)
             for name, value in learner.tensors().items()
         }
-        return found | (self.work.tensors() if isinstance(self.work, TaskRounds) else {})
+        return found | self.work.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Everything else."""
@@ -239,11 +224,9 @@ class TasksEngine:
             )
         self.schedule.restore(state["schedule"])
         self.reached = set(state["reached"])
-        if isinstance(self.work, TaskRounds):
-            self.work.restore(tensors, state["work"])
+        self.work.restore(tensors, state["work"])
+        if self.work.starts_again:
             self.start()
-        else:
-            self.work.restore(state["work"])
 
     def attach(self, folder: Path) -> None:
         """Nothing lies in the run's folder."""

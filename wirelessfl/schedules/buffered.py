@@ -72,11 +72,10 @@ class Buffered:
 
     Args:
         plans: of each task.
-        dynamic: option D: every ``period`` updates the requests are dealt out anew, in proportion
-            to how far the updates of each task lie apart (Algorithm 3). They are reached little by
-            little: an update is answered by none, one or two requests.
-        period: updates of all tasks between two reallocations, as a multiple of M times the budget
-            sum R_m; 0.75 in the paper.
+        period: option D: updates of all tasks between two reallocations, as a multiple of M times
+            the budget sum R_m (0.75 in the paper). Requests are then dealt out anew, in proportion
+            to how far the updates of each task lie apart (Algorithm 3), and that is reached little
+            by little: an update is answered by none, one or two requests. None: option S.
         floor: requests that a task keeps at least, so that none starves.
         report_every: merges of a task between its rows; None: none.
         ticks: whether rows are written at fixed simulated times.
@@ -86,17 +85,16 @@ class Buffered:
         self,
         plans: Sequence[TaskPlan],
         *,
-        dynamic: bool = False,
-        period: float = 0.75,
+        period: float | None = None,
         floor: int = 1,
         report_every: int | None = 1,
         ticks: bool = False,
     ) -> None:
         self.plans = tuple(plans)
-        self.dynamic, self.floor = dynamic, floor
+        self.floor = floor
         self.report_every, self.ticks = report_every, ticks
         self.budget = sum(plan.requests for plan in plans)
-        self.period = max(round(period * len(plans) * self.budget), 1) if dynamic else 0
+        self.period = max(round((period or 0) * len(plans) * self.budget), int(period is not None))
         self.tasks = [_Task(plan.requests, plan.buffer) for plan in plans]
         self.active = 0
         self.updates = 0
@@ -109,14 +107,9 @@ class Buffered:
             return self._returned(event)
         match event:
             case Started():
-                started: list[Decision] = [
-                    self._report(number) for number in range(len(self.tasks))
-                ]
-                if self.ticks:
-                    started.append(Wake(1))
-                return started + [
-                    self._ask(number, task.requests) for number, task in enumerate(self.tasks)
-                ]
+                asks = [self._ask(number, task.requests) for number, task in enumerate(self.tasks)]
+                reports = [self._report(number) for number in range(len(self.tasks))]
+                return [*asks, *reports, *([Wake(1)] if self.ticks else ())]
             case Lost(number):
                 task = self.tasks[number]
                 task.lost += 1
@@ -159,12 +152,11 @@ class Buffered:
         task.version += 1
         if task.later is not None:
             (task.requests, task.buffer), task.later = task.later, None
-        over = task.version >= self.plans[number].versions
-        if over or (self.report_every and task.version % self.report_every == 0):
-            decisions.append(self._report(number))
-        if over:
-            return decisions + self._end(number)
+        if task.version >= self.plans[number].versions:
+            return [*decisions, self._report(number), *self._end(number)]
         decisions += self._answer(number, task)
+        if self.report_every and task.version % self.report_every == 0:
+            decisions.append(self._report(number))
         decisions.append(Save())
         return decisions
 
@@ -186,18 +178,20 @@ class Buffered:
         """Realloc: R and b hold from the next version of each task on."""
         self.spread = list(spread)
         running = [i for i, task in enumerate(self.tasks) if not task.ended]
-        weights = [own for i in running if (own := spread[i]) is not None]
-        if len(weights) == len(running):
-            for i, requests in zip(running, self._deal(weights), strict=True):
+        known = [i for i in running if spread[i] is not None]
+        if len(known) > 1:  # a task of which too little is known keeps what it has
+            budget = self.budget - sum(self.tasks[i].requests for i in running if i not in known)
+            weights = [own for i in known if (own := spread[i]) is not None]
+            for i, requests in zip(known, self._deal(weights, budget), strict=True):
                 self.tasks[i].later = [requests, self._buffer(i, requests)]
         event, self._waiting = self._waiting, None
         assert event is not None, "nothing was to be measured"
         return self._buffered(event.task, self.tasks[event.task])
 
-    def _deal(self, weights: Sequence[float]) -> list[int]:
+    def _deal(self, weights: Sequence[float], budget: int) -> list[int]:
         """The budget in proportion to ``weights``, and never less than a task's floor."""
-        floor = min(self.floor, self.budget // len(weights))
-        dealt = allocate_requests(weights, self.budget, floor=floor).value
+        floor = min(self.floor, budget // len(weights))
+        dealt = allocate_requests(weights, budget, floor=floor).value
         assert dealt is not None, "the floor fits"
         return [int(requests) for requests in dealt]
 
@@ -222,7 +216,7 @@ class Buffered:
         if len(weights) < len(running):
             weights = [float(self.tasks[i].requests) for i in running]
         decisions: list[Decision] = [Cancel(number)]
-        for i, requests in zip(running, self._deal(weights), strict=True):
+        for i, requests in zip(running, self._deal(weights, self.budget), strict=True):
             own = self.tasks[i]
             own.requests, own.buffer, own.later = requests, self._buffer(i, requests), None
         for i in running:

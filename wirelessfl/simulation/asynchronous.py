@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
 
 from wirelessfl.schedules.base import (
     Aggregate,
@@ -112,6 +114,22 @@ class Asynchronous:
             if request.begun is not None
         ]
 
+    starts_again: ClassVar[bool] = False
+    """Whether a run goes on from a checkpoint by starting what was under way again."""
+
+    @property
+    def joules(self) -> float:
+        """Of all clients so far."""
+        return self.requests.joules
+
+    def status(self, task: int) -> dict[str, Any]:
+        """What a row says of a task beyond what the schedule knows: nothing."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """None: the models have their own."""
+        return {}
+
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, between two instants."""
         return {
@@ -121,7 +139,7 @@ class Asynchronous:
             "returned": self.returned,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from a snapshot; the models have their own."""
         self.requests.restore(state["requests"])
         self.versions, self.sent = list(state["versions"]), list(state["sent"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from channels import Network, snr_linear
 from channels.streams import Stream
-from wirelessfl.simulation.draws import Draws, exponential
+from wirelessfl.simulation.draws import BLOCK, Draws, exponential
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.base import BITS_PER_ELEMENT
 
@@ -99,8 +99,21 @@ class Wireless:
         ]
 
     @cached_property
-    def _snr(self) -> FloatArray:
-        return snr_linear(self.network.snr_db)
+    def _snr(self) -> list[float]:
+        network = self.network
+        found: list[float] = (
+            snr_linear(network.snr_db) * 10 ** (network.path_gain_db / 10)
+        ).tolist()
+        return found
+
+    @cached_property
+    def _gains(self) -> Draws:
+        network = self.network
+        return Draws(lambda block: network.draw_gains(self.stream, block, BLOCK))
+
+    @cached_property
+    def _bandwidth_hz(self) -> float:
+        return float(self.network.bandwidth_hz[0])
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """From the request until the upload begins: the model down, and the local steps."""
@@ -113,21 +126,22 @@ class Wireless:
 
     def received_snr(self, client: int, number: int) -> float:
         """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
-        return float(self._snr[client]) * self.network.draw_gain(self.stream, number, client)
+        return self._snr[client] * self._gains[number]
 
     def seconds_per_bit(self, snrs: FloatArray) -> FloatArray:
         """Of those who upload at present, from their SNR over the whole band."""
-        return self.uplink.shared_seconds_per_bit(float(self.network.bandwidth_hz[0]), snrs)
+        return self.uplink.shared_seconds_per_bit(self._bandwidth_hz, snrs)
 
-    def joules(self, task: int, client: int, snr: float, upload_seconds: float) -> float:
-        """Energy of a training, and of its upload, which took ``upload_seconds``."""
+    def compute_joules(self, task: int, client: int, share: float) -> float:
+        """Energy of this share of a training."""
         network = self.network
-        cycles = self._computing[task][client] * network.cpu_hz[client]
-        airtime = self.uplink.shared_airtime(
-            float(network.bandwidth_hz[0]), snr, self.bits(task), upload_seconds
-        )
-        computing = network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles
-        return float(computing + network.transmit_power_w[client] * airtime)
+        cycles = share * self._computing[task][client] * network.cpu_hz[client]
+        return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
+
+    def transmit_joules(self, client: int, snr: float, bits: float, seconds: float) -> float:
+        """Energy of an upload of ``bits``, under way for ``seconds``."""
+        airtime = self.uplink.shared_airtime(self._bandwidth_hz, snr, bits, seconds)
+        return float(self.network.transmit_power_w[client] * airtime)
 
 
 Delays = ShiftedExponential | Wireless

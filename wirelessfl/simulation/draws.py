@@ -16,29 +16,26 @@ class Draws:
     """Random numbers by index; equal indices give equal numbers, whatever was asked for before.
 
     Args:
-        stream: where they come from.
-        draw: makes so many of them.
+        draw: ``BLOCK`` numbers of the block with this index.
     """
 
-    def __init__(
-        self, stream: Stream, draw: Callable[[np.random.Generator, int], NDArray[np.float64]]
-    ) -> None:
-        self._stream, self._draw = stream, draw
+    def __init__(self, draw: Callable[[int], NDArray[np.float64]]) -> None:
+        self._draw = draw
         self._block, self._values = -1, list[float]()
 
     def __getitem__(self, index: int) -> float:
         block, place = divmod(index, BLOCK)
         if block != self._block:
-            self._values = self._draw(self._stream.generator(block), BLOCK).tolist()
+            self._values = self._draw(block).tolist()
             self._block = block
         return self._values[place]
 
 
 def uniform(stream: Stream) -> Draws:
     """Uniform in [0, 1)."""
-    return Draws(stream, lambda random, size: random.random(size))
+    return Draws(lambda block: stream.generator(block).random(BLOCK))
 
 
 def exponential(stream: Stream) -> Draws:
     """Exponential with mean 1."""
-    return Draws(stream, lambda random, size: random.exponential(size=size))
+    return Draws(lambda block: stream.generator(block).exponential(size=BLOCK))

@@ -87,7 +87,7 @@ class Learner:
 
     @property
     def most_ahead(self) -> int:
-        """Requests that are trained at once, at most."""
+        """Updates that are trained and not merged yet, at most, beside those that are needed."""
         own = 4 * self.task.spec.size * len(self.algorithm.payloads)
         return max(RESULT_BYTES // own, self.executor.chunk)
 
@@ -126,7 +126,8 @@ class Learner:
         needed = dict.fromkeys(n for n in numbers if n not in self.ready)
         if not needed:
             return
-        most = min(len(self.waiting), self.most_ahead)
+        room = max(self.most_ahead - len(self.ready), len(needed))
+        most = min(len(self.waiting), room)
         size = 1 << (most.bit_length() - 1)
         others = (own for own in self.waiting if own not in needed)
         chosen = [*needed, *itertools.islice(others, max(size - len(needed), 0))]
@@ -166,34 +167,24 @@ class Learner:
         own = [self.ready.pop(number) for number in requests]
         clients = np.array([self.clients.pop(number) for number in requests])
         each = {name: torch.stack([value[name] for value in own]) for name in own[0]}
-        self._merge(each, clients, np.array(staleness, dtype=np.int64))
+        sums: dict[str, Tensor] = {}
+        _add(sums, each, self._weights(clients))
+        self._apply(sums, each, clients, np.array(staleness, dtype=np.int64))
 
     def train_round(self, clients: IntArray) -> None:
         """Train these clients from the present model, and merge their updates."""
         job = self.round_of(clients)
         self.steps_done[clients] += self.local_steps
+        wanted = {payload.name for payload in self.algorithm.payloads if payload.each}
         parts: dict[str, list[Tensor]] = {}
         sums: dict[str, Tensor] = {}
         weights = self._weights(clients)
         for chunk in self.executor.train(job):
-            for name, value in chunk.payloads.items():
-                total = sums.setdefault(name, torch.zeros_like(value[0]))
-                for weight, own in zip(weights[chunk.part].tolist(), value, strict=True):
-                    total.add_(own, alpha=weight)
-                if any(p.each for p in self.algorithm.payloads if p.name == name):
-                    parts.setdefault(name, []).append(value.clone())
+            _add(sums, chunk.payloads, weights[chunk.part])
+            for name in wanted & chunk.payloads.keys():
+                parts.setdefault(name, []).append(chunk.payloads[name].clone())
         self.trained += len(clients)
-        each = {name: torch.cat(part) for name, part in parts.items()}
-        self._apply(
-            Received(
-                {name: value[None] for name, value in sums.items()},
-                each,
-                clients,
-                np.zeros(len(clients), dtype=np.int64),
-                local_steps=self.local_steps,
-                share=self._share(clients),
-            )
-        )
+        self._apply(sums, {name: torch.cat(part) for name, part in parts.items()}, clients, None)
 
     def round_of(self, clients: IntArray) -> Job:
         """The local training of these clients from the present model."""
@@ -218,27 +209,23 @@ class Learner:
         share = self.state["params"].new_full((1, 1), float(own[clients].sum() / own.sum()))
         return {payload.name: share for payload in self.algorithm.payloads}
 
-    def _merge(self, each: dict[str, Tensor], clients: IntArray, staleness: IntArray) -> None:
-        mean = {}
-        weights = self._weights(clients)
-        for name, value in each.items():
-            total = torch.zeros_like(value[0])
-            for weight, own in zip(weights.tolist(), value, strict=True):
-                total.add_(own, alpha=weight)
-            mean[name] = total[None]
-        self._apply(
-            Received(
-                mean,
-                each,
-                clients,
-                np.zeros(len(clients), dtype=np.int64),
-                local_steps=self.local_steps,
-                share=self._share(clients),
-                staleness=staleness,
-            )
+    def _apply(
+        self,
+        sums: State,
+        each: State,
+        clients: IntArray,
+        staleness: IntArray | None,
+    ) -> None:
+        """The server's next state, from weighted means [P] and updates [clients, P]."""
+        received = Received(
+            {name: value[None] for name, value in sums.items()},
+            each,
+            clients,
+            np.zeros(len(clients), dtype=np.int64),
+            local_steps=self.local_steps,
+            share=self._share(clients),
+            staleness=staleness,
         )
-
-    def _apply(self, received: Received) -> None:
         before = {name: value[None] for name, value in self.state.items()}
         merged = self.algorithm.merge(before, received)
         if merged.keys() != before.keys():
@@ -250,13 +237,13 @@ class Learner:
         self.version += 1
 
     def spread(self) -> float | None:
-        """How far the latest updates lie apart; None where there are too few yet."""
+        """How far the latest V updates lie apart; None before there are as many."""
         measure = getattr(self.algorithm, "spread", None)
         if measure is None:
             return None
         self._train(self.back)
         latest = [*self.recent, *(self.ready[number] for number in self.back)]
-        if len(latest) < 2:
+        if len(latest) < (self.recent.maxlen or 2):
             return None
         name = self.algorithm.payloads[0].name
         updates = torch.stack([own[name] for own in latest[-(self.recent.maxlen or 0) :]])
@@ -327,3 +314,11 @@ class Learner:
         self.back = list(state["back"])
         self.waiting = {n: Sent(*own) for n, *own in state["waiting"]}
         self.clients = dict(state["clients"])
+
+
+def _add(sums: State, values: State, weights: FloatArray) -> None:
+    """Add weighted rows [clients, P] to sums [P], client by client, whatever the chunks."""
+    for name, value in values.items():
+        total = sums.setdefault(name, torch.zeros_like(value[0]))
+        for weight, own in zip(weights.tolist(), value, strict=True):
+            total.add_(own, alpha=weight)

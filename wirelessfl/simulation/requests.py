@@ -172,6 +172,9 @@ class Requests:
     def _over(self, request: Request, how: str) -> None:
         """The client is through with its request, and begins with the next in its queue."""
         del self.out[request.number]
+        if isinstance(self.delays, Wireless) and request.begun is not None:
+            share = min((self.clock.now - request.begun) / request.seconds, 1.0)
+            self.joules += self.delays.compute_joules(request.task, request.client, share)
         if self.spans is not None and request.begun is not None:
             begin = request.begun
             self.spans.append(Span(request.task, request.client, begin, self.clock.now, how))
@@ -281,19 +284,24 @@ class Requests:
         assert found is not None, "an upload was to end"
         request = self.out[found[1]]
         self.band.finish(self.clock.now, request.number)
-        snr, begun = self._snrs.pop(request.number), request.begun
-        assert begun is not None
-        took = self.clock.now - begun - request.seconds
-        self.joules += self.delays.joules(request.task, request.client, snr, took)
+        self._sent(request, 0.0)
         self._over(request, "done")
         self._changed()
         return Returned(request.number, request.task, request.version)
 
     def _stop(self, request: Request) -> None:
         if self.band is not None and request.number in self._snrs:
-            self.band.remove(self.clock.now, request.number)
-            del self._snrs[request.number]
+            self._sent(request, self.band.remove(self.clock.now, request.number))
             self._changed()
+
+    def _sent(self, request: Request, left: float) -> None:
+        """Energy of an upload that is over, with these bits left."""
+        delays, snr = self.delays, self._snrs.pop(request.number)
+        assert isinstance(delays, Wireless)
+        assert request.begun is not None
+        took = self.clock.now - request.begun - request.seconds
+        sent = delays.bits(request.task) - left
+        self.joules += delays.transmit_joules(request.client, snr, sent, took)
 
     def _changed(self) -> None:
         """Wait for the next upload that will be through, as things stand."""

@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from channels import SharedBand
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
 from wirelessfl.simulation.assignment import Assignment
 from wirelessfl.simulation.asynchronous import Merged
-from wirelessfl.simulation.delays import Delays, FloatArray, IntArray, Wireless
+from wirelessfl.simulation.delays import Delays, FloatArray, IntArray
 from wirelessfl.simulation.draws import uniform
 from wirelessfl.simulation.requests import Span
-from wirelessfl.uplinks.base import BoolArray
+from wirelessfl.simulation.round_times import RoundTimes, round_times
 
 
 @dataclass(frozen=True, eq=False)
 class TaskRound:
-    """A round before it is trained; lists have an entry for each of its tasks.
+    """A round before it is trained.
 
     Args:
         tasks: that it trains.
-        chosen: [clients] each, who trains what.
-        seconds: [clients] each, until its update is in; infinity for who drops out, or is told to
-            stop because the others were enough.
-        awaited: [clients] each, whose update is merged.
-        length: seconds until the last of these is in.
-        lost: clients who drop out.
-        joules: of all clients, training and sending.
+        chosen: [clients] of each, who trains what.
+        times: when their updates are in.
+        begun: when it was given out, in seconds.
     """
 
     tasks: tuple[int, ...]
     chosen: list[IntArray]
-    seconds: list[FloatArray]
-    awaited: list[BoolArray]
-    length: float
-    lost: int
-    joules: float
+    times: RoundTimes
+    begun: float
 
 
 class RoundModel(Protocol):
@@ -99,12 +90,12 @@ class TaskRounds:
         self.spans, self.merges = spans, merges
         self.running = list(range(len(models)))
         self.sent, self.returned = [0] * len(models), [0] * len(models)
-        self.lost = 0
+        self.lost = [0] * len(models)
         self.joules = 0.0
+        self.merged: dict[int, tuple[int, int]] = {}
         self._fates = uniform(stream.child("drop-outs"))
         self._due: list[int] = []
         self._given: dict[int, TaskRound] = {}
-        self._begun: dict[int, float] = {}
 
     def happened(self, what: Event) -> Event:
         """All that happens are events."""
@@ -116,7 +107,6 @@ class TaskRounds:
             case Give(work):
                 self._due.append(work)
             case Merge(work):
-                del self._begun[work]
                 self._merge(self._given.pop(work))
             case Cancel(task):
                 self.running.remove(task)
@@ -125,8 +115,8 @@ class TaskRounds:
         """The models that are sent are those at the end of the instant, of tasks that go on."""
         for work in self._due:
             plan = self.plan(work)
-            self._given[work], self._begun[work] = plan, self.clock.now
-            self.clock.after(plan.length, Arrived(work))
+            self._given[work] = plan
+            self.clock.after(plan.times.length, Arrived(work))
         self._due = []
 
     def allocation(self) -> dict[int, int]:
@@ -149,123 +139,74 @@ class TaskRounds:
         tasks = tuple(self.running)
         sets = self.assignment.choose(number, pool, shares)
         chosen = [sets[task] for task in tasks]
-        base, seconds, until, lost = number * self.available, [], [], []
-        for task, clients in zip(tasks, chosen, strict=True):
-            numbers = range(base, base + len(clients))
-            base += len(clients)
-            took = [self.delays.seconds(task, c, n) for c, n in zip(clients, numbers, strict=True)]
-            fates = np.array([self._fates[n] if self.drop_out else 1.0 for n in numbers])
-            drops = fates < self.drop_out
-            with np.errstate(divide="ignore", invalid="ignore"):
-                until.append(np.where(drops, np.array(took) * fates / self.drop_out, 0.0))
-            seconds.append(np.where(drops, math.inf, took))
-            lost.append(drops)
-        joules = 0.0
-        if isinstance(self.delays, Wireless):
-            seconds, joules = self._uploads(number, tasks, chosen, seconds)
-        awaited = [self._awaited(own) for own in seconds]
-        ends = [0.0]
-        for own, wanted, drops, end in zip(seconds, awaited, lost, until, strict=True):
-            ends += own[wanted].tolist()
-            if wanted.sum() < (self.first or len(own)):  # the server waits until it knows
-                ends += end[drops].tolist()
-        missed = int(sum(drops.sum() for drops in lost))
-        return TaskRound(tasks, chosen, seconds, awaited, max(ends), missed, joules)
-
-    def _awaited(self, seconds: FloatArray) -> BoolArray:
-        """The first k that come in; of equals the first in the list."""
-        awaited = np.isfinite(seconds)
-        if self.first:
-            awaited[np.argsort(seconds, kind="stable")[self.first :]] = False
-        return awaited
-
-    def _uploads(
-        self,
-        number: int,
-        tasks: tuple[int, ...],
-        chosen: list[IntArray],
-        ready: list[FloatArray],
-    ) -> tuple[list[FloatArray], float]:
-        """When each upload is through, on the band that all share; and joules of the round.
-
-        Who is not among the first k of a task is told to stop, and leaves the band to the others.
-        """
-        delays = self.delays
-        assert isinstance(delays, Wireless)
-        senders = [
-            (float(at), place, task, int(client))
-            for place, (task, clients, own) in enumerate(zip(tasks, chosen, ready, strict=True))
-            for client, at in zip(clients, own, strict=True)
-            if math.isfinite(at)
-        ]
-        senders.sort(key=lambda sender: sender[0])
-        base = number * self.clients
-        snr = [delays.received_snr(client, base + client) for _, _, _, client in senders]
-        band = SharedBand(lambda keys: delays.seconds_per_bit(np.array([snr[k] for k in keys])))
-        wanted = [self.first or len(own) for own in chosen]
-        found = [np.full(len(own), math.inf) for own in chosen]
-        joules, coming, on_air = 0.0, 0, set[int]()
-        while on_air or coming < len(senders):
-            done = band.next_done()
-            if coming < len(senders) and (done is None or senders[coming][0] < done[0]):
-                at, place, task, _ = senders[coming]
-                if wanted[place] > 0:
-                    band.start(at, coming, delays.bits(task))
-                    on_air.add(coming)
-                coming += 1
-                continue
-            assert done is not None, "somebody is on the air"
-            now, key = done
-            begin, place, task, client = senders[key]
-            band.finish(now, key)
-            on_air.discard(key)
-            found[place][np.searchsorted(chosen[place], client)] = now
-            joules += delays.joules(task, client, snr[key], now - begin)
-            wanted[place] -= 1
-            if wanted[place] == 0:
-                for other in [own for own in on_air if senders[own][1] == place]:
-                    band.remove(now, other)
-                    on_air.discard(other)
-        return found, joules
+        times = round_times(
+            self.delays,
+            tasks,
+            chosen,
+            first=self.first,
+            drop_out=self.drop_out,
+            fates=self._fates,
+            number=number * self.available,
+        )
+        return TaskRound(tasks, chosen, times, self.clock.now)
 
     def _merge(self, plan: TaskRound) -> None:
-        self.lost += plan.lost
-        self.joules += plan.joules
+        self.joules += plan.times.joules
         if self.spans is not None:
-            self.spans += _spans(plan, self.clock.now - plan.length, self.clock.now)
+            self.spans += _spans(plan, self.clock.now)
         losses: list[FloatArray] = []
-        for task, clients, awaited in zip(plan.tasks, plan.chosen, plan.awaited, strict=True):
+        for place, task in enumerate(plan.tasks):
+            clients, model = plan.chosen[place], self.models[task]
+            own = clients[plan.times.awaited[place]]
             self.sent[task] += len(clients)
-            self.returned[task] += int(awaited.sum())
-            model = self.models[task]
+            self.returned[task] += len(own)
+            self.lost[task] += plan.times.lost[place]
+            self.merged[task] = len(clients), len(own)
             if self.assignment.wants_losses:
-                losses.append(model.losses(clients[awaited]))
-            if awaited.any() and task in self.running:
-                model.train_round(clients[awaited])
+                losses.append(model.losses(own))
+            if len(own) and task in self.running:
+                model.train_round(own)
                 if self.merges is not None:
-                    none = (0,) * int(awaited.sum())
-                    self.merges.append(Merged(task, self.clock.now, none))
+                    self.merges.append(Merged(task, self.clock.now, (0,) * len(own)))
         self._learn(plan, losses)
 
     def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
+        """Tell the assignment what is known: of who was stopped, that it takes no less.
+
+        A loss that is not finite, of a model that has diverged, says nothing.
+        """
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
         chosen, seconds = [nobody] * len(self.models), [nothing] * len(self.models)
         told = [nothing] * len(self.models)
         for place, task in enumerate(plan.tasks):
-            awaited = plan.awaited[place]
-            chosen[task] = plan.chosen[place][awaited]
-            seconds[task] = plan.seconds[place][awaited]
+            took = np.minimum(plan.times.seconds[place], plan.times.length)
+            known = np.ones(len(took), dtype=np.bool_)
             if losses:
-                told[task] = losses[place]
+                known = plan.times.awaited[place].copy()
+                known[known] = np.isfinite(losses[place])
+                told[task] = losses[place][np.isfinite(losses[place])]
+            chosen[task], seconds[task] = plan.chosen[place][known], took[known]
         self.assignment.learn(chosen, seconds, told if losses else None)
+
+    def status(self, task: int) -> dict[str, Any]:
+        """What a row says of a task: of the last round that it took part in, or of the next."""
+        clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
+        return {
+            "staleness_mean": 0.0,
+            "staleness_max": 0,
+            "requests": clients,
+            "buffer": awaited or self.first or clients,
+            "allocation": clients,
+            "updates": sum(self.returned),
+            "lost": self.lost[task],
+        }
 
     def under_way(self, now: float) -> list[Span]:
         """What clients are at, for a picture that ends now."""
-        return [
-            span
-            for plan, begun in zip(self._given.values(), self._begun.values(), strict=True)
-            for span in _spans(plan, begun, now)
-        ]
+        return [span for plan in self._given.values() for span in _spans(plan, now)]
+
+    starts_again: ClassVar[bool] = True
+    """Whether a run goes on from a checkpoint by starting what was under way again."""
 
     def tensors(self) -> dict[str, Tensor]:
         """What the assignment has learnt, for a checkpoint."""
@@ -280,6 +221,7 @@ class TaskRounds:
             "returned": self.returned,
             "lost": self.lost,
             "joules": self.joules,
+            "merged": [[task, *counts] for task, counts in self.merged.items()],
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -292,18 +234,19 @@ class TaskRounds:
             }
         )
         self.clock.now = state["now"]
-        self.running, self.lost, self.joules = state["running"], state["lost"], state["joules"]
+        self.running, self.lost = list(state["running"]), list(state["lost"])
+        self.joules = state["joules"]
+        self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
         self.sent, self.returned = list(state["sent"]), list(state["returned"])
 
 
-def _spans(plan: TaskRound, begin: float, now: float) -> list[Span]:
+def _spans(plan: TaskRound, now: float) -> list[Span]:
     """What the clients of a round have been at since it began."""
     spans = []
-    for task, clients, seconds, awaited in zip(
-        plan.tasks, plan.chosen, plan.seconds, plan.awaited, strict=True
-    ):
-        for client, took, done in zip(clients.tolist(), seconds, awaited, strict=True):
-            end = min(begin + float(took), now)
-            how = ("done" if begin + took <= now else "under way") if done else "cancelled"
-            spans.append(Span(task, client, begin, end, how))
+    for place, task in enumerate(plan.tasks):
+        seconds, awaited = plan.times.seconds[place], plan.times.awaited[place]
+        for client, took, done in zip(plan.chosen[place].tolist(), seconds, awaited, strict=True):
+            end = min(plan.begun + float(took), now)
+            how = ("done" if plan.begun + took <= now else "under way") if done else "cancelled"
+            spans.append(Span(task, client, plan.begun, end, how))
     return spans
