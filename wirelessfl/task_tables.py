@@ -213,17 +213,17 @@ def check_together(tasks: Mapping[str, Config]) -> None:
     """Refuse tasks that do not go together with each other, or with the durations.
 
     Raises:
-        ConfigError: there are such; the message names the task and the setting.
+        ConfigError: there are such; the message names the setting.
     """
-    for name, own in tasks.items():
+    for own in tasks.values():
         if (
             own.network.delays == "shifted-exponential"
             and own.network.step_seconds is None
             and own.data.dataset not in PUBLISHED_STEP_SECONDS
         ):
             raise ConfigError(
-                f"task {name!r}: data set {own.data.dataset!r} has no published step time. Give "
-                "step_seconds, beta of a normal client."
+                f"data set {own.data.dataset!r} has no published step time. Give step_seconds, "
+                "beta of a normal client."
             )
     shares = {name: own.training.clients_per_round for name, own in tasks.items()}
     first = next(iter(tasks.values()))

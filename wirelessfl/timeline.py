@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.data import text_options
+from wirelessfl.data import find_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.models import MODELS
@@ -188,7 +188,7 @@ def _elements(own: Config) -> int:
     Raises:
         ConfigError: there is no such data set or model.
     """
-    text_options(own.data.dataset)
+    find_dataset(own.data.dataset)
     by_name("model", own.model.model, MODELS)
     if own.network.delays == "shifted-exponential":
         return 0

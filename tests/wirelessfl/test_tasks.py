@@ -2,6 +2,10 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from itertools import groupby
 
 import numpy as np
@@ -12,12 +16,16 @@ import wirelessfl
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedbuff import FedBuff
+from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.build_tasks import build_tasks
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.kept import kept_run, settings_hash
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.simulation import learner
+from wirelessfl.task_tables import ENDLESS
 from wirelessfl.training.rules import Received
 
 ALONE = {
@@ -250,6 +258,117 @@ def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
     assert summary["target"] == "of each task"
 
 
+def test_no_buffer_stays_none_when_requests_come_from_another_task(tmp_path):
+    tasks = ["digits,requests=8,step_seconds=0.1,rounds=5,name=a", "digits,requests=8,name=b"]
+    settings = TWO | {"task": tasks, "rounds": 40, "step_seconds": 0.2, "eval_every": 5}
+    del settings["eval_seconds"]
+    result = wirelessfl.run(Config.from_flags("fedast-nobuffer", **settings, out=tmp_path / "run"))
+    last = result.rows_of("b")[-1]
+    assert last["allocation"] == 16
+    assert {row["buffer"] for row in result.rows} == {1}
+
+
+def test_static_requests_are_always_out(tmp_path):
+    """An update is answered before the row is written, and row 0 behind the first requests."""
+    settings = flags(tmp_path, "run", dataset="digits", rounds=20, requests=5, buffer=2)
+    result = wirelessfl.run(Config.from_flags("fedast", **settings))
+    assert {row["requests"] for row in result.rows[:-1]} == {5}
+
+
+def test_runs_end_by_seconds_or_targets_before_they_end_by_merges():
+    table = "digits,step_seconds=0.1"
+    shared = {"delays": "shifted-exponential", "task": [table]}
+    assert Config.from_flags("fedast", **shared).training.rounds == 30
+    assert Config.from_flags("fedast", **shared, max_seconds=9).training.rounds == ENDLESS
+    assert Config.from_flags("fedast", **shared, max_seconds=9, rounds=7).training.rounds == 7
+    shared["task"] = [table + ",target=0.9"]
+    assert Config.from_flags("fedast", **shared).training.rounds == ENDLESS
+    assert Config.from_flags("fedavg", max_seconds=9).training.rounds == 30
+
+
+def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
+    tasks = [TWO["task"][0] + ",lr=1e6", TWO["task"][1]]
+    own = {"option": "D", "floor": 2, "period": 0.3, "spread_updates": 3}
+    notes = []
+    config = Config.from_flags("fedast", **TWO | own | {"task": tasks}, out=tmp_path / "d")
+    result = wirelessfl.run(config, on_note=notes.append)
+    assert result.rows_of("digits")[-1]["loss"] is None
+    assert result.rows_of("slow")[-1]["loss"] < 2.4
+    assert sum("training of digits has diverged" in note for note in notes) == 1
+    tasks = [
+        t.replace("requests=7,buffer=2,", "").replace("requests=5,buffer=2,", "") for t in tasks
+    ]
+    config = Config.from_flags("sync-ucb-st", **TWO | {"task": tasks}, out=tmp_path / "u", first=2)
+    result = wirelessfl.run(config)
+    assert result.rows_of("digits")[-1]["loss"] is None
+    assert result.rows_of("slow")[-1]["loss"] < 2.4
+
+
+def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
+    """No more than a chunk beside those that are needed, where a chunk is all that fits."""
+    monkeypatch.setattr(learner, "RESULT_BYTES", 1)
+    settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
+    engine = TasksEngine(build_tasks(Config.from_flags("fedast", **settings, rounds=20)))
+    own, most = engine.parts.learners[0], []
+    train = own._train
+
+    def watched(numbers):
+        train(numbers)
+        most.append(len(own.ready))
+
+    own._train = watched
+    Progress(engine, [], RunDirectory.create(tmp_path / "run", engine.config), None).run()
+    assert len(most) == 20
+    assert max(most) <= 4 + 3
+
+
+def test_equal_tables_are_one_run(tmp_path):
+    """Text or numbers, flags or TOML, defaults said or not: one hash, so that runs are found."""
+    shared = {k: v for k, v in TWO.items() if k != "task"}
+    one = Config.from_flags(
+        "fedast", **shared, task=["digits,lr=0.05,hidden=30,20,name=a,step_seconds=0.1"]
+    )
+    table = {"dataset": "digits", "lr": 0.05, "hidden": [30, 20], "name": "a", "batch_size": 6}
+    table["step_seconds"] = "1e-1"
+    two = Config.from_flags("fedast", **shared, task=[table])
+    assert settings_hash(one) == settings_hash(two)
+    (tmp_path / "config.toml").write_text(one.to_toml(), encoding="utf-8")
+    assert settings_hash(Config.from_toml(tmp_path / "config.toml")) == settings_hash(one)
+    other = Config.from_flags(
+        "fedast", **shared, task=["digits,lr=0.06,hidden=30,20,name=a,step_seconds=0.1"]
+    )
+    assert settings_hash(other) != settings_hash(one)
+    for _ in range(2):  # made, then found
+        found = kept_run(one, tmp_path / "kept")
+    assert found.rows
+
+
+def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
+    """kill -9 with uploads on the air and updates trained ahead: rows and models to the bit."""
+    words = [sys.executable, "-m", "wirelessfl", "run", "fedast", "--option", "D"]
+    for task in TWO["task"]:
+        words += ["--task", task]
+    words += ["--clients", "20", "--samples-per-client", "30", "--reuse", "--split", "dirichlet"]
+    words += ["--local-steps", "8", "--rounds", "80", "--eval-every", "1", "--threads", "1"]
+    words += ["--chunk", "4", "--workers", "1", "--uplink", "tdma", "--drop-out", "0.1"]
+    words += ["--checkpoint-seconds", "0", "--out"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*words, str(whole)], check=True, capture_output=True)
+    process = subprocess.Popen([*words, str(killed)], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not (killed / "rows.jsonl").exists() or len(RunDirectory(killed).rows()) < 30:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    tensors, state = RunDirectory(killed).load()
+    assert not state["finished"], "no work was left"
+    assert state["work"]["requests"]["out"]
+    assert any("ready" in name for name in tensors)
+    same(wirelessfl.resume(whole), wirelessfl.resume(killed))
+
+
 def test_a_run_ends_at_max_seconds(tmp_path):
     settings = TWO | {"max_seconds": 4.5, "rounds": 10_000}
     result = wirelessfl.run(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
@@ -354,6 +473,12 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
         ("fedast", {"task": ["digits,lr=0"]}, "task 'digits': lr is"),
         ("fedast", {"task": ["digits,lr="]}, "give DATASET,setting=value"),
         ("fedast", {"task": ["digits,lr=1,lr=2"]}, "gives lr twice"),
+        ("fedast", {"task": ["digits,"]}, "give DATASET,setting=value"),
+        ("fedast", {"task": [{"dataset": 3}]}, "a task's dataset is 3"),
+        ("fedast", {"task": [{"name": ""}]}, "a task's name is ''"),
+        ("fedast", {"clients_per_round": 3}, "has no rounds"),
+        ("fedast", {"busy_clients": 10}, "there are 9 clients"),
+        ("fedbuff", {"task": TWO["task"][:1], "weighting": "samples"}, "not merge by a mean"),
         ("fedast", {"task": ["digits"]}, "has no published step time"),
         ("fedast", {"task": ["digits,name=a", "digits,name=a"]}, "two tasks are called 'a'"),
         ("fedast", {"cells": 2}, "star"),
@@ -385,11 +510,28 @@ def test_settings_of_tasks_are_refused_for_rounds_of_one_model(key):
         Config.from_flags("fedavg", **{key: value})
 
 
-def test_a_task_table_in_single_brackets_is_explained(tmp_path):
+@pytest.mark.parametrize("said", ['[task]\ndataset = "digits"', "task = []"])
+def test_a_task_that_is_no_table_is_explained(tmp_path, said):
     file = tmp_path / "config.toml"
-    file.write_text('algorithm = "fedast"\n[task]\ndataset = "digits"\n', encoding="utf-8")
+    file.write_text(f'algorithm = "fedast"\n{said}\n', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"\[\[task\]\]"):
         Config.from_toml(file)
+
+
+def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["sweep", "fedast", "--delays", "shifted-exponential", "--requests", "4,8"]
+    assert main([*words, "--task", "digits,step_seconds=0.1,requests=5"]) == 2
+    assert "every task has its own" in capsys.readouterr().err
+    for more, said in (
+        (["--task", "nosuch,step_seconds=0.1"], "data set 'nosuch' is unknown"),
+        (["--task", "digits,step_seconds=0.1", "--picture", "a.txt"], "picture is a.txt"),
+        (["--task", "digits,step_seconds=0.1", "--out", "b"], "nothing is trained"),
+        (["--task", "digits,step_seconds=0.1", "--seconds", "-1"], "seconds is -1.0"),
+    ):
+        assert main(["timeline", "fedast", "--delays", "shifted-exponential", *more]) == 2
+        assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_given_data_say_nothing_of_tables(toy, tmp_path):

@@ -27,6 +27,7 @@ __all__ = [
     "IntArray",
     "dataset_names",
     "draw_split",
+    "find_dataset",
     "load_dataset",
     "split",
     "text_options",
@@ -49,6 +50,16 @@ _LOADERS: dict[str, Loader] = {
 def dataset_names() -> list[str]:
     """Names that ``load_dataset`` knows, sorted."""
     return sorted(_LOADERS)
+
+
+def find_dataset(name: str) -> Loader:
+    """What loads the data set called ``name``, or the user's function at ``module:function``.
+
+    Raises:
+        ConfigError: the name is unknown.
+    """
+    load: Loader = by_name("data set", name, _LOADERS)
+    return load
 
 
 def text_options(name: str) -> dict[str, Any]:
@@ -96,7 +107,7 @@ def load_dataset(
             set does not take the tokenizer or length.
         DataError: files are absent, damaged or not the published ones, or cannot be downloaded.
     """
-    load, taken = by_name("data set", name, _LOADERS), text_options(name)
+    load, taken = find_dataset(name), text_options(name)
     options = {"tokenizer": tokenizer, "max_length": max_length}
     options = {option: value for option, value in options.items() if value is not None}
     for option, value in options.items():
