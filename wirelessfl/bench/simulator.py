@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from channels import section_vi_c
 from channels.streams import Stream
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.bench.engine import Rows, interleaved, sgemm_rate
@@ -25,7 +26,7 @@ from wirelessfl.processes import cores
 from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Started
 from wirelessfl.simulation.asynchronous import Asynchronous, Model
-from wirelessfl.simulation.delays import ShiftedExponential, client_speeds
+from wirelessfl.simulation.delays import Delays, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.loop import simulate
 from wirelessfl.simulation.requests import Requests
@@ -37,11 +38,13 @@ from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
+from wirelessfl.uplinks.tdma import Tdma
 
 REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
 FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
 """Of an update of the MLP: forward, gradients of weights, and of hidden activations."""
 EVENTS, FASTER = 1e5, 5.0
+ONE_DRAW, SHARED = "a draw a training", "TDMA, a shared band"
 
 
 def simulator_bench(
@@ -58,9 +61,10 @@ def simulator_bench(
     Returns:
         Tables by title. ``ratio`` is to the plain loop on one thread in the same run.
     """
-    events = [_events(repeats, *size, updates) for size in ((2, 1000), (10, 100_000))]
+    sizes = ((ONE_DRAW, 2, 1000), (ONE_DRAW, 10, 100_000), (SHARED, 2, 1000))
+    events = [_events(repeats, *size, updates) for size in sizes]
     training = _training(repeats, data_dir, merges)
-    slowest = min(row["updates_a_second"] for row in events)
+    slowest = min(row["updates_a_second"] for row in events if row["delays"] == ONE_DRAW)
     best = max(row["ratio"] for row in training[:-1])
     floor = training[-1]["ratio"]
     reached = "met" if best >= FASTER else f"not met: the floor is {floor:.2f}x"
@@ -80,41 +84,52 @@ def simulator_bench(
 
 
 def _world(
-    models: list[Any], clients: int, versions: int, requests: int = REQUESTS
+    models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
 ) -> tuple[Buffered, Asynchronous, Clock]:
     tasks = len(models)
     clock = Clock()
-    delays = ShiftedExponential(
-        [1.0] * tasks, client_speeds(clients, Stream(0, ("speeds",))), Stream(0, ("delays",))
-    )
-    schedule = Buffered([TaskPlan(requests, BUFFER, versions)] * tasks, report_every=None)
-    work = Asynchronous(models, Requests(clock, delays, clients, Stream(0, ("requests",))))
+    durations: Delays
+    if delays == ONE_DRAW:
+        speeds = client_speeds(clients, Stream(0, ("speeds",)))
+        durations = ShiftedExponential([1.0] * tasks, speeds, Stream(0, ("delays",)))
+    else:
+        network = section_vi_c(1, clients, stream=Stream(0, ("network",)))
+        seconds = [network.cycles_per_step / network.cpu_hz] * tasks
+        elements, stream = [199_210] * tasks, Stream(0, ("uploads",))
+        durations = Wireless(network, Tdma(), [STEPS] * tasks, seconds, elements, None, stream)
+    schedule = Buffered([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
+    work = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
     clock.after(0.0, Started())
     return schedule, work, clock
 
 
-def _run(models: list[Any], clients: int, versions: int) -> tuple[float, int]:
+def _run(
+    models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
+) -> tuple[float, int]:
     """Wall seconds of a simulation to its end, and the updates that came in."""
-    schedule, work, clock = _world(models, clients, versions)
+    schedule, work, clock = _world(models, clients, versions, delays)
     start = time.perf_counter()
     simulate(schedule, work, clock, lambda report: None, lambda: None)
     return time.perf_counter() - start, schedule.updates
 
 
-def _events(repeats: int, tasks: int, clients: int, updates: int) -> dict[str, Any]:
+def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
     """Updates a second: an update is an event that asks, draws, queues, buffers and merges."""
     versions = max(updates // (tasks * BUFFER), 1)
     models: list[Model] = [Untrained() for _ in range(tasks)]
-    seen = [_run(models, clients, versions) for _ in range(repeats + 1)][1:]
+    if delays == SHARED:
+        versions = max(versions // 10, 1)
+    seen = [_run(models, clients, versions, delays) for _ in range(repeats + 1)][1:]
     rate = statistics.median(count / seconds for seconds, count in seen)
     tracemalloc.start()
     start = time.perf_counter()
-    world = _world(models, clients, versions)
+    world = _world(models, clients, versions, delays)
     ready = time.perf_counter() - start
     held = tracemalloc.get_traced_memory()[0] / 2**20
     tracemalloc.stop()
     del world
     return {
+        "delays": delays,
         "tasks": tasks,
         "clients": clients,
         "updates_a_second": rate,
