@@ -5,9 +5,7 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 
 from __future__ import annotations
 
-import difflib
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -19,10 +17,9 @@ from pydantic import (
     ValidationError,
 )
 
-from wirelessfl.algorithms import Algorithm, find_algorithm
+from wirelessfl.algorithms import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.sections import (
-    SECTIONS,
     DataSection,
     EvaluationSection,
     ModelSection,
@@ -33,11 +30,11 @@ from wirelessfl.sections import (
     refuse_bool,
 )
 from wirelessfl.simulation.participants import check_participation
+from wirelessfl.tables import class_of, named_tables, read_toml, tables_from_flags, title_of
 from wirelessfl.task_tables import (
     ENDLESS,
     check_tasks,
     check_together,
-    parse_task,
     task_names,
     typed_table,
     with_table,
@@ -83,7 +80,7 @@ class Config(Section):
             ConfigError: an unknown key, a wrong value, or settings that do not go together.
         """
         try:
-            config = cls.model_validate(_named(tables))
+            config = cls.model_validate(named_tables(tables))
         except ValidationError as error:
             raise ConfigError(_explain(error)) from None
         return _resolve(config)
@@ -112,86 +109,13 @@ class Config(Section):
 
     def build_algorithm(self) -> Algorithm:
         """The algorithm with its settings."""
-        built: Algorithm = _build(_class_of(self.algorithm), self.algorithm)
+        built: Algorithm = _build(class_of(self.algorithm), self.algorithm)
         return built
 
     def build_uplink(self) -> Uplink:
         """The uplink with its settings."""
         built: Uplink = _build(find_uplink(self.uplink["name"]), self.uplink)
         return built
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"configuration {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration {path} is not TOML: {error}.") from error
-
-
-def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """``tables`` with the flat settings ``flags`` put into their sections.
-
-    Raises:
-        ConfigError: a flag that no section, algorithm or uplink has.
-    """
-    if "uplink" in flags:
-        tables = {**tables, "uplink": flags["uplink"]}
-    if "task" in flags:
-        tables = {**tables, "task": flags["task"]}
-    merged = _named(tables)
-    if "local" in flags:
-        merged["algorithm"]["local"] = flags["local"]
-    uplink = merged["uplink"]["name"]
-    homes = flag_homes(_class_of(merged["algorithm"]), find_uplink(uplink))
-    for flag, value in flags.items():
-        if flag in ("uplink", "task"):
-            continue
-        if flag not in homes:
-            near = difflib.get_close_matches(flag, homes, n=1)
-            hint = f" Do you mean {near[0]!r}?" if near else ""
-            raise ConfigError(
-                f"algorithm {_title(merged['algorithm'])} over uplink {uplink!r} has no setting "
-                f"{flag!r}.{hint}"
-            )
-        section, key = homes[flag]
-        table = merged.setdefault(section, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"{section} is {table!r}: a table of settings is needed.")
-        table[key] = value
-    return merged
-
-
-def _named(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``tables`` in which algorithm and uplink are tables with a name.
-
-    Raises:
-        ConfigError: one of them is no name and no table with a name.
-    """
-    copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
-    tasks = copy.get("task")
-    if isinstance(tasks, dict) or tasks == []:
-        what = "an empty list" if tasks == [] else "one table"
-        raise ConfigError(f"task is {what}: begin each task with [[task]], in double brackets.")
-    if isinstance(tasks, str | list | tuple):
-        listed = [tasks] if isinstance(tasks, str) else tasks
-        copy["task"] = [parse_task(own) if isinstance(own, str) else own for own in listed]
-    if copy.get("uplink") is None:
-        copy["uplink"] = "tdma"
-    if copy.get("algorithm") is None:
-        raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
-    for key in ("algorithm", "uplink"):
-        if isinstance(copy[key], str):
-            copy[key] = {"name": copy[key]}
-        if not isinstance(copy[key], dict) or not isinstance(copy[key].get("name"), str):
-            raise ConfigError(f'{key} is {copy[key]!r}: give a name, e.g. [{key}] name = "...".')
-    return copy
 
 
 def _plain(value: Any) -> Any:
@@ -203,31 +127,6 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def flag_homes(algorithm: type[Algorithm], uplink: type[Uplink]) -> dict[str, tuple[str, str]]:
-    """Where each flat name belongs: flag -> (section, key).
-
-    A setting of an algorithm or uplink whose name another section has gets its owner's as prefix.
-    """
-    homes = {
-        name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
-    }
-    for section, owner in (("uplink", uplink), ("algorithm", algorithm)):
-        for entry in fields(owner):
-            flag = entry.name
-            if flag in homes:
-                flag = f"{owner.name.replace('-', '_')}_{flag}"
-            homes[flag] = (section, entry.name)
-    return homes
-
-
-def _class_of(table: Mapping[str, Any]) -> type[Algorithm]:
-    """The algorithm that a table names, with what it runs in its cells."""
-    local = table.get("local")
-    if local is not None and not isinstance(local, str):
-        raise ConfigError(f"local is {local!r}: give the name of an algorithm.")
-    return find_algorithm(table["name"], local)
-
-
 def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
     """An algorithm or uplink from its table, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
@@ -235,7 +134,7 @@ def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
     for key in settings:
         if key not in known:
             raise ConfigError(
-                f"{_title(table)} has no setting {key!r}. It has {', '.join(known) or 'none'}."
+                f"{title_of(table)} has no setting {key!r}. It has {', '.join(known) or 'none'}."
             )
         refuse_bool(key, settings[key], get_type_hints(owner)[key])
     try:
@@ -246,12 +145,6 @@ def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{key} is {value}: a finite number is needed.")
     return built
-
-
-def _title(table: Mapping[str, Any]) -> str:
-    """What a table names, with what it runs in its cells."""
-    local = f" with local {table['local']!r}" if "local" in table else ""
-    return f"{table['name']!r}{local}"
 
 
 def _resolve(config: Config) -> Config:

@@ -16,7 +16,7 @@ from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.runs.basis import Loaded, configured_data, configured_model
 from wirelessfl.runs.network import build_network
-from wirelessfl.runs.tasks import Times
+from wirelessfl.runs.times import make_times
 from wirelessfl.simulation.asynchronous import Merged
 from wirelessfl.simulation.loop import simulate
 from wirelessfl.simulation.requests import Span
@@ -164,7 +164,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     stream, tasks = Stream(config.run.seed), config.tasks
     network = build_network(config.network, stream)
     spans, merges = list[Span](), list[Merged]()
-    times = Times(
+    times = make_times(
         config.model_copy(
             update={"evaluation": config.evaluation.model_copy(update={"eval_seconds": None})}
         ),

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes
-from wirelessfl.config import flag_homes
 from wirelessfl.sections import PLACES, SECTIONS
+from wirelessfl.tables import flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
 
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}

@@ -117,7 +117,7 @@ def _add_run_flags(
     """Flags of the algorithm and uplink that the words name; of all where they name none."""
     from wirelessfl.algorithms import algorithm_classes, find_algorithm
     from wirelessfl.cli.flags import add_flags
-    from wirelessfl.config import read_toml
+    from wirelessfl.tables import read_toml
     from wirelessfl.uplinks import find_uplink, uplink_classes
 
     scout = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -163,7 +163,8 @@ def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _timeline(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.flags import given_flags
-    from wirelessfl.config import Config, tables_from_flags
+    from wirelessfl.config import Config
+    from wirelessfl.tables import tables_from_flags
     from wirelessfl.timeline import timeline
 
     own = ["algorithm", "config", "json", "command", "seconds", "picture"]
@@ -183,9 +184,10 @@ def _timeline(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.flags import given_flags
-    from wirelessfl.config import Config, tables_from_flags
+    from wirelessfl.config import Config
     from wirelessfl.runs.run import run
     from wirelessfl.simulation.shards import sharded
+    from wirelessfl.tables import tables_from_flags
 
     tables = _tables(arguments)
     flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
@@ -200,7 +202,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
     """The configuration file's tables, with the algorithm that the command names."""
-    from wirelessfl.config import read_toml
+    from wirelessfl.tables import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
     if arguments.algorithm:

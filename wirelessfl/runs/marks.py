@@ -12,11 +12,11 @@ from torch import Tensor
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.config import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.submodels.partition import IntArray
+from wirelessfl.tables import read_toml
 from wirelessfl.training.task import Task
 
 

@@ -2,132 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
-from channels import Network
-from channels.streams import Stream
-from solvers import allocate_requests
 from wirelessfl.config import Config
-from wirelessfl.runs.build_tasks import TaskParts, build_delays
+from wirelessfl.runs.build_tasks import TaskParts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, digest, model_mark, network_mark
 from wirelessfl.runs.rounds import finite
-from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
-from wirelessfl.schedules.base import Deadline, Reached, Report, Started
-from wirelessfl.simulation.asynchronous import Asynchronous, Merged, Model
-from wirelessfl.simulation.requests import Requests, Span
+from wirelessfl.runs.times import make_times
+from wirelessfl.schedules.base import Reached, Report
 from wirelessfl.simulation.shards import Shards
-from wirelessfl.simulation.task_rounds import RoundModel, TaskRounds
 from wirelessfl.uplinks.base import BITS_PER_ELEMENT
 
-EVAL_EVERY = 20
-"""Merges of a task between rows where updates come one by one, unless the settings say."""
 MIB = BITS_PER_ELEMENT / 8 / 2**20
-
-
-class TaskModel(Model, RoundModel, Protocol):
-    """A model for either kind of work."""
-
-
-class Times:
-    """Schedule and work of several tasks on one clock, for models that train or do not.
-
-    Args:
-        config: the run's settings.
-        tasks: by name, what each is trained with.
-        network: cells and clients.
-        elements: [tasks], numbers in an update.
-        models: of each task.
-        stream: the run's.
-        spans: gets a line for every piece of work that is over; None: nobody wants them.
-        merges: gets a line for every merge; likewise.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        tasks: dict[str, Config],
-        network: Network,
-        elements: list[int],
-        models: Sequence[TaskModel],
-        stream: Stream,
-        *,
-        spans: list[Span] | None = None,
-        merges: list[Merged] | None = None,
-    ) -> None:
-        self.clock = Clock()
-        delays = build_delays(tasks, network, elements, stream)
-        evaluation, settings = config.evaluation, config.network
-        ticks = evaluation.eval_seconds is not None
-        rounds = [own.training.rounds for own in tasks.values()]
-        algorithms = [own.build_algorithm() for own in tasks.values()]
-        rule: Any = algorithms[0]
-        self.schedule: Buffered | Simultaneous
-        self.work: Asynchronous | TaskRounds
-        if rule.timing == "buffered":
-            plans = [
-                TaskPlan(own.requests, own.buffer, versions, own.buffer_scales)  # type: ignore[attr-defined]
-                for own, versions in zip(algorithms, rounds, strict=True)
-            ]
-            self.schedule = Buffered(
-                plans,
-                period=rule.reallocation.period,
-                floor=rule.reallocation.floor,
-                report_every=evaluation.eval_every or (None if ticks else EVAL_EVERY),
-                ticks=ticks,
-            )
-            requests = Requests(
-                self.clock,
-                delays,
-                network.clients,
-                stream.child("requests"),
-                busy_clients=settings.busy_clients,
-                drop_out=settings.drop_out,
-                spans=spans,
-            )
-            self.work = Asynchronous(models, requests, merges)
-            return
-        available = round(settings.availability * network.clients)
-        self.schedule = Simultaneous(
-            rounds, report_every=evaluation.eval_every or (None if ticks else 1), ticks=ticks
-        )
-        self.work = TaskRounds(
-            models,
-            self.clock,
-            delays,
-            rule.assignment(network.clients, len(tasks), stream.child("assignment")),
-            shares=_shares([own.training.clients_per_round for own in tasks.values()], available),
-            clients=network.clients,
-            available=available,
-            first=rule.first,
-            drop_out=settings.drop_out,
-            stream=stream.child("requests"),
-            spans=spans,
-            merges=merges,
-        )
-
-    def start(self, limit: float | None) -> None:
-        """Begin, or go on behind the last round; end after ``limit`` seconds."""
-        self.clock.after(0.0, Started())
-        if limit is not None:
-            self.clock.at(max(limit, self.clock.now), Deadline())
-
-
-def _shares(given: Sequence[int | None], available: int) -> list[int]:
-    """Clients of each task in a round: those given, and the rest evenly among the others."""
-    left = available - sum(share or 0 for share in given)
-    open_ = [place for place, share in enumerate(given) if share is None]
-    shares = [share or 0 for share in given]
-    if open_:
-        dealt = allocate_requests([1.0] * len(open_), left, floor=1).value
-        assert dealt is not None, "checked with the configuration"
-        for place, count in zip(open_, dealt, strict=True):
-            shares[place] = int(count)
-    return shares
 
 
 class TasksEngine:
@@ -135,7 +25,7 @@ class TasksEngine:
 
     def __init__(self, parts: TaskParts) -> None:
         self.parts = parts
-        self.times = Times(
+        self.times = make_times(
             parts.config,
             parts.tasks,
             parts.network,
