@@ -134,7 +134,7 @@ def test_settings_of_scale_paper_are_the_published_ones():
             assert {config.training.local_steps for config in own} == {27}
             assert {config.network.clients for config in own} == {1000}
             assert [config.data.split for config in own] == ["dirichlet"] * 3 + ["natural"]
-            assert [config.data.pixels for config in own] == ["unit"] * 3 + ["signed"]
+            assert [config.data.pixels for config in own] == ["standard"] * 3 + ["signed"]
             assert [config.data.samples_per_client for config in own] == [300] * 3 + [None]
             assert {(c.data.alpha, c.data.reuse) for c in own[:3]} == {(0.1, True)}
             if sync:

@@ -14,7 +14,11 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 
-LOCALS = [n for n, c in algorithm_classes().items() if c.topology == "star" and n != "fedavg"]
+LOCALS = [
+    name
+    for name, own in algorithm_classes().items()
+    if own.topology == "star" and own.timing == "rounds" and name != "fedavg"
+]
 
 
 def model(hidden=(10,)):

@@ -136,7 +136,8 @@ def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampl
 
 @pytest.mark.parametrize("name", sorted(algorithm_classes()))
 def test_every_algorithm_that_is_offered_runs(config, toy, name):
-    settings = config(name, rounds=2, cells=None, clients=8, clients_per_round=4)
+    asked = "requests" if algorithm_classes()[name].timing == "buffered" else "clients_per_round"
+    settings = config(name, rounds=2, cells=None, clients=8, eval_every=1, **{asked: 4})
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
     assert rows[-1]["loss"] != rows[0]["loss"]
 
@@ -156,6 +157,7 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         ("fa-nt", {"variables": "one", "clients_per_round": 5}, "it needs all of them"),
         ("hist", {"local": "fa-nt", "variables": "one"}, "variables is 'one', inside cells"),
         ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
+        ("hist", {"local": "fedast"}, "local is 'fedast', which has a time of its own"),
         ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
         ("fedavg", {"local": "fadamgc"}, "has no setting 'local'"),
         ("fadamgc", {"beta2": 1.0}, "beta2 is 1.0"),

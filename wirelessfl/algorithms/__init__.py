@@ -54,6 +54,11 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
     """
     if inner.topology != "star":
         raise ConfigError(f"local is {local!r}, which has cells itself: choose one of one server.")
+    if inner.timing != "rounds":
+        raise ConfigError(
+            f"local is {local!r}, which has a time of its own: choose one with rounds, such as "
+            "fedavg."
+        )
     hints = get_type_hints(inner, include_extras=True)
     # Defaults of settings that both have are those of the inner one: learning rates differ.
     settings: list[tuple[str, Any, Any]] = [
