@@ -71,7 +71,7 @@ class RunResult:
         configs = self.config.tasks
         return [
             {
-                "label": f"{self.config.algorithm['name']}, {task}",
+                "label": task,
                 "task": task,
                 **self._summary(self.rows_of(task), configs[task]),
             }
