@@ -102,10 +102,6 @@ SHOWN = {
     "cifar100": "CIFAR-100",
     "shakespeare": "Shakespeare",
 }
-REDUCED: dict[str, dict[str, Any]] = {
-    "shakespeare": {"hidden": (64, 64), "batch_size": 16, "lr": 2.0}
-}
-"""What scale small changes to fit its hour; the small LSTM diverges at the published 7."""
 ASYNCHRONOUS = ("fedast", "fedast-nobuffer")
 ONLY = {
     "requests": ASYNCHRONOUS,
@@ -157,8 +153,6 @@ def _table(name: str, settings: Settings, level: str, scale: str) -> dict[str, A
         decay = decay if task.sync_weight_decay is None else task.sync_weight_decay
     table: dict[str, Any] = {"name": name, "dataset": dataset, "model": task.model, "lr": lr}
     table |= {"weight_decay": decay, **dict(task.data), **dict(task.own)}
-    if scale == "small":
-        table |= REDUCED.get(kind, {})
     if level != "none":
         table["target"] = task.targets[LEVELS.index(level)]
     if settings.get("buffer") == 3 and task.buffer is not None:
