@@ -94,7 +94,7 @@ def test_drop_outs_are_counted_and_waited_for():
     work, _ = rounds(Exponential(), (20,), drop_out=0.3)
     plans = [work.plan(number) for number in range(2000)]
     lost = sum(plan.times.lost[0] for plan in plans)
-    assert lost / 40_000 == pytest.approx(0.3, abs=0.007)
+    assert lost / 40_000 == pytest.approx(0.3, abs=0.01)
     assert all(math.isfinite(plan.times.length) for plan in plans)
     assert all(plan.times.awaited[0].sum() == 20 - plan.times.lost[0] for plan in plans)
 
