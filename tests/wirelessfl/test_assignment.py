@@ -323,7 +323,7 @@ def test_bandit_forgets_without_dividing_by_zero():
 
 
 def test_a_thousand_clients_take_little_memory():
-    """Four tasks and 300 available of 1000 clients: what is learnt does not grow with the rounds."""
+    """Four tasks and 300 available of 1000 clients: what is learnt does not grow with rounds."""
     for kind in (random, bayes, bandit):
         settings = {"candidates": 100, "history": 50} if kind is bayes else {}
         assignment, rng, sizes = kind(1000, 4, **settings), np.random.default_rng(0), []
