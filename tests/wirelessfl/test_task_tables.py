@@ -1,0 +1,153 @@
+"""Settings of tasks: tables, flags and TOML that say the same, and what is refused in a line."""
+
+import re
+
+import pytest
+
+import wirelessfl
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.kept import kept_run, settings_hash
+from wirelessfl.task_tables import ENDLESS
+
+TWO = {
+    "task": [
+        "digits,model=fcnn,requests=7,buffer=2,step_seconds=0.1",
+        "digits,model=mlp,requests=5,buffer=2,lr=0.05,step_seconds=0.3,name=slow",
+    ],
+    "clients": 9,
+    "samples_per_client": 12,
+    "split": "dirichlet",
+    "reuse": True,
+    "local_steps": 3,
+    "batch_size": 6,
+    "rounds": 14,
+    "weight_decay": 1e-3,
+    "delays": "shifted-exponential",
+    "threads": 1,
+    "chunk": 4,
+    "eval_seconds": 1.0,
+}
+
+
+def test_equal_tables_are_one_run(tmp_path):
+    """Text or numbers, flags or TOML, defaults said or not: one hash, so that runs are found."""
+    shared = {k: v for k, v in TWO.items() if k != "task"}
+    one = Config.from_flags(
+        "fedast", **shared, task=["digits,lr=0.05,hidden=30,20,name=a,step_seconds=0.1"]
+    )
+    table = {"dataset": "digits", "lr": 0.05, "hidden": [30, 20], "name": "a", "batch_size": 6}
+    table["step_seconds"] = "1e-1"
+    two = Config.from_flags("fedast", **shared, task=[table])
+    assert settings_hash(one) == settings_hash(two)
+    (tmp_path / "config.toml").write_text(one.to_toml(), encoding="utf-8")
+    assert settings_hash(Config.from_toml(tmp_path / "config.toml")) == settings_hash(one)
+    other = Config.from_flags(
+        "fedast", **shared, task=["digits,lr=0.06,hidden=30,20,name=a,step_seconds=0.1"]
+    )
+    assert settings_hash(other) != settings_hash(one)
+    for _ in range(2):  # made, then found
+        found = kept_run(one, tmp_path / "kept")
+    assert found.rows
+
+
+def test_runs_end_by_seconds_or_targets_before_they_end_by_merges():
+    table = "digits,step_seconds=0.1"
+    shared = {"delays": "shifted-exponential", "task": [table]}
+    assert Config.from_flags("fedast", **shared).training.rounds == 30
+    assert Config.from_flags("fedast", **shared, max_seconds=9).training.rounds == ENDLESS
+    assert Config.from_flags("fedast", **shared, max_seconds=9, rounds=7).training.rounds == 7
+    shared["task"] = [table + ",target=0.9"]
+    assert Config.from_flags("fedast", **shared).training.rounds == ENDLESS
+    assert Config.from_flags("fedavg", max_seconds=9).training.rounds == 30
+
+
+def test_tables_flags_and_toml_say_the_same(tmp_path):
+    by_flags = Config.from_flags("fedast", **TWO)
+    file = tmp_path / "config.toml"
+    file.write_text(by_flags.to_toml(), encoding="utf-8")
+    assert Config.from_toml(file).to_toml() == by_flags.to_toml()
+    own = by_flags.tasks["slow"]
+    assert own.model.model == "mlp"
+    assert own.algorithm["lr"] == 0.05
+    assert own.algorithm["requests"] == 5
+    assert by_flags.tasks["digits"].algorithm["lr"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more", "words"),
+    [
+        ("fedavg", {}, 'algorithm "fedavg" trains one model'),
+        ("fedbuff", {}, "trains 1 task, and there are 2"),
+        ("fedast", {"uplink": "aircomp"}, "simultaneous senders"),
+        ("fedast", {"task": ["digits,seed=3"]}, "it is the whole run's"),
+        ("fedast", {"task": ["digits,option=D"]}, "it is the whole run's"),
+        ("fedast", {"task": ["digits,modle=mlp"]}, "Do you mean 'model'"),
+        ("fedast", {"task": ["digits,lr=0"]}, "task 'digits': lr is"),
+        ("fedast", {"task": ["digits,lr="]}, "give DATASET,setting=value"),
+        ("fedast", {"task": ["digits,lr=1,lr=2"]}, "gives lr twice"),
+        ("fedast", {"task": ["digits,"]}, "give DATASET,setting=value"),
+        ("fedast", {"task": [{"dataset": 3}]}, "a task's dataset is 3"),
+        ("fedast", {"task": [{"name": ""}]}, "a task's name is ''"),
+        ("fedast", {"clients_per_round": 3}, "has no rounds"),
+        ("fedast", {"busy_clients": 10}, "there are 9 clients"),
+        ("fedbuff", {"task": TWO["task"][:1], "weighting": "samples"}, "not merge by a mean"),
+        ("fedast", {"task": ["digits"]}, "has no published step time"),
+        ("fedast", {"task": ["digits,name=a", "digits,name=a"]}, "two tasks are called 'a'"),
+        ("fedast", {"cells": 2}, "star"),
+        ("fedast", {"tracking_clients": 1}, "tracks nothing"),
+        ("sync-st", {"busy_clients": 3, "task": []}, "busy_clients is 3"),
+        ("sync-st", {"availability": 0.2, "clients_per_round": 5, "task": []}, "are available"),
+        ("fedasync", {"buffer": 2, "task": []}, "buffer is"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_a_line(algorithm, more, words, tmp_path):
+    settings = TWO | {"out": tmp_path / "run"} | more
+    if algorithm in ("sync-st", "fedavg"):
+        settings = {k: v for k, v in settings.items() if k not in ("weight_decay",)}
+    if algorithm == "fedavg":
+        settings["delays"], settings["eval_seconds"] = None, None
+    if settings["task"] == []:
+        settings |= {"dataset": "digits", "step_seconds": 0.1}
+        del settings["task"]
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        wirelessfl.run(Config.from_flags(algorithm, **settings))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("key", ["delays", "availability", "drop_out", "eval_seconds"])
+def test_settings_of_tasks_are_refused_for_rounds_of_one_model(key):
+    value = {"delays": "shifted-exponential", "availability": 0.3, "drop_out": 0.1}.get(key, 2.0)
+    with pytest.raises(ConfigError, match=key):
+        Config.from_flags("fedavg", **{key: value})
+
+
+@pytest.mark.parametrize("said", ['[task]\ndataset = "digits"', "task = []"])
+def test_a_task_that_is_no_table_is_explained(tmp_path, said):
+    file = tmp_path / "config.toml"
+    file.write_text(f'algorithm = "fedast"\n{said}\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"\[\[task\]\]"):
+        Config.from_toml(file)
+
+
+def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["sweep", "fedast", "--delays", "shifted-exponential", "--requests", "4,8"]
+    assert main([*words, "--task", "digits,step_seconds=0.1,requests=5"]) == 2
+    assert "every task has its own" in capsys.readouterr().err
+    for more, said in (
+        (["--task", "nosuch,step_seconds=0.1"], "data set 'nosuch' is unknown"),
+        (["--task", "digits,step_seconds=0.1", "--picture", "a.txt"], "picture is a.txt"),
+        (["--task", "digits,step_seconds=0.1", "--out", "b"], "nothing is trained"),
+        (["--task", "digits,step_seconds=0.1", "--seconds", "-1"], "seconds is -1.0"),
+    ):
+        assert main(["timeline", "fedast", "--delays", "shifted-exponential", *more]) == 2
+        assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_given_data_say_nothing_of_tables(toy, tmp_path):
+    with pytest.raises(ConfigError, match="name it in their tables"):
+        wirelessfl.run(Config.from_flags("fedast", **TWO, out=tmp_path / "run"), data=toy)
