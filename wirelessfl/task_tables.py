@@ -29,8 +29,6 @@ OWN = {
 """What a task may have of its own, by section, beside the settings of its algorithm."""
 ENDLESS = 10**9
 """Merges of a task that something else ends."""
-SHARED = ("option", "spread_updates", "period", "floor", "first")
-"""Settings of an algorithm that say what its server does with all tasks."""
 
 
 def parse_task(words: str) -> dict[str, Any]:
@@ -89,7 +87,8 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
 def _homes(config: Config) -> dict[str, str]:
     """The section of each setting that a task may have."""
     homes = {key: section for section, keys in OWN.items() for key in keys}
-    own = [key for key in config.algorithm if key != "name" and key not in SHARED]
+    shared = config.build_algorithm().shared
+    own = [key for key in config.algorithm if key != "name" and key not in shared]
     return homes | dict.fromkeys(own, "algorithm")
 
 
@@ -123,8 +122,10 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
         if key not in homes:
             near = difflib.get_close_matches(key, homes, n=1, cutoff=0.7)
             hint = f" Do you mean {near[0]!r}?" if near else ""
-            whole = any(key in section.model_fields for section in SECTIONS.values())
-            kind = "it is the whole run's" if whole or key in SHARED else "there is no such setting"
+            whole = key in config.algorithm or any(
+                key in section.model_fields for section in SECTIONS.values()
+            )
+            kind = "it is the whole run's" if whole else "there is no such setting"
             raise ConfigError(f"task {name!r} has {key!r}: {kind}.{hint}")
         section = homes[key]
         many = section in SECTIONS and "tuple" in str(

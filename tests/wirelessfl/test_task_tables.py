@@ -13,21 +13,14 @@ from wirelessfl.task_tables import ENDLESS
 
 TWO = {
     "task": [
-        "digits,model=fcnn,requests=7,buffer=2,step_seconds=0.1",
-        "digits,model=mlp,requests=5,buffer=2,lr=0.05,step_seconds=0.3,name=slow",
+        "digits,requests=7,step_seconds=0.1",
+        "digits,model=mlp,lr=0.05,requests=5,step_seconds=0.3,name=slow",
     ],
     "clients": 9,
-    "samples_per_client": 12,
-    "split": "dirichlet",
-    "reuse": True,
-    "local_steps": 3,
+    "lr": 0.1,
     "batch_size": 6,
-    "rounds": 14,
-    "weight_decay": 1e-3,
+    "rounds": 2,
     "delays": "shifted-exponential",
-    "threads": 1,
-    "chunk": 4,
-    "eval_seconds": 1.0,
 }
 
 
@@ -83,6 +76,8 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
         ("fedast", {"uplink": "aircomp"}, "simultaneous senders"),
         ("fedast", {"task": ["digits,seed=3"]}, "it is the whole run's"),
         ("fedast", {"task": ["digits,option=D"]}, "it is the whole run's"),
+        ("sync-bayes-st", {"task": ["digits,fairness=2"]}, "it is the whole run's"),
+        ("sync-ucb-st", {"task": ["digits,first=2"]}, "it is the whole run's"),
         ("fedast", {"task": ["digits,modle=mlp"]}, "Do you mean 'model'"),
         ("fedast", {"task": ["digits,lr=0"]}, "task 'digits': lr is"),
         ("fedast", {"task": ["digits,lr="]}, "give DATASET,setting=value"),

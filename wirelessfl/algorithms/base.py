@@ -65,6 +65,8 @@ class Algorithm(ABC):
     ``simultaneous``: rounds of several models with a common end."""
     most_tasks: ClassVar[int | None] = 1
     """Models that it trains at a time; None: any number."""
+    shared: ClassVar[tuple[str, ...]] = ()
+    """Settings that say what its server does with all tasks; a task has none of its own."""
     node_state: ClassVar[bool] = True
     """Whether all server state but the model stays with each edge server; else the cloud combines
     it. A star's server is its only node."""

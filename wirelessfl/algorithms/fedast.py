@@ -25,6 +25,7 @@ class FedAST(BufferedRule):
     """
 
     name = "fedast"
+    shared = ("option", "spread_updates", "period", "floor")
 
     server_lr: Annotated[
         float, Field(gt=0, description="step size eta_s of the server along the mean change")

@@ -22,6 +22,7 @@ class SyncBayesST(SyncST):
     """
 
     name = "sync-bayes-st"
+    shared = (*SyncST.shared, "fairness", "candidates")
 
     fairness: Annotated[
         float, Field(ge=0, description="cost of uneven participation, in mean rounds a variance")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ class SyncST(TaskRule):
 
     name = "sync-st"
     timing = "simultaneous"
+    shared: ClassVar[tuple[str, ...]] = ("first",)
 
     first: Annotated[
         int, Field(ge=0, description="k, updates of a task awaited in a round; 0: all of them")

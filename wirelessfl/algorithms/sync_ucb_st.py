@@ -22,6 +22,7 @@ class SyncUCBST(SyncST):
     """
 
     name = "sync-ucb-st"
+    shared = (*SyncST.shared, "discount", "exploration")
 
     discount: Annotated[
         float, Field(gt=0, le=1, description="weight of losses seen a round earlier")

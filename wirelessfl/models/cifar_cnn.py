@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.models.checks import check_images
 from wirelessfl.models.dropout import StreamDropout
 
 
@@ -24,11 +24,7 @@ class CifarCNN(nn.Module):
 
     def __init__(self, input_shape: Sequence[int], classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        if tuple(input_shape[1:]) != (32, 32):
-            raise ConfigError(
-                f"model cifar-cnn takes images of 32x32, and the data set has samples of shape "
-                f"{tuple(input_shape)}. Choose cifar10 or cifar100, or model fcnn."
-            )
+        check_images("cifar-cnn", input_shape, 32, "cifar10 or cifar100")
         widths = (input_shape[0], 16, 32, 64)
         blocks: list[nn.Module] = []
         for inputs, outputs in pairwise(widths):

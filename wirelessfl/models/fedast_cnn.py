@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.models.checks import check_images
 from wirelessfl.models.dropout import StreamDropout
 
 
@@ -27,11 +27,7 @@ class FedASTCNN(nn.Module):
 
     def __init__(self, input_shape: Sequence[int], classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        if tuple(input_shape[1:]) != (32, 32):
-            raise ConfigError(
-                f"model fedast-cnn takes images of 32x32, and the data set has samples of shape "
-                f"{tuple(input_shape)}. Choose cifar10 or cifar100, or model fcnn."
-            )
+        check_images("fedast-cnn", input_shape, 32, "cifar10 or cifar100")
         blocks: list[nn.Module] = []
         for inputs, outputs in pairwise((input_shape[0], 64, 64)):
             blocks += [nn.Conv2d(inputs, outputs, 5), nn.ReLU(), nn.MaxPool2d(2)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.models.checks import check_images
 from wirelessfl.models.dropout import StreamDropout
 
 
@@ -23,11 +23,7 @@ class LeNet5(nn.Module):
 
     def __init__(self, input_shape: Sequence[int], classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        if tuple(input_shape[1:]) != (28, 28):
-            raise ConfigError(
-                f"model lenet5 takes images of 28x28, and the data set has samples of shape "
-                f"{tuple(input_shape)}. Choose mnist or fashion-mnist, or model fcnn."
-            )
+        check_images("lenet5", input_shape, 28, "mnist or fashion-mnist")
         self.features = nn.Sequential(
             nn.Conv2d(input_shape[0], 6, 5),
             nn.ReLU(),

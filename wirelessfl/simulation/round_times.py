@@ -19,8 +19,8 @@ class RoundTimes:
     """Times of a round; lists have an entry for each of its tasks.
 
     Args:
-        seconds: [clients] each, until its update is in; infinity for who drops out, or is told to
-            stop because the others were enough.
+        seconds: [clients] each, until its update is in, or would be for who is not awaited;
+            infinity for who drops out, or leaves a shared band because the others were enough.
         awaited: [clients] each, whose update is merged.
         length: seconds until the last of these is in, and until it is known that others drop out
             where too few are left.
