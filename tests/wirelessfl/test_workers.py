@@ -173,7 +173,12 @@ def long_run(tmp_path, engine):
         text=True,
         start_new_session=True,
     )
-    engine.wait_until(lambda: process.poll() is not None or (out / "rows.jsonl").exists(), 90)
+    rows = out / "rows.jsonl"
+
+    def trained():  # before, while workers start, nobody hears Ctrl-C
+        return rows.exists() and rows.read_bytes().count(b"\n") > 1
+
+    engine.wait_until(lambda: process.poll() is not None or trained(), 90)
     engine.wait_until(lambda: process.poll() is not None or len(children(process.pid)) == 2)
     assert process.poll() is None, process.communicate()
     yield process, out, children(process.pid)
