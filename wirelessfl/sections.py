@@ -34,8 +34,20 @@ class DataSection(Section):
         None,
         description="folder with one folder a data set (default: $WIRELESSFL_DATA, or a cache)",
     )
-    split: Literal["noniid", "cell-iid", "dirichlet", "iid", "natural"] = Field(
-        "noniid", description="how samples are dealt to clients"
+    split: Literal[
+        "noniid",
+        "cell-iid",
+        "dirichlet",
+        "iid",
+        "two-shard",
+        "half",
+        "partial-overlap",
+        "distinct",
+        "natural",
+    ] = Field(
+        "noniid",
+        description="how samples are dealt to clients; two-shard, half, partial-overlap and "
+        "distinct say which labels each holds",
     )
     alpha: float = Field(0.5, gt=0, description="parameter of the Dirichlet split")
     shards: int = Field(2, ge=1, description="label shards a client, in noniid and cell-iid")

@@ -18,9 +18,10 @@ from wirelessfl.data.checks import (
     checked_number,
 )
 from wirelessfl.data.fixed_sizes import deal_fixed_sizes
+from wirelessfl.data.label_splits import LABEL_SPLITS, deal_labels
 from wirelessfl.errors import DataError
 
-SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", "natural")
+SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", *LABEL_SPLITS, "natural")
 """Kinds of split."""
 
 _TRIES = 1000
@@ -53,6 +54,11 @@ def split(
     - ``dirichlet``: of each class, client i gets the share q_i of q ~ Dir(alpha, ..., alpha)
       (Hsu et al., 2019; per class as in Yurochkin et al., ICML 2019); drawn anew until every client
       has ``min_samples``.
+    - ``two-shard``: two shards of two labels a client.
+    - ``half``: half of the labels for half of the clients, the rest for the others.
+    - ``partial-overlap``: 60 % of the labels for each half of the clients, 20 % in common.
+    - ``distinct``: labels of its own for every client. These four are of Chang et al., Appendix
+      A.2; ``label_splits.deal_labels`` says how odd numbers and many labels are dealt.
     - ``natural``: ``groups`` says whose each sample is; of more groups than clients, that many with
       at least ``min_samples`` are drawn; of fewer, with ``reuse``, all are dealt, and again, until
       every client has one. Clients are in the order of their group's number.
@@ -113,8 +119,10 @@ def split(
     elif kind == "cell-iid":
         shards = _check_shards(len(labels), shards, members)
         owner = _cell_iid(labels, members, shards, stream)
-    else:
+    elif kind == "dirichlet":
         owner = _dirichlet(labels, clients, alpha, min_samples, stream)
+    else:
+        owner = deal_labels(labels, clients, kind, stream)
     sizes = np.bincount(owner, minlength=clients)
     if sizes.min() < min_samples:
         raise DataError(
