@@ -19,6 +19,7 @@ from channels.streams import Stream
 from wirelessfl.registry import file_name
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
+from wirelessfl.training.penalties import Penalty
 from wirelessfl.training.rules import Cohort, Payload, Received, State
 
 Topology = Literal["star", "cells"]
@@ -89,6 +90,11 @@ class Algorithm(ABC):
         return ()
 
     @property
+    def penalties(self) -> tuple[Penalty, ...]:
+        """Terms of the clients' loss beside the cross-entropy."""
+        return ()
+
+    @property
     def tracks(self) -> bool:
         """Whether some payload is sent by tracking clients alone."""
         return any(payload.senders == "tracking" for payload in self.payloads)
@@ -116,6 +122,10 @@ class Algorithm(ABC):
     def initial(self, params: Tensor) -> State:
         """The server's state before the first round, from the initial parameters [P]."""
         return {"params": params}
+
+    def outgoing(self, server: State) -> State:
+        """What the server sends, by the names in ``sends``, given its state [nodes, P]."""
+        return {name: server[name] for name in self.sends}
 
     def begin(self, cohort: Cohort) -> State:
         """State of the clients' optimisers, fresh for these local steps."""

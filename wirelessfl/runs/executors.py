@@ -22,6 +22,7 @@ from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.penalties import need_features
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task, why_alone
@@ -67,7 +68,7 @@ def build_executor(
     batch_size = min(config.training.batch_size, int(part_sizes(parts).max()))
     source = BatchSource(parts, batch_size, stream)
     data = TrainingData(dataset.train_inputs.to(device), dataset.train_labels.to(device), source)
-    kind = _kind(config, task, data, dataset.classes, notes)
+    kind = _kind(config, task, algorithm, data, dataset.classes, notes)
     threads = config.run.threads or torch.get_num_threads()
 
     maker = _Maker(task, data, kind, config.run.seed)
@@ -167,7 +168,12 @@ def _tuned(
 
 
 def _kind(
-    config: Config, task: Task, data: TrainingData, classes: int, notes: list[str]
+    config: Config,
+    task: Task,
+    algorithm: Algorithm,
+    data: TrainingData,
+    classes: int,
+    notes: list[str],
 ) -> type[Executor]:
     """The executor's class: the one asked for, or the fastest that can train the model."""
     name = config.run.executor
@@ -175,12 +181,21 @@ def _kind(
     reason = why_alone(task, x, y, classes)
     if reason is not None and name in ("vmap", "stacked"):
         raise ConfigError(f'executor "{name}" cannot run this model: {reason}. Choose "loop".')
+    features = need_features(algorithm.penalties)
+    if features:
+        with torch.no_grad(), torch.random.fork_rng():
+            task.outputs(x, features=True)  # a model without any is refused now
     if name in ("vmap", "loop"):
         return EXECUTORS[name]
     if reason is not None:
         notes.append(f"executor loop, one client at a time: {reason}.")
         return LoopExecutor
-    reason = why_not_stacked(task, data)
+    if features and name == "stacked":
+        raise ConfigError(
+            f'executor "stacked" cannot train with algorithm {algorithm.name!r}, which compares '
+            'the features of models. Choose "vmap".'
+        )
+    reason = "it has no features" if features else why_not_stacked(task, data)
     if reason is not None and name == "stacked":
         raise ConfigError(
             f'executor "stacked" cannot train model {type(task.module).__name__}: {reason}. Choose '
@@ -197,7 +212,10 @@ def _two_steps(
     none = np.zeros(size, dtype=np.int64)
     start = task.spec.from_module(task.module)
     server = {key: value[None] for key, value in algorithm.initial(start).items()}
-    return Job(algorithm, task.spec, server, none, who, none, 2)
+    penalties = algorithm.penalties
+    return Job(
+        algorithm, task.spec, algorithm.outgoing(server), none, who, none, 2, penalties=penalties
+    )
 
 
 def _is_long(config: Config, clients: int, seconds: float) -> bool:

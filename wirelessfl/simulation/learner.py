@@ -101,7 +101,7 @@ class Learner:
             self.clients[request.number] = request.client
 
     def _sent(self) -> State:
-        return {name: self.state[name] for name in self.algorithm.sends}
+        return self.algorithm.outgoing(self.state)
 
     def end(self) -> None:
         """Nothing that is out is wanted any more."""
@@ -148,6 +148,7 @@ class Learner:
             first_steps=np.array([sent[i].first_step for i in order]),
             local_steps=self.local_steps,
             label=f"task {self.name}, requests {min(chosen)} to {max(chosen)}",
+            penalties=self.algorithm.penalties,
         )
         numbers = [chosen[i] for i in order]
         for chunk in self.executor.train(job):
@@ -197,6 +198,7 @@ class Learner:
             first_steps=self.steps_done[clients],
             local_steps=self.local_steps,
             label=f"task {self.name}, version {self.version}",
+            penalties=self.algorithm.penalties,
         )
 
     def _weights(self, clients: IntArray) -> FloatArray:

@@ -125,7 +125,7 @@ class World:
             job = Job(
                 algorithm=algorithm,
                 spec=submodels.spec,
-                servers={name: nodes[name] for name in algorithm.sends},
+                servers=algorithm.outgoing(nodes),
                 node=plan.node,
                 clients=plan.clients,
                 first_steps=self.steps_done[plan.clients],
@@ -133,6 +133,7 @@ class World:
                 label=f"round {plan.round + 1}, edge round {edge_round + 1}",
                 tracking=plan.tracking,
                 own=lambda who, node: self.states.gather(submodels, who, node, like),
+                penalties=algorithm.penalties,
             )
             reception = self.uplink.receive(
                 AirRound(

@@ -20,6 +20,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import Batches, BatchSource
+from wirelessfl.training.penalties import Penalty
 from wirelessfl.training.rules import Cohort, State
 from wirelessfl.training.task import Task
 
@@ -62,7 +63,8 @@ class Job:
     Args:
         algorithm: the client rule.
         spec: shapes of what is trained: the model, or submodels padded to one shape.
-        servers: what each node sends its clients, [nodes, P] by name.
+        servers: what each node sends its clients, [nodes, P] by name: for the algorithm, and for
+            the penalties.
         node: [clients], each client's node.
         clients: [clients], their numbers.
         first_steps: [clients], local steps that each has taken before.
@@ -71,6 +73,7 @@ class Job:
         tracking: [clients], who sends what only trackers send; None: all.
         own: of clients and their nodes, what they have kept, [clients, P] by name. It is asked
             chunk by chunk, so that no more than a chunk of it is on the device. None: nothing yet.
+        penalties: terms of the clients' loss beside the cross-entropy.
     """
 
     algorithm: Algorithm
@@ -83,6 +86,7 @@ class Job:
     label: str = ""
     tracking: BoolArray | None = None
     own: Callable[[IntArray, IntArray], State] | None = None
+    penalties: tuple[Penalty, ...] = ()
 
     def of(self, part: slice) -> Job:
         """The job of some of the clients."""
@@ -116,7 +120,7 @@ class Job:
         tracks, fresh = (
             torch.from_numpy(own)[:, None].to(device) for own in (tracking, self.first_steps == 0)
         )
-        return Cohort(sent, self.local_steps, self.kept(), tracks, fresh)
+        return Cohort(sent, self.local_steps, self.kept(), tracks, fresh, self.penalties)
 
     def batches(self, source: BatchSource) -> Batches:
         """The clients' mini-batches."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
-from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.executor import Executor, Job, TrainingData, after_training
+from wirelessfl.training.penalties import Anchors, anchors_of
 from wirelessfl.training.task import Task
 
 
@@ -35,12 +36,13 @@ class LoopExecutor(Executor):
         state = job.algorithm.begin(cohort)
         self.task.module.train()
         batches = job.batches(self.data.source)
+        anchors = tree_map(lambda value: value[0], anchors_of(cohort, job.spec))
         for step in range(job.local_steps):
             weight = batches.weight[0, step]
             rows = batches.index[0, step][weight > 0]  # no padding here
             try:
                 key = batches.keys[0, step]
-                grads = self._gradient(job.spec, params[0], rows, weight[weight > 0], key)
+                grads = self._gradient(job, params[0], rows, weight[weight > 0], key, anchors)
             except (RuntimeError, ValueError, ArithmeticError) as error:
                 raise TrainingError(
                     f"client {client}, {job.label}, local step {step}: {error} "
@@ -50,14 +52,21 @@ class LoopExecutor(Executor):
         return after_training(job.algorithm, params, state, cohort)
 
     def _gradient(
-        self, spec: ParamSpec, params: Tensor, rows: Tensor, weight: Tensor, key: Tensor
+        self,
+        job: Job,
+        params: Tensor,
+        rows: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        anchors: Anchors,
     ) -> Tensor:
         device = self.data.inputs.device
         leaf = params.detach().clone().requires_grad_()
         with torch.random.fork_rng():
             torch.manual_seed(Stream(self.seed, tuple(key.tolist())).key() >> 1)
             x, y = self.data.batch(rows.to(device))
-            loss = self.task.loss(spec.views(leaf), x, y, weight.to(device), key.to(device))
+            batch = x, y, weight.to(device), key.to(device)
+            loss = self.task.loss(job.spec.views(leaf), *batch, anchors, job.penalties)
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or look at the inputs")
         return torch.autograd.grad(loss, leaf)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -61,11 +62,12 @@ class TensorExecutor(Executor):
         tensors |= {"index": batches.index, "weight": batches.weight, "keys": batches.keys}
         key = (
             job.algorithm,
+            job.penalties,
             job.local_steps,
             tuple(job.spec.shapes.items()),
             tuple((name, tuple(value.shape)) for name, value in tensors.items()),
         )
-        program = partial(self._program, job.algorithm, job.spec, job.local_steps)
+        program = partial(self._program, replace(job, servers={}, own=None))
         recording: Recording = self._kept(key, lambda: Recording(program, tensors))
         return recording(tensors)
 
@@ -79,16 +81,17 @@ class TensorExecutor(Executor):
         self._recordings[key] = thing
         return thing
 
-    def _program(
-        self, algorithm: Algorithm, spec: ParamSpec, local_steps: int, tensors: Tensors
-    ) -> Tensors:
+    def _program(self, job: Job, tensors: Tensors) -> Tensors:
+        """The steps of any job like ``job``, given all that is tensors."""
         server, own = (
             {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
             for kind in ("server.", "own.")
         )
         batches = Batches(tensors["index"], tensors["weight"], tensors["keys"])
-        cohort = Cohort(server, local_steps, own, tensors["tracks"], tensors["fresh"])
-        return self._steps(algorithm, spec, cohort, batches)
+        cohort = Cohort(
+            server, job.local_steps, own, tensors["tracks"], tensors["fresh"], job.penalties
+        )
+        return self._steps(job.algorithm, job.spec, cohort, batches)
 
     def close(self) -> None:
         """Forget the recordings."""

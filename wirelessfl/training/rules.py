@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.penalties import Penalty
 
 State = dict[str, Tensor]
 """Tensors by name: [clients, P] on clients, [P] at a server."""
@@ -23,12 +24,13 @@ class Cohort:
 
     Args:
         server: what their server sent them, [clients, P] by name: ``params`` and what else is
-            among the algorithm's ``sends``.
+            among the algorithm's ``sends``, or sent for the penalties.
         local_steps: H, steps that each takes.
         own: what each has kept from its last turn, [clients, P] by the names in the algorithm's
             ``client_state``; zeros at first. Not to be written to.
         tracks: [clients, 1] boolean, who sends the payloads that only trackers send.
         fresh: [clients, 1] boolean, who has never trained before.
+        penalties: terms of their loss beside the cross-entropy.
     """
 
     server: Mapping[str, Tensor]
@@ -36,6 +38,7 @@ class Cohort:
     own: Mapping[str, Tensor] = field(default_factory=dict)
     tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
+    penalties: tuple[Penalty, ...] = ()
 
     @property
     def start(self) -> Tensor:

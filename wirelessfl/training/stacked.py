@@ -8,7 +8,8 @@ gradient, and convolutions of all clients in one call on channels-last memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,6 +33,14 @@ from wirelessfl.training.layers import (
     ReLU,
     ToImages,
     Write,
+)
+from wirelessfl.training.penalties import (
+    Anchors,
+    Outputs,
+    Penalty,
+    anchors_of,
+    need_features,
+    total,
 )
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.rules import Cohort
@@ -131,6 +140,41 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
     raise NotAChainError(f"{name!r} is a {kind.__name__}, or stands in an unusual place")
 
 
+@dataclass(frozen=True)
+class Terms:
+    """The cohort's penalties, and the parameters of their anchors."""
+
+    penalties: tuple[Penalty, ...]
+    anchors: Anchors
+
+    @classmethod
+    def of(cls, cohort: Cohort, spec: ParamSpec) -> Terms | None:
+        """Those of a cohort; None where it has none.
+
+        Raises:
+            ConfigError: they need features, and there are logits alone.
+        """
+        if need_features(cohort.penalties):
+            raise ConfigError(
+                'executor "stacked" has no features, which a term of the loss compares. Choose '
+                '"vmap".'
+            )
+        return cls(cohort.penalties, anchors_of(cohort, spec)) if cohort.penalties else None
+
+    def gradient(
+        self, logits: Tensor, taught: Sequence[Mapping[str, Tensor]], y: Tensor, weight: Tensor
+    ) -> Tensor:
+        """Of the weighted terms with respect to the logits [clients, batch, classes].
+
+        A term is a sample's own, so that samples of all clients make one batch.
+        """
+        with torch.enable_grad():
+            leaf = logits.detach().flatten(0, 1).requires_grad_()
+            others = [{n: Outputs(v.flatten(0, 1)) for n, v in of.items()} for of in taught]
+            loss = total(self.penalties, Outputs(leaf), others, y.flatten())
+        return torch.autograd.grad(loss, leaf, weight.flatten())[0].view_as(logits)
+
+
 class StackedExecutor(TensorExecutor):
     """Chains of layers, trained without autograd.
 
@@ -161,18 +205,25 @@ class StackedExecutor(TensorExecutor):
         tensors = spec.views(params)
         state = algorithm.begin(cohort)
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
+        terms = Terms.of(cohort, spec)
         for step in range(cohort.local_steps):
             x, y = self.data.batch(batches.index[:, step])
             weight, keys = batches.weight[:, step], batches.keys[:, step]
             if flat is None:  # plain SGD, fused
-                self._back(
-                    tensors, Write(tensors, algorithm.shrink, -algorithm.lr), x, y, weight, keys
-                )
+                write = Write(tensors, algorithm.shrink, -algorithm.lr)
+                self._back(tensors, write, x, y, weight, keys, terms)
                 continue
-            self._back(tensors, Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys)
+            self._back(tensors, Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys, terms)
             params, state = algorithm.step(params, flat, state, cohort)
             tensors = spec.views(params)
         return after_training(algorithm, params, state, cohort)
+
+    def _evaluated(self, params: Params, x: Tensor, keys: Tensor) -> Tensor:
+        """Logits [clients, batch, classes] in evaluation mode."""
+        for layer in self.layers:
+            if not isinstance(layer, Dropout):
+                x, _ = layer.forward(x, params, keys)
+        return x
 
     @torch.no_grad()
     def gradients(
@@ -184,9 +235,24 @@ class StackedExecutor(TensorExecutor):
         return flat
 
     def _back(
-        self, params: Params, write: Write, x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
+        self,
+        params: Params,
+        write: Write,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        keys: Tensor,
+        terms: Terms | None = None,
     ) -> None:
         """One step forward and back; gradients go where ``write`` says."""
+        taught = (
+            []
+            if terms is None
+            else [
+                {name: self._evaluated(tensors, x, keys) for name, tensors in anchors.items()}
+                for anchors in terms.anchors
+            ]
+        )
         saved: list[Any] = []
         for layer in self.layers:
             x, kept = layer.forward(x, params, keys)
@@ -195,6 +261,8 @@ class StackedExecutor(TensorExecutor):
         grad = x.softmax(-1)
         grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
         grad *= weight[..., None]
+        if terms is not None:
+            grad += terms.gradient(x, taught, y, weight)
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
 

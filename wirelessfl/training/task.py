@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,11 +16,12 @@ from torch.nn import functional as F
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec, Partition, Submodels, extract
+from wirelessfl.training.penalties import Anchors, Outputs, Penalty, need_features, total
 
 
 @dataclass(frozen=True)
 class Task:
-    """A model with a cross-entropy loss over classes.
+    """A model with a cross-entropy loss over classes, and further terms where they are given.
 
     The module's own parameters serve as the frozen rest only (a LoRA base, buffers): the trainable
     ones always come from flat vectors.
@@ -51,14 +53,108 @@ class Task:
         return cls(module, ParamSpec.of(module), keys)
 
     def loss(
-        self, params: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor, key: Tensor
+        self,
+        params: dict[str, Tensor],
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        anchors: Anchors = (),
+        penalties: tuple[Penalty, ...] = (),
     ) -> Tensor:
-        """Weighted training loss of one batch: ``x`` [batch, ...], ``y`` and ``weight`` [batch]."""
+        """Weighted training loss of one batch: cross-entropy and penalties.
+
+        Args:
+            params: by name.
+            x, y, weight: [batch, ...] alike.
+            key: [2], of dropout.
+            anchors: of the penalties.
+            penalties: further terms of a sample's loss.
+        """
         tensors = params | dict.fromkeys(self.dropout_keys, key)
-        return _loss(functional_call(self.module, tensors, (x,)), y, weight)
+        own = self.outputs(x, tensors, features=need_features(penalties))
+        return self._loss(own, x, y, weight, anchors, penalties)
+
+    def _loss(
+        self,
+        own: Outputs,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        anchors: Anchors,
+        penalties: tuple[Penalty, ...],
+    ) -> Tensor:
+        loss = F.cross_entropy(own.logits, y, reduction="none")
+        if penalties:
+            with self._evaluating():
+                others = [
+                    {n: self.outputs(x, tensors, features=penalty.features) for n, tensors in of}
+                    for penalty, of in zip(penalties, map(dict.items, anchors), strict=True)
+                ]
+            loss = loss + total(penalties, own, others, y)
+        return (loss * weight).sum()
+
+    def outputs(
+        self, x: Tensor, params: dict[str, Tensor] | None = None, *, features: bool = False
+    ) -> Outputs:
+        """What the model gives for ``x`` [batch, ...].
+
+        Args:
+            x: samples.
+            params: by name; None: those that the module holds.
+            features: whether they are wanted, beside the logits.
+
+        Raises:
+            ConfigError: they are, and the model has none.
+        """
+        if not features:
+            return Outputs(self._logits(x, params))
+        seen: list[Tensor] = []
+
+        def look(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            seen[:] = inputs[:1]  # the last layer's remain
+
+        linear = [layer for layer in self.module.modules() if isinstance(layer, nn.Linear)]
+        hooks = [layer.register_forward_pre_hook(look) for layer in linear]
+        try:
+            logits = self._logits(x, params)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if not seen:
+            raise ConfigError(
+                f"model {type(self.module).__name__} runs no nn.Linear, whose input would be the "
+                "features that the algorithm compares. Have one at its end."
+            )
+        return Outputs(logits, seen[0].flatten(1))
+
+    def _logits(self, x: Tensor, params: dict[str, Tensor] | None) -> Tensor:
+        logits: Tensor = (
+            self.module(x) if params is None else functional_call(self.module, params, (x,))
+        )
+        return logits
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Evaluation mode for a while."""
+        training = [layer for layer in self.module.modules() if layer.training]
+        try:
+            for layer in training:
+                layer.training = False
+            yield
+        finally:
+            for layer in training:
+                layer.training = True
 
     def gradients(
-        self, params: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
+        self,
+        params: dict[str, Tensor],
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        keys: Tensor,
+        anchors: Anchors = (),
+        penalties: tuple[Penalty, ...] = (),
     ) -> dict[str, Tensor]:
         """Gradients of ``loss`` by name.
 
@@ -66,12 +162,15 @@ class Task:
             params: [clients, *shape] by name, or those of one client.
             x, y, weight: [clients, batch, ...] alike.
             keys: [clients, 2], or [2] for one client.
+            anchors: of the penalties, of all clients or of one.
+            penalties: as for ``loss``.
         """
+        loss_of = partial(self.loss, penalties=penalties)
         if keys.ndim == 2:
-            found: dict[str, Tensor] = vmap(grad(self.loss))(params, x, y, weight, keys)
+            found: dict[str, Tensor] = vmap(grad(loss_of))(params, x, y, weight, keys, anchors)
             return found
         leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
-        loss = self.loss(leaves, x, y, weight, keys)
+        loss = loss_of(leaves, x, y, weight, keys, anchors)
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
     def own_gradients(
@@ -84,11 +183,20 @@ class Task:
             loss = self.own_loss(x, y, weight, key)
             return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
-    def own_loss(self, x: Tensor, y: Tensor, weight: Tensor, key: Tensor) -> Tensor:
+    def own_loss(
+        self,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        anchors: Anchors = (),
+        penalties: tuple[Penalty, ...] = (),
+    ) -> Tensor:
         """The same for the parameters that the module holds, see ``holding``."""
         for layer in self._dropouts():
             layer.key = key
-        return _loss(self.module(x), y, weight)
+        own = self.outputs(x, features=need_features(penalties))
+        return self._loss(own, x, y, weight, anchors, penalties)
 
     def _dropouts(self) -> list[StreamDropout]:
         layers = (self.module.get_submodule(key.rpartition(".")[0]) for key in self.dropout_keys)
@@ -114,10 +222,6 @@ class Task:
 
 def _derivatives(loss: Tensor, leaves: Iterable[Tensor]) -> tuple[Tensor, ...]:
     return torch.autograd.grad(loss, list(leaves), materialize_grads=True)
-
-
-def _loss(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-    return (F.cross_entropy(logits, y, reduction="none") * weight).sum()
 
 
 def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.executor import TrainingData, after_training
+from wirelessfl.training.penalties import Penalty, anchors_of
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.recording import NotRecordableError, Program, record
 from wirelessfl.training.rules import Cohort
@@ -69,9 +71,10 @@ class VmapExecutor(TensorExecutor):
         state = algorithm.begin(cohort)
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = None if algorithm.plain_sgd else torch.empty_like(params)
+        anchors, penalties = anchors_of(cohort, spec), cohort.penalties
         for index, weight, keys in batches.by_step():
             x, y = self.data.batch(index)
-            found = self.task.gradients(tensors, x, y, weight, keys)
+            found = self.task.gradients(tensors, x, y, weight, keys, anchors, penalties)
             if flat is None:  # plain SGD spares the copy
                 if algorithm.shrink != 1.0:
                     params.mul_(algorithm.shrink)
@@ -90,13 +93,15 @@ class VmapExecutor(TensorExecutor):
         """One client, by plain autograd on the module itself."""
         params = cohort.start.clone()
         state = algorithm.begin(cohort)
+        anchors = tree_map(lambda value: value[0], anchors_of(cohort, spec))
         with self.task.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
                 x, y = self.data.batch(batches.index[0, step])
-                loss = self.task.own_loss(x, y, batches.weight[0, step], batches.keys[0, step])
+                batch = x, y, batches.weight[0, step], batches.keys[0, step]
+                loss = self.task.own_loss(*batch, anchors, cohort.penalties)
                 found = torch.autograd.grad(loss, leaves, materialize_grads=True)
                 if algorithm.plain_sgd:
                     if algorithm.shrink != 1.0:
@@ -116,16 +121,21 @@ class VmapExecutor(TensorExecutor):
         state = algorithm.begin(cohort)
         tensors = self._own(spec, params)
         flat = None if _fused(algorithm) else torch.empty_like(params)
+        anchors, form = tree_flatten(anchors_of(cohort, spec))
+        if len(params) == 1:
+            anchors = [value[0] for value in anchors]
+        anchors = [value.contiguous() for value in anchors]  # what is sent to all has one memory
         program: Program | None = None
         for index, *batch in batches.by_step():
             x, y = self.data.batch(index)
             if len(params) == 1:
                 x, y, *batch = (thing[0] for thing in (x, y, *batch))
             if program is None:
-                program = self._step_program(algorithm, spec, [*tensors, x, y, *batch])
+                example = [*tensors, x, y, *batch, *anchors]
+                program = self._step_program(algorithm, spec, example, cohort.penalties, form)
             if program is _unrecordable:
                 return None
-            found = program(*tensors, x, y, *batch)
+            found = program(*tensors, x, y, *batch, *anchors)
             if flat is None:
                 continue
             for slot, value in zip(spec.views(flat).values(), found, strict=True):
@@ -139,14 +149,30 @@ class VmapExecutor(TensorExecutor):
         return list(spec.views(params[0] if len(params) == 1 else params).values())
 
     def _step_program(
-        self, algorithm: Algorithm, spec: ParamSpec, inputs: Sequence[Tensor]
+        self,
+        algorithm: Algorithm,
+        spec: ParamSpec,
+        inputs: Sequence[Tensor],
+        penalties: tuple[Penalty, ...],
+        form: TreeSpec,
     ) -> Program:
-        """A step of plain SGD in place, or the gradients."""
+        """A step of plain SGD in place, or the gradients.
+
+        Args:
+            algorithm: the client rule.
+            spec: of the parameters, which come first among the inputs.
+            inputs: parameters, samples, labels, weights, keys, and the anchors' tensors.
+            penalties: what the anchors are for.
+            form: how their tensors make up anchors.
+        """
         names, lr = list(spec.shapes), algorithm.lr if _fused(algorithm) else None
 
         def gradients(*tensors: Tensor) -> list[Tensor]:
             params = dict(zip(names, tensors, strict=False))
-            return list(self.task.gradients(params, *tensors[len(names) :]).values())
+            x, y, weight, keys, *rest = tensors[len(names) :]
+            anchors = tree_unflatten(rest, form)
+            found = self.task.gradients(params, x, y, weight, keys, anchors, penalties)
+            return list(found.values())
 
         def make() -> Program:
             try:
@@ -156,7 +182,8 @@ class VmapExecutor(TensorExecutor):
             except NotRecordableError:
                 return _unrecordable
 
-        program: Program = self._kept((lr, tuple((t.shape, t.stride()) for t in inputs)), make)
+        key = lr, penalties, tuple((t.shape, t.stride()) for t in inputs)
+        program: Program = self._kept(key, make)
         return program
 
 

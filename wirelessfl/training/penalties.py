@@ -1,0 +1,216 @@
+"""Terms of the clients' loss beside the cross-entropy, which compare models on the same samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from wirelessfl.submodels import ParamSpec
+
+if TYPE_CHECKING:
+    from wirelessfl.training.rules import Cohort
+
+TEACHER = "teacher"
+"""What the server sends beside its own state for clients to distil from."""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model gives for a batch.
+
+    Args:
+        logits: [batch, classes].
+        features: [batch, f], the input of the ``nn.Linear`` that runs last, flattened; of a linear
+            model the samples themselves. None where nobody needs them.
+    """
+
+    logits: Tensor
+    features: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Penalty(ABC):
+    """A term of the loss of every sample, given the outputs of some other models on it.
+
+    Its fields are settings: it is hashed, compared, and sent to other processes. A sample's term
+    depends on that sample alone, so that batches can be padded.
+    """
+
+    features: ClassVar[bool] = False
+    """Whether it needs features, beside logits."""
+
+    @abstractmethod
+    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+        """The models that it compares with: parameters [clients, P] by a name of its choice.
+
+        They get no gradient, and run in evaluation mode: without dropout.
+        """
+
+    @abstractmethod
+    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+        """The term [batch] of each sample.
+
+        Args:
+            own: outputs of the model in training.
+            anchors: of the others, by name.
+            y: [batch], labels.
+        """
+
+
+Anchors = tuple[dict[str, dict[str, Tensor]], ...]
+"""By penalty, the parameters of its anchors: [clients, *shape] by anchor and tensor."""
+
+
+def anchors_of(cohort: Cohort, spec: ParamSpec) -> Anchors:
+    """The anchors of the cohort's penalties."""
+    return tuple(
+        {name: spec.views(value) for name, value in penalty.anchors(cohort).items()}
+        for penalty in cohort.penalties
+    )
+
+
+def need_features(penalties: Iterable[Penalty]) -> bool:
+    """Whether one of them needs features."""
+    return any(penalty.features for penalty in penalties)
+
+
+def total(
+    penalties: Sequence[Penalty],
+    own: Outputs,
+    anchors: Sequence[Mapping[str, Outputs]],
+    y: Tensor,
+) -> Tensor:
+    """Sum [batch] of ``penalties``, of which there is at least one.
+
+    Args:
+        penalties: the terms.
+        own: outputs of the model in training.
+        anchors: by penalty, those of its anchors.
+        y: [batch], labels.
+    """
+    first, *others = (
+        penalty.loss(own, outputs, y) for penalty, outputs in zip(penalties, anchors, strict=True)
+    )
+    return sum(others, start=first)
+
+
+@dataclass(frozen=True)
+class Contrast(Penalty):
+    """MOON's term, mu times (3) of Li, He and Song, "Model-Contrastive Federated Learning", 2021.
+
+    mu (-log(e^a / (e^a + e^b))), with a = sim(z, z_glob) / tau, b = sim(z, z_prev) / tau, and sim
+    the cosine: features shall be like those of the model that was sent, and unlike those of the
+    client's previous one. Features are the input of the last linear layer; the paper has a
+    projection head of its own before them. Of a linear model they are the samples, and the term is
+    constant.
+
+    A client's first turn has no previous model: the one it was sent stands for it, a = b, and the
+    gradient of the term is zero.
+
+    Args:
+        mu: weight.
+        tau: temperature.
+    """
+
+    features: ClassVar[bool] = True
+
+    mu: float
+    tau: float
+
+    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+        """The model that was sent, and what the client keeps as ``previous``."""
+        previous = torch.where(cohort.fresh, cohort.start, cohort.own["previous"])
+        return {"global": cohort.start, "previous": previous}
+
+    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+        """Mu log(1 + e^(b - a))."""
+        like, unlike = (
+            F.cosine_similarity(_features(own), _features(anchors[name]), dim=-1) / self.tau
+            for name in ("global", "previous")
+        )
+        return self.mu * F.softplus(unlike - like)
+
+
+def _features(outputs: Outputs) -> Tensor:
+    assert outputs.features is not None
+    return outputs.features
+
+
+@dataclass(frozen=True)
+class LogitDistillation(Penalty):
+    """``weight`` times KL(softmax(teacher) || softmax(student)), at temperature 1.
+
+    Args:
+        weight: of the term.
+    """
+
+    weight: float
+
+    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+        """The model that the server sends as ``teacher``."""
+        return {TEACHER: cohort.server[TEACHER]}
+
+    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+        """The divergence of each sample."""
+        return self.weight * _divergence(anchors[TEACHER].logits.softmax(-1), own.logits)
+
+
+@dataclass(frozen=True)
+class RelationDistillation(Penalty):
+    """Class-semantic relation distillation (Dong et al., "Federated Class-Incremental Learning").
+
+    ``weight`` times KL(target || softmax(student)), where the target is the sample's one-hot label
+    with the entries of the old classes replaced by the teacher's probabilities of them (CVPR 2022,
+    Section 3.2). Without old classes it is the cross-entropy.
+
+    The paper counts the old classes first, and its teacher has outputs for them alone; its target
+    sums to more than 1, it does not say in which direction the divergence is meant, and its code
+    takes sigmoids and a binary cross-entropy. Ours: old classes stand anywhere; the teacher's
+    softmax goes over all outputs; the target is normalised to sum 1 (the label of an old class is
+    replaced like any other entry); and it is the first argument of the divergence, as in
+    distillation.
+
+    Args:
+        weight: of the term.
+        old: labels of the classes that the teacher knows.
+    """
+
+    weight: float
+    old: tuple[int, ...] = ()
+
+    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+        """The model that the server sends as ``teacher``."""
+        return {TEACHER: cohort.server[TEACHER]}
+
+    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+        """The divergence of each sample from its target."""
+        classes = torch.arange(own.logits.shape[-1], device=y.device)
+        old = torch.zeros_like(classes, dtype=torch.bool)
+        for first, end in _runs(self.old):  # by numbers alone: a GPU's recording takes no lists
+            old = old | ((classes >= first) & (classes < end))
+        known = anchors[TEACHER].logits.log_softmax(-1)
+        label = torch.zeros_like(known).masked_fill(y[:, None] != classes, -torch.inf)  # log 0, 1
+        # Of logarithms, the softmax is what normalises to sum 1.
+        return self.weight * _divergence(torch.where(old, known, label).softmax(-1), own.logits)
+
+
+def _runs(labels: Iterable[int]) -> list[tuple[int, int]]:
+    """The same labels as ranges, ends excluded."""
+    runs: list[tuple[int, int]] = []
+    for label in sorted(set(labels)):
+        if runs and runs[-1][1] == label:
+            runs[-1] = runs[-1][0], label + 1
+        else:
+            runs.append((label, label + 1))
+    return runs
+
+
+def _divergence(target: Tensor, logits: Tensor) -> Tensor:
+    """KL(target || softmax(logits)) of each row, where 0 log 0 is 0."""
+    return F.kl_div(logits.log_softmax(-1), target, reduction="none").sum(-1)
