@@ -165,6 +165,25 @@ def test_halves_of_the_paper(labels):
     assert set(np.unique(counts)) == {0, 40}
 
 
+@pytest.mark.parametrize(("labels", "each", "common"), [(3, 2, 1), (4, 3, 2), (5, 3, 1), (6, 4, 2)])
+def test_few_labels_overlap_in_one_at_least(labels, each, common):
+    samples = balanced(labels, 8)
+    parts = split(samples, 2, kind="partial-overlap", stream=STREAM)
+    first, second = (set(samples[part]) for part in parts)
+    assert [len(first), len(second), len(first & second)] == [each, each, common]
+
+
+@pytest.mark.parametrize("kind", ["half", "partial-overlap"])
+def test_which_clients_make_a_half_is_drawn(kind):
+    """20 deals to 4 clients: each of the three ways to pair them turns up."""
+    samples, mates = balanced(10, 20), set()
+    for number in range(20):
+        parts = split(samples, 4, kind=kind, stream=STREAM.child(number))
+        held = [set(samples[part]) for part in parts]
+        mates.add(tuple(client for client in (1, 2, 3) if held[client] == held[0]))
+    assert mates == {(1,), (2,), (3,)}
+
+
 @given(requests())
 def test_distinct_clients_share_no_label(request_):
     labels, clients, stream = request_
