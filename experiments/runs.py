@@ -58,7 +58,7 @@ def make_runs(
     once = {kept.settings_hash(run.config): run for run in reversed(by_rank)}
     todo = [run for run in by_rank if once[kept.settings_hash(run.config)] is run]
     todo = [run for run in todo if not kept.is_finished(run.config, root)]
-    labels = [(run.label, run.config.training.rounds) for run in todo]
+    labels = [(run.label, run.config.total_rounds) for run in todo]
     with sweep_progress(labels, Console(stderr=True)) as show:
         configs = [run.config for run in todo]
         sweep(configs, root, jobs=jobs, ray=ray, on_row=show)

@@ -26,9 +26,11 @@ from wirelessfl.sections import (
     NetworkSection,
     RunSection,
     Section,
+    SessionsSection,
     TrainingSection,
     refuse_bool,
 )
+from wirelessfl.session_tables import check_sessions
 from wirelessfl.simulation.participants import check_participation
 from wirelessfl.tables import class_of, named_tables, read_toml, tables_from_flags, title_of
 from wirelessfl.task_tables import (
@@ -40,13 +42,15 @@ from wirelessfl.task_tables import (
     with_table,
 )
 from wirelessfl.uplinks import Uplink, find_uplink
+from wirelessfl.warm_starts import WarmStart, find_warm_start
 
 
 class Config(Section):
     """All settings of a run.
 
-    ``algorithm`` and ``uplink`` are tables with a ``name`` and the settings of what it names;
-    ``task`` holds a table for each of several tasks, see ``wirelessfl.task_tables``.
+    ``algorithm``, ``uplink`` and, with sessions, ``warm_start`` are tables with a ``name`` and the
+    settings of what it names; ``task`` holds a table for each of several tasks, see
+    ``wirelessfl.task_tables``.
     """
 
     algorithm: dict[str, Any]
@@ -55,8 +59,10 @@ class Config(Section):
     model: ModelSection = ModelSection()
     network: NetworkSection = NetworkSection()
     training: TrainingSection = TrainingSection()
+    sessions: SessionsSection = SessionsSection()
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
+    warm_start: dict[str, Any] | None = None
     task: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -117,6 +123,18 @@ class Config(Section):
         built: Uplink = _build(find_uplink(self.uplink["name"]), self.uplink)
         return built
 
+    def build_warm_start(self) -> WarmStart | None:
+        """The warm start with its settings; None without sessions."""
+        if self.warm_start is None:
+            return None
+        built: WarmStart = _build(find_warm_start(self.warm_start["name"]), self.warm_start)
+        return built
+
+    @property
+    def total_rounds(self) -> int:
+        """Training rounds of all sessions."""
+        return self.training.rounds * (self.sessions.sessions or 1)
+
 
 def _plain(value: Any) -> Any:
     """``value`` as TOML can hold it: no None, paths as text."""
@@ -152,6 +170,10 @@ def _resolve(config: Config) -> Config:
     algorithm, uplink = config.build_algorithm(), config.build_uplink()
     name, star = config.algorithm["name"], algorithm.topology == "star"
     check_tasks(config, algorithm, uplink)
+    check_sessions(config, algorithm)
+    warm_start, started = config.build_warm_start(), config.warm_start
+    if started is not None:
+        started = {"name": started["name"], **vars(warm_start)}
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
         raise ConfigError(
@@ -195,6 +217,7 @@ def _resolve(config: Config) -> Config:
                 update={"cells": cells, "coherence": config.network.coherence or uplink.coherence}
             ),
             "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
+            "warm_start": started,
         }
     )
     if algorithm.timing == "rounds":

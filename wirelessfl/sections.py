@@ -199,6 +199,57 @@ class TrainingSection(Section):
         "uniform", description="weights of clients and cells in means"
     )
 
+    lr_schedule: Literal["constant", "poly"] = Field(
+        "constant",
+        description="step sizes of the clients: constant, or falling within each session (a run "
+        "without sessions is one) by lr ((1 - ratio) (1 - t/T)^power + ratio)",
+    )
+    lr_ratio: float = Field(0.0, ge=0, le=1, description="of poly: least step size over --lr")
+    lr_power: float = Field(0.9, gt=0, description="of poly: the exponent")
+
+
+class SessionsSection(Section):
+    """Clients that come and go: sessions of --rounds rounds, and who is there in each."""
+
+    sessions: int | None = Field(
+        None, ge=1, description="S, sessions of --rounds rounds each (default: none)"
+    )
+    presence: Literal["labels", "arrivals", "trace"] = Field(
+        "labels",
+        description="who is there: groups of clients with label sets of their own in turn "
+        "(labels), random arrivals and stays (arrivals), or as recorded (trace)",
+    )
+    overlap: float = Field(
+        0.0, ge=0, le=1, description="of labels: share that the sets of two sessions in turn share"
+    )
+    shared_labels: Literal["split", "both"] = Field(
+        "split",
+        description="samples of labels in both sets: half for each, or all of them for both",
+    )
+    unseen_labels: int = Field(
+        0, ge=0, description="labels of a third group, there in the last session only"
+    )
+    arrival_rate: float | None = Field(
+        None, gt=0, description="of arrivals: clients that arrive per --presence-unit"
+    )
+    mean_stay: float | None = Field(
+        None, gt=0, description="of arrivals: mean of the exponential stays, in --presence-unit"
+    )
+    initially_present: int | None = Field(
+        None,
+        ge=0,
+        description="of arrivals: clients there at first (default: rate times mean stay)",
+    )
+    trace: Path | None = Field(
+        None, description="of trace: CSV file with the columns client, join, leave"
+    )
+    presence_unit: Literal["seconds", "rounds"] = Field(
+        "seconds", description="unit of times, of arrivals and trace"
+    )
+    tested_labels: Literal["present", "all"] = Field(
+        "present", description="test samples: those with labels of clients who are there, or all"
+    )
+
 
 class EvaluationSection(Section):
     """When the model is tested."""
@@ -211,6 +262,9 @@ class EvaluationSection(Section):
     )
     eval_seconds: float | None = Field(
         None, gt=0, description="simulated seconds between rows, of algorithms for several tasks"
+    )
+    eval_first: int = Field(
+        0, ge=0, description="of sessions: so many first rounds of each have a row every round"
     )
     target: float | None = Field(
         None,
@@ -284,6 +338,7 @@ SECTIONS: dict[str, type[Section]] = {
     "model": ModelSection,
     "network": NetworkSection,
     "training": TrainingSection,
+    "sessions": SessionsSection,
     "evaluation": EvaluationSection,
     "run": RunSection,
 }

@@ -14,6 +14,12 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.sections import SECTIONS
 from wirelessfl.task_tables import parse_task
 from wirelessfl.uplinks import Uplink, find_uplink
+from wirelessfl.warm_starts import WarmStart, find_warm_start
+
+WARM_START = "previous"
+"""What sessions begin with, unless the settings say."""
+NAMED = ("uplink", "task", "warm_start")
+"""Flags that give a whole table, or its name."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -36,24 +42,27 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     Raises:
         ConfigError: a flag that no section, algorithm or uplink has.
     """
-    if "uplink" in flags:
-        tables = {**tables, "uplink": flags["uplink"]}
-    if "task" in flags:
-        tables = {**tables, "task": flags["task"]}
+    tables = {**tables, **{key: flags[key] for key in NAMED if key in flags}}
     merged = named_tables(tables)
     if "local" in flags:
         merged["algorithm"]["local"] = flags["local"]
     uplink = merged["uplink"]["name"]
-    homes = flag_homes(class_of(merged["algorithm"]), find_uplink(uplink))
+    warm_start = merged.get("warm_start")
+    homes = flag_homes(
+        class_of(merged["algorithm"]),
+        find_uplink(uplink),
+        find_warm_start(warm_start["name"]) if warm_start else None,
+    )
     for flag, value in flags.items():
-        if flag in ("uplink", "task"):
+        if flag in NAMED:
             continue
         if flag not in homes:
             near = difflib.get_close_matches(flag, homes, n=1)
             hint = f" Do you mean {near[0]!r}?" if near else ""
+            start = f" with warm start {warm_start['name']!r}" if warm_start else ""
             raise ConfigError(
-                f"algorithm {title_of(merged['algorithm'])} over uplink {uplink!r} has no setting "
-                f"{flag!r}.{hint}"
+                f"algorithm {title_of(merged['algorithm'])} over uplink {uplink!r}{start} has no "
+                f"setting {flag!r}.{hint}"
             )
         section, key = homes[flag]
         table = merged.setdefault(section, {})
@@ -81,7 +90,14 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         copy["uplink"] = "tdma"
     if copy.get("algorithm") is None:
         raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
-    for key in ("algorithm", "uplink"):
+    sessions = copy.get("sessions")
+    if copy.get("warm_start") is None:
+        copy.pop("warm_start", None)
+        if isinstance(sessions, dict) and sessions.get("sessions") is not None:
+            copy["warm_start"] = WARM_START
+    for key in ("algorithm", "uplink", "warm_start"):
+        if key not in copy:
+            continue
         if isinstance(copy[key], str):
             copy[key] = {"name": copy[key]}
         if not isinstance(copy[key], dict) or not isinstance(copy[key].get("name"), str):
@@ -89,15 +105,21 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     return copy
 
 
-def flag_homes(algorithm: type[Algorithm], uplink: type[Uplink]) -> dict[str, tuple[str, str]]:
+def flag_homes(
+    algorithm: type[Algorithm], uplink: type[Uplink], warm_start: type[WarmStart] | None = None
+) -> dict[str, tuple[str, str]]:
     """Where each flat name belongs: flag -> (section, key).
 
-    A setting of an algorithm or uplink whose name another section has gets its owner's as prefix.
+    A setting of an algorithm, uplink or warm start whose name another section has gets its owner's
+    as prefix.
     """
     homes = {
         name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
     }
-    for section, owner in (("uplink", uplink), ("algorithm", algorithm)):
+    owners: list[tuple[str, type[Any]]] = [("uplink", uplink), ("algorithm", algorithm)]
+    if warm_start is not None:
+        owners.append(("warm_start", warm_start))
+    for section, owner in owners:
         for entry in fields(owner):
             flag = entry.name
             if flag in homes:

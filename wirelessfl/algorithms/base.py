@@ -95,6 +95,14 @@ class Algorithm(ABC):
         return ()
 
     @property
+    def recounted(self) -> tuple[str, ...]:
+        """Server state that is the mean of what clients keep under the same name.
+
+        It is made again when clients come or go.
+        """
+        return ()
+
+    @property
     def tracks(self) -> bool:
         """Whether some payload is sent by tracking clients alone."""
         return any(payload.senders == "tracking" for payload in self.payloads)

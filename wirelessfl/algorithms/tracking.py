@@ -49,6 +49,11 @@ class Tracked(Algorithm):
         """What is kept without it, and y_i."""
         return (*super().client_state, *self.tracked)
 
+    @property
+    def recounted(self) -> tuple[str, ...]:
+        """y, the mean of the y_i of those who are there."""
+        return (*super().recounted, *self.tracked)
+
     def unit(self, payload: Payload, local_steps: int) -> float:
         """Over the air y_i's change is sent K times as large: as accumulated gradients (21)."""
         if payload.name == TRACKING:

@@ -16,6 +16,7 @@ from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.sections import PLACES, SECTIONS
 from wirelessfl.tables import flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
+from wirelessfl.warm_starts import WarmStart, warm_start_classes
 
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
@@ -24,6 +25,7 @@ def add_flags(
     parser: argparse.ArgumentParser,
     algorithms: Iterable[type[Algorithm]],
     uplinks: Iterable[type[Uplink]],
+    warm_starts: Iterable[type[WarmStart]],
     *,
     lists: bool = False,
 ) -> None:
@@ -33,6 +35,7 @@ def add_flags(
         parser: where to.
         algorithms: whose settings to offer: the one that is run, or all where none is named.
         uplinks: likewise.
+        warm_starts: likewise.
         lists: whether each takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` where one value
             is a list itself.
     """
@@ -47,16 +50,18 @@ def add_flags(
         help="a task of its own, e.g. mnist,model=mlp,lr=0.1,target=0.93,requests=96,buffer=3; "
         "repeated for each (fedast and other algorithms for several tasks)",
     )
-    names = "{" + ",".join(sorted(uplink_classes())) + "}"
     several: dict[str, Any] = {"type": _values} if lists else {}
-    parser.add_argument_group("uplink settings").add_argument(
-        "--uplink",
-        metavar="NAME",
-        help=f"how updates cross the air: {names} (default: tdma)",
-        **several,
-    )
+    for kind, known, text in (
+        ("uplink", uplink_classes(), "how updates cross the air: {} (default: tdma)"),
+        ("warm_start", warm_start_classes(), "model of a session's start: {} (default: previous)"),
+    ):
+        group = parser.add_argument_group(f"{kind.replace('_', ' ')} settings")
+        names = "{" + ",".join(sorted(known)) + "}"
+        flag = "--" + kind.replace("_", "-")
+        group.add_argument(flag, metavar="NAME", help=text.format(names), **several)
     seen: set[str] = set()
-    for kind, owners in (("algorithm", algorithms), ("uplink", uplinks)):
+    owned = (("algorithm", algorithms), ("uplink", uplinks), ("warm_start", warm_starts))
+    for kind, owners in owned:
         for owner in owners:
             _add_owner(parser, kind, owner, seen, lists)
 
@@ -64,10 +69,14 @@ def add_flags(
 def _add_owner(
     parser: argparse.ArgumentParser, kind: str, owner: type[Any], seen: set[str], lists: bool
 ) -> None:
-    """The flags of one algorithm or uplink, in a group of their own."""
-    tdma = uplink_classes()["tdma"]
-    base = next(iter(algorithm_classes().values()))
-    homes = flag_homes(owner, tdma) if kind == "algorithm" else flag_homes(base, owner)
+    """The flags of one algorithm, uplink or warm start, in a group of their own."""
+    # What owners of the other kinds are called does not matter for the names of this one's flags.
+    given = {
+        "algorithm": next(iter(algorithm_classes().values())),
+        "uplink": uplink_classes()["tdma"],
+        kind: owner,
+    }
+    homes = flag_homes(**given)
     flag_of = {key: flag for flag, (section, key) in homes.items() if section == kind}
     hints = get_type_hints(owner, include_extras=True)
     group = parser.add_argument_group(f"settings of {owner.name}")

@@ -91,7 +91,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.set_defaults(command=_resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
     resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
-    listing = commands.add_parser("list", help="algorithms, data sets, models, uplinks")
+    listing = commands.add_parser(
+        "list", help="algorithms, data sets, models, uplinks, warm starts"
+    )
     listing.set_defaults(command=_list)
     bench = commands.add_parser(
         "bench", help="time the engine, the simulator and the solvers on this machine"
@@ -119,10 +121,12 @@ def _add_run_flags(
     from wirelessfl.cli.flags import add_flags
     from wirelessfl.tables import read_toml
     from wirelessfl.uplinks import find_uplink, uplink_classes
+    from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 
     scout = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     scout.add_argument("--config", type=Path)
     scout.add_argument("--uplink")
+    scout.add_argument("--warm-start")
     scout.add_argument("--local")
     known, rest = scout.parse_known_args(words)
     tables: dict[str, Any] = read_toml(known.config) if known.config else {}
@@ -134,6 +138,7 @@ def _add_run_flags(
 
     first = rest[0] if rest and not rest[0].startswith("-") else None
     algorithm, uplink = first or named("algorithm"), known.uplink or named("uplink")
+    warm_start = known.warm_start or named("warm_start")
     table = tables.get("algorithm")
     kept = table.get("local") if isinstance(table, dict) else None
     local = known.local or (kept if isinstance(kept, str) else "fedavg")
@@ -143,6 +148,9 @@ def _add_run_flags(
         if algorithm
         else algorithm_classes().values(),
         [find_uplink(name) for name in uplink.split(",")] if uplink else uplink_classes().values(),
+        [find_warm_start(name) for name in warm_start.split(",")]
+        if warm_start
+        else warm_start_classes().values(),
         lists=lists,
     )
 
@@ -268,6 +276,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from wirelessfl.data import dataset_names
     from wirelessfl.models import MODELS
     from wirelessfl.uplinks import uplink_classes
+    from wirelessfl.warm_starts import warm_start_classes
 
     def first_line(thing: Any) -> str:
         return (thing.__doc__ or "").strip().splitlines()[0]
@@ -278,6 +287,7 @@ def _list(arguments: argparse.Namespace) -> int:
         ("data sets", dict.fromkeys(dataset_names(), "")),
         ("models", {n: first_line(c) for n, c in MODELS.items()}),
         ("uplinks", {n: first_line(c) for n, c in uplink_classes().items()}),
+        ("warm starts of sessions", {n: first_line(c) for n, c in warm_start_classes().items()}),
     ):
         table.add_row(f"[bold]{kind}[/bold]", "")
         for name, text in sorted(things.items()):

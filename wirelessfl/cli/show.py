@@ -44,7 +44,7 @@ def progress(
 
     def line(task: str | None) -> Any:
         own = config.tasks[task] if task is not None else config
-        rounds = None if own.training.rounds == ENDLESS else own.training.rounds
+        rounds = None if own.training.rounds == ENDLESS else own.total_rounds
         total = rounds if limit is None else limit
         called = label or f"{name} on {own.data.dataset}"
         if task is not None:

@@ -59,7 +59,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     described = [{name: config_value(config, name) for name in varied} for config in configs]
     labels = [", ".join(f"{k} {v}" for k, v in entry.items()) or "run" for entry in described]
     root = Path(arguments.out or "runs/sweep")
-    runs = [(label, c.training.rounds) for label, c in zip(labels, configs, strict=True)]
+    runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     with sweep_progress(runs, Console(stderr=True)) as show:
         results = sweep(configs, root, jobs=arguments.jobs, ray=arguments.ray, on_row=show)
     rows = [
@@ -79,10 +79,17 @@ def config_value(config: Config, flag: str) -> Any:
     from wirelessfl.algorithms import find_algorithm
     from wirelessfl.tables import flag_homes
     from wirelessfl.uplinks import find_uplink
+    from wirelessfl.warm_starts import find_warm_start
 
-    if flag == "uplink":
-        return config.uplink["name"]
-    homes = flag_homes(find_algorithm(config.algorithm["name"]), find_uplink(config.uplink["name"]))
+    if flag in ("uplink", "warm_start"):
+        named = getattr(config, flag)
+        return None if named is None else named["name"]
+    warm_start = config.warm_start
+    homes = flag_homes(
+        find_algorithm(config.algorithm["name"]),
+        find_uplink(config.uplink["name"]),
+        find_warm_start(warm_start["name"]) if warm_start else None,
+    )
     section, key = homes[flag]
     table = getattr(config, section)
     return table[key] if isinstance(table, Mapping) else getattr(table, key)

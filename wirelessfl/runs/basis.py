@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +15,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, load_dataset, text_options
+from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
@@ -33,6 +35,7 @@ class Basis:
         config: with device, executor, chunk and threads resolved, and data set and model named.
         data: the data set.
         parts: each client's samples.
+        groups: of clients that are there in turn, with sets of labels; None: there are none.
         model: the module.
         task: model and loss.
         start: initial parameters [P].
@@ -43,6 +46,7 @@ class Basis:
     config: Config
     data: Dataset
     parts: Sequence[IntArray]
+    groups: LabelGroups | None
     model: nn.Module
     task: Task
     start: Tensor
@@ -91,28 +95,66 @@ def prepare(
     config, data = configured_data(config, data, loaded)
     wanted = config.data.model_dump(exclude={"data_dir"})
     key = (tuple(sorted(wanted.items())), id(data))
+    groups = _groups(config, data, network)
     if key not in loaded.parts:
-        loaded.parts[key] = split(
-            data.train_labels.numpy(),
-            network.clients,
-            kind=config.data.split,
-            cells=network.cells,
-            cell_of=network.cell_of,
-            alpha=config.data.alpha,
-            shards=config.data.shards,
-            min_samples=config.data.min_samples,
-            groups=data.groups,
-            samples_per_client=config.data.samples_per_client,
-            reuse=config.data.reuse,
-            stream=stream.child("split"),
-        )
+        loaded.parts[key] = _dealt(config, data, network, groups, stream.child("split"))
     parts = loaded.parts[key]
     config, model = _model(config, model, data, own)
     task = Task.of(model)
     notes: list[str] = []
     start = task.spec.from_module(model).cpu()
+    if groups is not None and together is None:
+        together = config.training.clients_per_round or int(np.bincount(groups.group_of).max())
     executor, config = build_executor(config, task, algorithm, data, parts, notes, own, together)
-    return Basis(config, data, parts, model, task, start, executor, notes)
+    return Basis(config, data, parts, groups, model, task, start, executor, notes)
+
+
+def _groups(config: Config, data: Dataset, network: Network) -> LabelGroups | None:
+    """Groups of clients that are there in turn; None where the settings name none."""
+    sessions = config.sessions
+    if sessions.sessions is None or sessions.presence != "labels":
+        return None
+    return label_groups(
+        data.classes,
+        network.cell_of,
+        overlap=sessions.overlap,
+        unseen_labels=sessions.unseen_labels,
+    )
+
+
+def _dealt(
+    config: Config, data: Dataset, network: Network, groups: LabelGroups | None, stream: Stream
+) -> Sequence[IntArray]:
+    """Each client's samples."""
+    wanted, labels = config.data, data.train_labels.numpy()
+    if groups is not None:
+        return split_groups(
+            labels,
+            groups,
+            shared_labels=config.sessions.shared_labels,
+            kind=wanted.split,
+            cell_of=network.cell_of,
+            alpha=wanted.alpha,
+            shards=wanted.shards,
+            min_samples=wanted.min_samples,
+            samples_per_client=wanted.samples_per_client,
+            reuse=wanted.reuse,
+            stream=stream,
+        )
+    return split(
+        labels,
+        network.clients,
+        kind=wanted.split,
+        cells=network.cells,
+        cell_of=network.cell_of,
+        alpha=wanted.alpha,
+        shards=wanted.shards,
+        min_samples=wanted.min_samples,
+        groups=data.groups,
+        samples_per_client=wanted.samples_per_client,
+        reuse=wanted.reuse,
+        stream=stream,
+    )
 
 
 def configured_data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config, Dataset]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,12 +14,14 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.dataset import widened
+from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.basis import prepare
 from wirelessfl.runs.network import build_network
+from wirelessfl.sections import TrainingSection
 from wirelessfl.simulation.client_states import make_states
 from wirelessfl.simulation.participants import check_participation
-from wirelessfl.simulation.plan import Links, Planner
+from wirelessfl.simulation.plan import Decay, Links, Planner, constant
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.simulation.world import TrainingSettings, World
 from wirelessfl.submodels import Partition, make_partition
@@ -37,6 +41,7 @@ class Parts:
         test_inputs: test samples on the device.
         test_labels: their labels.
         data: the data set.
+        groups: of clients that are there in turn; None: there are none.
         notes: what the user should know, a line each.
     """
 
@@ -47,6 +52,7 @@ class Parts:
     test_inputs: Tensor
     test_labels: Tensor
     data: Dataset
+    groups: LabelGroups | None
     notes: list[str]
 
 
@@ -122,10 +128,19 @@ def build(
         stream=stream,
         per_round=training.clients_per_round,
         tracking=training.tracking_clients,
+        lr_share=_lr_share(training),
     )
     if config.model.layers is not None:
         partition("alternate")  # wrong names are refused, whether or not they are used
-    planner.plan(0)  # refuses impossible masks, sizes and links before anything is written
+    if basis.groups is not None and training.clients_per_round is not None:
+        fewest = int(np.bincount(basis.groups.group_of).min())
+        if training.clients_per_round > fewest:
+            raise ConfigError(
+                f"clients_per_round is {training.clients_per_round}, and there are {fewest} of the "
+                f"{network.clients} clients in a session: choose 1 to {fewest}."
+            )
+    there = None if basis.groups is None else np.asarray(basis.groups.group_of == 0)
+    planner.plan(0, there)  # refuses impossible masks, sizes and links before anything is written
     device = torch.device(config.run.device)
     states = make_states(
         config.run.client_states,
@@ -161,5 +176,13 @@ def build(
         basis.data.test_inputs.to(device),
         basis.data.test_labels.to(device),
         basis.data,
+        basis.groups,
         basis.notes,
     )
+
+
+def _lr_share(training: TrainingSection) -> Callable[[int], float]:
+    """How the clients' step sizes go on from round to round."""
+    if training.lr_schedule == "constant":
+        return constant
+    return Decay(training.rounds, training.lr_ratio, training.lr_power)

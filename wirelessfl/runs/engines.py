@@ -11,6 +11,7 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.build_tasks import build_tasks
 from wirelessfl.runs.progress import Engine
 from wirelessfl.runs.rounds import RoundsEngine
+from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.simulation.shards import Shards
 
@@ -23,10 +24,12 @@ def build_engine(
     network: Network | None = None,
     shards: Shards,
 ) -> Engine:
-    """What drives the run of these settings: rounds of one model, or tasks.
+    """What drives the run of these settings: rounds of one model, in sessions or not, or tasks.
 
     Args and errors are those of ``wirelessfl.runs.build.build`` and ``build_tasks``.
     """
     if config.build_algorithm().timing == "rounds":
-        return RoundsEngine(build(config, model=model, data=data, network=network, shards=shards))
+        parts = build(config, model=model, data=data, network=network, shards=shards)
+        sessions = parts.config.sessions.sessions is not None
+        return SessionsEngine(parts) if sessions else RoundsEngine(parts)
     return TasksEngine(build_tasks(config, model=model, data=data, network=network, shards=shards))

@@ -76,7 +76,9 @@ def build_executor(
         jobs = partial(_two_steps, task, algorithm, data, len(parts))
         found = _tuned(config, maker, jobs, algorithm, threads, together)
     else:
-        replay = kind is not LoopExecutor and config.run.replay != "off"
+        steady = config.training.lr_schedule == "constant"
+        wanted = config.run.replay or ("on" if steady else "off")
+        replay = kind is not LoopExecutor and wanted == "on"
         found = _Found(config.run.chunk or _gpu_chunk(task, batch_size), 1, replay)
         if config.run.workers not in (None, "auto", 1):
             raise ConfigError(
@@ -142,7 +144,9 @@ def _tuned(
     clients = together or config.training.clients_per_round or len(maker.data.source.parts)
     if maker.kind is not VmapExecutor:
         replay = False  # stacked layers gain nothing from it
-    undecided = maker.kind is VmapExecutor and config.run.replay is None and algorithm.one_shape
+    # Step sizes that change from round to round would be recorded anew in each.
+    steady = algorithm.one_shape and config.training.lr_schedule == "constant"
+    undecided = maker.kind is VmapExecutor and config.run.replay is None and steady
     if chunk is not None and workers != "auto" and not undecided:
         return _Found(chunk, int(workers), replay)
     # A chunk each at least: a worker without one would be idle.
@@ -221,7 +225,7 @@ def _two_steps(
 def _is_long(config: Config, clients: int, seconds: float) -> bool:
     """Whether the run repays a slow start, where a client's step takes ``seconds`` on a thread."""
     training = config.training
-    steps = training.rounds * (training.edge_rounds or 1) * training.local_steps * clients
+    steps = config.total_rounds * (training.edge_rounds or 1) * training.local_steps * clients
     return steps * seconds > LONG_SECONDS
 
 

@@ -43,10 +43,12 @@ def _said(config: Config) -> dict[str, Any]:
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}
             values = dict(settings)
-        else:
-            built = config.build_algorithm() if section == "algorithm" else config.build_uplink()
+        elif settings is not None:
+            built = getattr(config, f"build_{section}")()
             known = {f.name: f.default for f in fields(built)} | {"local": LOCAL}
             values = settings
+        else:
+            continue
         for name, value in values.items():
             if name not in PLACES and known.get(name, MISSING) != value:
                 said[f"{section}.{name}"] = value

@@ -14,8 +14,8 @@ from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, model_mark, network_mark
 from wirelessfl.schedules import Clock, Synchronous
-from wirelessfl.schedules.base import Deadline, Report, Started
-from wirelessfl.simulation.loop import Rounds
+from wirelessfl.schedules.base import Deadline, Report, Schedule, Started
+from wirelessfl.simulation.loop import Rounds, Work
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.training.evaluate import evaluate
 
@@ -26,9 +26,9 @@ class RoundsEngine:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         training, evaluation = parts.config.training, parts.config.evaluation
-        self.schedule = Synchronous(training.rounds, evaluation.eval_every or 1)
         self.clock = Clock()
-        self.work = Rounds(parts.planner, parts.world, self.clock)
+        self.schedule: Schedule = Synchronous(training.rounds, evaluation.eval_every or 1)
+        self.work: Work = Rounds(parts.planner, parts.world, self.clock)
 
     @property
     def config(self) -> Config:
@@ -56,7 +56,7 @@ class RoundsEngine:
         """Evaluate the cloud's model."""
         parts, world = self.parts, self.parts.world
         params = world.cloud["params"]
-        accuracy, loss = evaluate(parts.task, params, parts.test_inputs, parts.test_labels)
+        accuracy, loss = evaluate(parts.task, params, *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.clock.now,
@@ -66,6 +66,10 @@ class RoundsEngine:
             "loss": finite(loss),
         }
         return row, None
+
+    def test_samples(self) -> tuple[Tensor, Tensor]:
+        """What it is evaluated on: inputs and labels."""
+        return self.parts.test_inputs, self.parts.test_labels
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state."""

@@ -2,7 +2,8 @@
 
 from wirelessfl.schedules.buffered import Buffered, TaskPlan
 from wirelessfl.schedules.clock import Clock
+from wirelessfl.schedules.sessions import Sessions
 from wirelessfl.schedules.simultaneous import Simultaneous
 from wirelessfl.schedules.synchronous import Synchronous
 
-__all__ = ["Buffered", "Clock", "Simultaneous", "Synchronous", "TaskPlan"]
+__all__ = ["Buffered", "Clock", "Sessions", "Simultaneous", "Synchronous", "TaskPlan"]

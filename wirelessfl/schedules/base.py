@@ -14,9 +14,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Arrived:
-    """All that was given out as ``work`` has come back."""
+    """All that was given out as ``work`` has come back; ``trial`` as for ``Give``."""
 
     work: int
+    trial: bool = False
 
 
 @dataclass(slots=True)
@@ -60,6 +61,19 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class There:
+    """The answer to ``Open``, and in sessions to ``Merge``: so many of the session's clients are
+    there now."""
+
+    clients: int
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A client has come."""
+
+
+@dataclass(frozen=True)
 class Tick:
     """The time of a ``Wake`` has come."""
 
@@ -71,22 +85,50 @@ class Deadline:
     """The simulated time that the run was given is over."""
 
 
-Event = Started | Arrived | Returned | Lost | Measured | Reached | Tick | Deadline
+Event = Started | Arrived | Returned | Lost | Measured | Reached | There | Joined | Tick | Deadline
 
 
 @dataclass(frozen=True)
 class Give:
     """Give out work number ``work``, at the end of this instant: clients train the model, or the
-    models of all tasks that go on, as they are then."""
+    models of all tasks that go on, as they are then.
+
+    Args:
+        work: its number.
+        trial: whether a copy of everything is trained, from the warm start's trial model.
+    """
 
     work: int
+    trial: bool = False
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge the results of ``work`` into the cloud's model, or models."""
+    """Merge the results of ``work`` into the cloud's model, or models, or into the trial's copy."""
 
     work: int
+    trial: bool = False
+
+
+@dataclass(frozen=True)
+class Open:
+    """Who is there now are the clients of ``session``; ``There`` follows at once."""
+
+    session: int
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Give ``session`` the model that it begins with."""
+
+    session: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """``session`` is over: keep of it what later ones need."""
+
+    session: int
 
 
 @dataclass(slots=True)
@@ -161,7 +203,21 @@ class Stop:
     """The run is over."""
 
 
-Decision = Give | Merge | Ask | Aggregate | Cancel | Measure | Wake | Report | Save | Stop
+Decision = (
+    Give
+    | Merge
+    | Open
+    | Begin
+    | Close
+    | Ask
+    | Aggregate
+    | Cancel
+    | Measure
+    | Wake
+    | Report
+    | Save
+    | Stop
+)
 
 
 class Schedule(Protocol):

@@ -131,6 +131,29 @@ class InMemory(ClientStates):
             self._vectors[name] = {c: v.clone() for c, v in zip(who, values, strict=True)}
 
 
+class Overlay(InMemory):
+    """What clients keep during a trial: read from below until it is written, and then forgotten.
+
+    Args:
+        below: states that stay as they are.
+    """
+
+    kind = "trial"
+
+    def __init__(self, below: ClientStates) -> None:
+        super().__init__(below.names, below.size)
+        self.below = below
+
+    def get(self, name: str, client: int) -> Tensor | None:
+        """A client's vector."""
+        own = super().get(name, client)
+        return self.below.get(name, client) if own is None else own
+
+    def put(self, name: str, client: int, value: Tensor) -> None:
+        """Store a copy, also of zeros: what is below may be something else."""
+        self._vectors[name][client] = value.clone()
+
+
 class OnDisk(ClientStates):
     """Vectors in a log of equal records in the run's folder.
 

@@ -41,7 +41,11 @@ class Participants:
 
 
 def draw_participants(
-    network: Network, per_round: int | None, tracking: int | None, stream: Stream
+    network: Network,
+    per_round: int | None,
+    tracking: int | None,
+    stream: Stream,
+    there: BoolArray | None = None,
 ) -> Participants:
     """S of n clients, drawn evenly without replacement, and S_tilde trackers among them.
 
@@ -54,32 +58,43 @@ def draw_participants(
         per_round: S, in all cells together; None: all clients.
         tracking: S_tilde, likewise; None: all S.
         stream: randomness of this round.
+        there: [clients], who is there; then of fewer than S clients all take part, and a cell may
+            be without a client. None: all clients.
 
     Raises:
-        ConfigError: S may leave a cell without a client.
+        ConfigError: S may leave a cell without a client, and all clients are there.
     """
-    sizes = np.bincount(network.cell_of)
+    members = _members(network, there)
+    sizes = np.array([len(own) for own in members])
     sampled = trackers = sizes
     if per_round is not None:
         small = int(sizes.argmin())
-        if sizes[small] * per_round < network.clients:
+        if there is None and sizes[small] * per_round < network.clients:
             raise ConfigError(
                 f"clients_per_round is {per_round}, and cell {small} of {len(sizes)} has only "
                 f"{sizes[small]} of the {network.clients} clients: in some rounds none of it would "
                 "take part. Sample more clients."
             )
-        sampled = trackers = _shares(sizes, per_round, stream.child("participants of cells"))
+        most = min(per_round, int(sizes.sum()))
+        sampled = trackers = _shares(sizes, most, stream.child("participants of cells"))
     if tracking is not None:
-        trackers = _shares(sampled, tracking, stream.child("trackers of cells"))
+        most = min(tracking, int(sampled.sum()))
+        trackers = _shares(sampled, most, stream.child("trackers of cells"))
     clients, tracks = [], []
-    for cell, (first, count) in enumerate(zip(network.cell_starts, sampled, strict=True)):
-        order = np.arange(sizes[cell])
-        if count < sizes[cell] or trackers[cell] < count:
-            order = stream.child("participants", cell).generator().permutation(sizes[cell])
+    for cell, (own, count) in enumerate(zip(members, sampled, strict=True)):
+        order = np.arange(len(own))
+        if count < len(own) or trackers[cell] < count:
+            order = stream.child("participants", cell).generator().permutation(len(own))
         chosen = np.sort(order[:count])
-        clients.append(first + chosen)
+        clients.append(own[chosen])
         tracks.append(np.isin(chosen, order[: trackers[cell]]))
     return Participants(np.concatenate(clients).astype(np.int64), np.concatenate(tracks))
+
+
+def _members(network: Network, there: BoolArray | None) -> list[IntArray]:
+    """The clients of each cell who are there."""
+    cells = np.split(np.arange(network.clients), network.cell_starts[1:])
+    return cells if there is None else [own[there[own]] for own in cells]
 
 
 def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:

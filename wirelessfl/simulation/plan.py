@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,7 @@ class Plan:
         draws: h [blocks, clients, antennas]: one block, or one an edge round.
         submodels: what each node trains.
         cost: what it takes.
+        lr_share: of the algorithm's step size, what clients use.
     """
 
     round: int
@@ -82,11 +83,47 @@ class Plan:
     draws: ChannelDraw
     submodels: Submodels
     cost: Cost
+    lr_share: float = 1.0
+
+    def without(self, clients: IntArray) -> Plan:
+        """The round when these clients have left in the middle of it; its cost stays."""
+        stays = ~np.isin(self.clients, clients)
+        return replace(
+            self,
+            clients=self.clients[stays],
+            tracking=self.tracking[stays],
+            node=self.node[stays],
+        )
 
     def draw(self, edge_round: int) -> ChannelDraw:
         """The channel during an edge round."""
         blocks = self.draws.h
         return ChannelDraw(self.draws.network, blocks[min(edge_round, len(blocks) - 1)])
+
+
+def constant(number: int) -> float:
+    """Step sizes stay as they are."""
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Decay:
+    """Step sizes that fall within T rounds: (1 - ratio) (1 - t / T)^power + ratio of the first.
+
+    Args:
+        rounds: T; with the next round they begin again.
+        ratio: what the last ones would fall to, lr_min / lr_0.
+        power: of the polynomial.
+    """
+
+    rounds: int
+    ratio: float
+    power: float
+
+    def __call__(self, number: int) -> float:
+        """The share in round ``number``."""
+        left = 1 - number % self.rounds / self.rounds
+        return float((1 - self.ratio) * left**self.power + self.ratio)
 
 
 @dataclass(frozen=True)
@@ -106,6 +143,7 @@ class Planner:
         stream: the run's stream.
         per_round: S, clients that take part in a round; None: all.
         tracking: of these, who tracks; None: all.
+        lr_share: of the algorithm's step size, what clients use in round ``number``.
     """
 
     algorithm: Algorithm
@@ -120,15 +158,21 @@ class Planner:
     stream: Stream
     per_round: int | None = None
     tracking: int | None = None
+    lr_share: Callable[[int], float] = constant
 
-    def plan(self, number: int) -> Plan:
-        """Global round ``number``, from its channel draws to its cost."""
+    def plan(self, number: int, there: BoolArray | None = None) -> Plan:
+        """Global round ``number``, from its channel draws to its cost.
+
+        Args:
+            number: from 0.
+            there: [clients], who is there; None: all.
+        """
         indices = [number]
         if self.coherence == "edge-round":
             indices = [number * self.edge_rounds + e for e in range(self.edge_rounds)]
         draws = self.network.draws(self.stream.child("channel"), indices)
         stream = self.stream.child("round", number)
-        who = draw_participants(self.network, self.per_round, self.tracking, stream)
+        who = draw_participants(self.network, self.per_round, self.tracking, stream, there)
         submodels = self.algorithm.submodels(_RoundContext(self, draws, stream, who))
         cost = self._cost(draws, submodels, who)
         if not np.isfinite(cost.seconds).all():
@@ -138,7 +182,8 @@ class Planner:
                 "has no data rate. Raise snr_db or bandwidth_hz."
             )
         node = self.network.cell_of[who.clients]
-        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost)
+        share = self.lr_share(number)
+        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share)
 
     @property
     def hierarchical(self) -> bool:
@@ -229,6 +274,8 @@ class _RoundContext:
                 'is not linear in its neurons. Choose mask_sizes "uniform".'
             )
         seconds = self.planner.seconds_per_parameter(self.draws, self.who)
+        # A cell without a client would end first; its part is to be the smallest, not the largest.
+        seconds = np.where(seconds > 0, seconds, seconds.max())
         try:
             solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
         except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -13,15 +14,16 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.data.parts import part_sizes
 from wirelessfl.errors import ConfigError
-from wirelessfl.simulation.client_states import ClientStates
+from wirelessfl.simulation.client_states import ClientStates, Overlay
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels import Submodels
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.penalties import Penalty
 from wirelessfl.training.rules import Received, State
 from wirelessfl.uplinks import AirRound, Uplink
-from wirelessfl.uplinks.base import FloatArray
+from wirelessfl.uplinks.base import BoolArray, FloatArray
 
 
 @dataclass
@@ -93,15 +95,62 @@ class World:
         self.states = states
         self.node_of = node_of
         self.shards = shards
-        state = algorithm.initial(params)
-        at_nodes = [name for name in state if name != "params" and algorithm.node_state]
-        self.nodes: State = {
-            name: state[name].repeat(int(node_of.max()) + 1, 1) for name in at_nodes
-        }
-        self.cloud: State = {name: state[name] for name in state if name not in at_nodes}
+        self.there: BoolArray = np.ones(len(node_of), dtype=np.bool_)
+        self.penalties: tuple[Penalty, ...] = ()
+        self.teacher: Tensor | None = None
+        self.cloud, self.nodes = self._initial(params)
         self.steps_done = np.zeros(len(parts), dtype=np.int64)
         self.totals = Totals()
         self.metrics: dict[str, float] = {}
+
+    def _initial(self, params: Tensor) -> tuple[State, State]:
+        """The state of the cloud and of the nodes when training begins at ``params`` [P]."""
+        state, nodes = self.algorithm.initial(params), int(self.node_of.max()) + 1
+        at_nodes = [name for name in state if name != "params" and self.algorithm.node_state]
+        return (
+            {name: state[name] for name in state if name not in at_nodes},
+            {name: state[name].repeat(nodes, 1) for name in at_nodes},
+        )
+
+    def begin(self, params: Tensor) -> None:
+        """Begin anew at ``params`` [P] with the clients who are there, who keep what is theirs.
+
+        The server's moments begin as in the first round; its sums over all clients are made again.
+        """
+        self.cloud, self.nodes = self._initial(params)
+        self.recount()
+
+    def recount(self) -> None:
+        """Make the servers' means of what clients keep again, over those who are there."""
+        who = np.flatnonzero(self.there)
+        weight = self._sizes(who)
+        for name in self.algorithm.recounted:
+            at_nodes = name in self.nodes
+            old = self.nodes[name] if at_nodes else self.cloud[name][None]
+            node = self.node_of[who] if at_nodes else np.zeros_like(who)
+            whole = np.bincount(node, weight, len(old))
+            means = torch.zeros_like(old)
+            for client, own, share in zip(who.tolist(), node.tolist(), weight, strict=True):
+                kept = self.states.get(name, client)
+                if kept is not None:
+                    means[own].add_(kept.to(means.device), alpha=float(share / whole[own]))
+            if at_nodes:
+                self.nodes[name] = means
+            else:
+                self.cloud[name] = means[0]
+
+    def branch(self, stream: Stream) -> World:
+        """A copy to be trained on trial: this one, and what its clients keep, stay as they are.
+
+        Args:
+            stream: the copy's own randomness.
+        """
+        twin = copy.copy(self)
+        twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
+        twin.steps_done, twin.there = self.steps_done.copy(), self.there.copy()
+        twin.states, twin.totals, twin.stream = Overlay(self.states), Totals(), stream
+        twin.penalties, twin.teacher = (), None
+        return twin
 
     def train(self, plan: Plan, sent: State) -> None:
         """Run the global round ``plan``: E edge rounds at every node, then the cloud's merge.
@@ -110,7 +159,12 @@ class World:
             plan: who trains what.
             sent: the cloud's state when the work was given out.
         """
+        if len(plan.clients) == 0:  # all have left
+            self.totals.add(plan)
+            return
         algorithm, settings, submodels = self.algorithm, self.settings, plan.submodels
+        if plan.lr_share != 1.0:
+            algorithm = replace(algorithm, lr=plan.lr_share * algorithm.lr)
         client_weights, node_weights = self._weights(plan)
         nodes = {name: submodels.gather(value) for name, value in sent.items()}
         nodes |= {name: submodels.gather_each(value) for name, value in self.nodes.items()}
@@ -120,12 +174,14 @@ class World:
         like = nodes["params"]
         silent = {p.name: ~plan.tracking for p in algorithm.payloads if p.senders == "tracking"}
         share = self._share(plan)
+        idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
+        teacher = {} if self.teacher is None else {"teacher": submodels.gather(self.teacher)}
         metrics: list[Mapping[str, float]] = []
         for edge_round in range(settings.edge_rounds):
             job = Job(
                 algorithm=algorithm,
                 spec=submodels.spec,
-                servers=algorithm.outgoing(nodes),
+                servers={**algorithm.outgoing(nodes), **teacher},
                 node=plan.node,
                 clients=plan.clients,
                 first_steps=self.steps_done[plan.clients],
@@ -133,7 +189,7 @@ class World:
                 label=f"round {plan.round + 1}, edge round {edge_round + 1}",
                 tracking=plan.tracking,
                 own=lambda who, node: self.states.gather(submodels, who, node, like),
-                penalties=algorithm.penalties,
+                penalties=(*algorithm.penalties, *self.penalties),
             )
             reception = self.uplink.receive(
                 AirRound(
@@ -162,7 +218,8 @@ class World:
             received = replace(reception.result(), local_steps=settings.local_steps, share=share)
             for value in (*received.mean.values(), *received.each.values()):
                 submodels.silence(value)
-            nodes = self._merged(nodes, received, submodels)
+            merged = self._merged(algorithm, nodes, received, submodels)
+            nodes = _kept_where(idle, nodes, merged) if idle.any() else merged
             metrics.append(received.metrics)
             self.steps_done[plan.clients] += settings.local_steps
         for name, value in self.nodes.items():
@@ -173,16 +230,18 @@ class World:
             name: sum(own[name] for own in metrics) / len(metrics) for name in metrics[0]
         }
 
-    def _merged(self, nodes: State, received: Received, submodels: Submodels) -> State:
+    def _merged(
+        self, algorithm: Algorithm, nodes: State, received: Received, submodels: Submodels
+    ) -> State:
         """The nodes' next state, zero where padded, whatever the algorithm makes of zeros.
 
         Raises:
             ConfigError: the algorithm has lost a part of it.
         """
-        merged = self.algorithm.merge(nodes, received)
+        merged = algorithm.merge(nodes, received)
         if merged.keys() != nodes.keys():
             raise ConfigError(
-                f"algorithm {self.algorithm.name!r} begins with the server state {sorted(nodes)}, "
+                f"algorithm {algorithm.name!r} begins with the server state {sorted(nodes)}, "
                 f"and its merge gives {sorted(merged)}: they must agree."
             )
         return {name: submodels.blank(value) for name, value in merged.items()}
@@ -222,13 +281,14 @@ class World:
         """Weights of the clients at their node, which sum to 1 there, and of the nodes."""
         nodes, size = plan.submodels.nodes, self._sizes(plan.clients)
         in_node = np.bincount(plan.node, weights=size, minlength=nodes)
-        by_node = in_node.tolist() if self.settings.weight_by_samples else [1.0] * nodes
-        return size / in_node[plan.node], by_node
+        by_node = in_node if self.settings.weight_by_samples else (in_node > 0).astype(float)
+        return size / in_node[plan.node], by_node.tolist()
 
     def _share(self, plan: Plan) -> dict[str, Tensor]:
-        """By payload, [nodes, 1]: the weight of its senders over that of all registered."""
-        nodes = plan.submodels.nodes
-        whole = np.bincount(self.node_of, self._sizes(np.arange(len(self.node_of))), nodes)
+        """By payload, [nodes, 1]: the weight of its senders over that of all who are there."""
+        nodes, who = plan.submodels.nodes, np.flatnonzero(self.there)
+        whole = np.bincount(self.node_of[who], self._sizes(who), nodes)
+        whole = np.where(whole > 0, whole, 1.0)
         share = {}
         for payload in self.algorithm.payloads:
             sends = plan.tracking if payload.senders == "tracking" else np.ones(len(plan.clients))
@@ -257,3 +317,9 @@ class World:
         self.states.restore(tensors)
         self.steps_done = tensors["steps_done"].numpy().copy()
         self.totals = Totals(**totals)
+
+
+def _kept_where(idle: BoolArray, before: State, after: State) -> State:
+    """``after`` [nodes, P_max] by name, but as ``before`` at nodes that have heard nobody."""
+    quiet = torch.from_numpy(idle)[:, None].to(before["params"].device)
+    return {name: torch.where(quiet, before[name], value) for name, value in after.items()}

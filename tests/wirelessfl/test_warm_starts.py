@@ -1,0 +1,283 @@
+"""Warm starts: weights against the formula, history, and runs that have to coincide."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.warm_starts import find_warm_start, warm_start_classes
+from wirelessfl.warm_starts.base import Opening, Past
+from wirelessfl.warm_starts.distances import (
+    inner_product,
+    plain_two_norm,
+    softmax_weights,
+    two_norm,
+)
+from wirelessfl.warm_starts.proposed import Proposed
+
+SPEC = ParamSpec({"fc1.weight": (2, 3), "fc1.bias": (2,), "fc2.weight": (1, 2)})
+FLAGS = {"sessions": 5, "clients": 8, "cells": 1, "split": "iid", "rounds": 4, "lr": 0.1}
+
+
+def vectors(count, seed=0):
+    return torch.from_numpy(Stream(seed, ("v",)).generator().standard_normal((count, 10))).float()
+
+
+def opening(past, gradient=None, latest=None):
+    latest = torch.zeros(10) if latest is None else latest
+    return Opening(9, past, latest, gradient, SPEC, lambda number: torch.full((10,), float(number)))
+
+
+def past_of(models, gradients, pilot=None):
+    past = Past(pilot=pilot)
+    for session, (model, gradient) in enumerate(zip(models, gradients, strict=True), 1):
+        past = past.with_session(session, model, gradient)
+    return past
+
+
+def test_distances_against_numpy():
+    """Tensor by tensor with norm 1 and without biases; and of the whole vectors."""
+    one, two = (v.double().numpy() for v in vectors(2))
+    norms, products = [], []
+    for part in (slice(0, 6), slice(8, 10)):  # 6:8 are biases
+        g, h = (v[part] / np.linalg.norm(v[part]) for v in (one, two))
+        norms.append(np.linalg.norm(g - h))
+        products.append(g @ h)
+    pair = (*vectors(2), SPEC)
+    assert two_norm(*pair) == pytest.approx(np.mean(norms), rel=1e-6)
+    assert inner_product(*pair) == pytest.approx(-np.mean(products), rel=1e-6)
+    assert plain_two_norm(*pair) == pytest.approx(np.linalg.norm(one - two), rel=1e-6)
+
+
+def test_a_zero_gradient_has_a_distance():
+    zero = torch.zeros(10)
+    assert two_norm(zero, vectors(1)[0], SPEC) == pytest.approx(1.0)
+    assert two_norm(zero, zero, SPEC) == 0.0
+
+
+@given(st.lists(st.floats(0, 5), min_size=1, max_size=6), st.floats(0, 50))
+def test_weights_are_the_softmax(distances, scale):
+    weights = softmax_weights(distances, scale)
+    whole = math.fsum(math.exp(-scale * (d - min(distances))) for d in distances)
+    for weight, distance in zip(weights, distances, strict=True):
+        assert weight == pytest.approx(
+            math.exp(-scale * (distance - min(distances))) / whole, abs=1e-9
+        )
+    # The nearest one has its fair share at least.
+    assert weights[int(np.argmin(distances))] >= 1 / len(distances) - 1e-12
+
+
+def test_diverged_sessions_have_no_weight():
+    assert softmax_weights([1.0, math.nan, 1.0, math.inf], 3.0) == [0.5, 0.0, 0.5, 0.0]
+    assert softmax_weights([math.nan, math.nan], 3.0) == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("similarity", ["two_norm", "plain_two_norm", "inner_product"])
+def test_the_nearest_session_by_a_large_scale_and_the_mean_by_zero(similarity):
+    models, gradients = vectors(4, 1), vectors(4, 2)
+    past = past_of(models, gradients)
+    near = gradients[2] + 1e-3 * vectors(1, 3)[0]
+    sharp = Proposed(similarity=similarity, similarity_scale=1e7).initial(opening(past, near))
+    assert torch.equal(sharp.params, models[2])
+    assert sharp.weights == {1: 0.0, 2: 0.0, 3: 1.0, 4: 0.0}
+    flat = Proposed(similarity=similarity, similarity_scale=0).initial(opening(past, near))
+    average = find_warm_start("average")().initial(opening(replace(past, gradients=())))
+    assert torch.equal(flat.params, average.params)
+    torch.testing.assert_close(flat.params, models.mean(0))
+
+
+def test_twins_have_their_fair_share():
+    """The same clients again: distance 0, so a weight of 1/k or more."""
+    models, gradients = vectors(5, 1), vectors(5, 2)
+    found = Proposed().initial(opening(past_of(models, gradients), gradients[3]))
+    assert found.weights[4] == max(found.weights.values()) > 1 / 5
+
+
+def test_pilot_is_the_mean_of_the_first_models():
+    start = Proposed(pilot_sessions=3)
+    models, past = vectors(4, 1), Past()
+    for session in range(3):
+        past = start.remember(past, session, models[session], None)
+        assert past.stored_bytes == 4 * 10 * (session + 1 if session < 2 else 1)
+    torch.testing.assert_close(past.pilot, models[:3].mean(0))
+    assert past.sessions == ()
+    assert [start.trials(session) for session in range(5)] == [0, 0, 0, 1, 1]
+    past = start.remember(past, 3, models[3], vectors(1)[0])
+    assert past.stored_bytes == 4 * 10 * 3  # the pilot, and two vectors of session 3
+
+
+def test_history_keeps_the_latest_or_the_most_diverse():
+    models = vectors(4, 1)
+    east, north, west = torch.zeros(3, 10)
+    east[0], north[1], west[0] = 1.0, 1.0, -1.0
+    gradients = [east, 2 * east + 0.01 * north, north, west]
+    pasts = {}
+    for keep in ("latest", "diverse"):
+        start = Proposed(history=3, history_keep=keep)
+        past = Past(pilot=torch.zeros(10))
+        for session, (model, gradient) in enumerate(zip(models, gradients, strict=True), 1):
+            past = start.remember(past, session, model, gradient)
+            assert len(past.sessions) <= 3
+        pasts[keep] = past.sessions
+    assert pasts["latest"] == (2, 3, 4)
+    # Of the two that point east, the one that leans north adds less.
+    assert pasts["diverse"] == (1, 3, 4)
+
+
+def test_past_survives_a_checkpoint():
+    for past in (
+        Past(),
+        Past(pilot=torch.ones(10)),
+        past_of(vectors(2, 1), vectors(2, 2), torch.ones(10)),
+    ):
+        again = Past.of(past.tensors(), torch.device("cpu"))
+        assert again.sessions == past.sessions
+        assert (again.pilot is None) == (past.pilot is None)
+        for one, two in zip(
+            (*again.models, *again.gradients), (*past.models, *past.gradients), strict=True
+        ):
+            assert torch.equal(one, two)
+
+
+def test_zero_scale_is_average(config, toy):
+    """R = 0 equals Average, round by round, though trial rounds are paid for."""
+    proposed = wirelessfl.run(
+        config("fedavg", **FLAGS, warm_start="proposed", similarity_scale=0), data=toy
+    )
+    average = wirelessfl.run(config("fedavg", **FLAGS, warm_start="average"), data=toy)
+    for one, two in zip(proposed.rows, average.rows, strict=True):
+        assert one["accuracy"] == two["accuracy"]
+        assert one["loss"] == two["loss"]
+    assert proposed.rows[-1]["extra_rounds"] == 4
+    assert average.rows[-1]["extra_rounds"] == 0
+    assert proposed.rows[-1]["sim_seconds"] == pytest.approx(
+        average.rows[-1]["sim_seconds"] + proposed.rows[-1]["extra_seconds"]
+    )
+
+
+def test_every_warm_start_runs_and_only_its_own_trains_on_trial(config, toy):
+    for name in warm_start_classes():
+        result = wirelessfl.run(config("fedavg", **FLAGS, warm_start=name), data=toy)
+        rows, last = result.rows, result.rows[-1]
+        assert [(r["session"], r["session_round"]) for r in rows] == [
+            (s, t) for s in range(5) for t in range(5)
+        ]
+        trial = name in ("proposed", "random-pilot")
+        assert (last["extra_rounds"], last["extra_uploads"]) == ((4, 16) if trial else (0, 0))
+        assert last["extra_broadcasts"] == (4 if trial or name == "continuous" else 0)
+        assert last["round"] == 20
+
+
+class Spy(Exception):
+    """Ends a run where it is looked into."""
+
+
+def test_one_trial_round_is_one_round_of_fedavg(config, toy):
+    """V = 1 trains exactly one round from the pilot model, with full batches written out."""
+    module = FCNN((12,), 4, hidden=(10,))
+    settings = config(
+        "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
+    )
+    parts = build(settings, data=toy, model=module)
+    engine, spec = SessionsEngine(parts), parts.task.spec
+    work = engine.work
+    rows = []
+
+    def report(decision):
+        rows.append(decision.status)
+        if decision.status == {"session": 1, "session_round": 0}:
+            raise Spy
+
+    from wirelessfl.simulation.loop import simulate
+
+    engine.start()
+    with pytest.raises(Spy):
+        simulate(engine.schedule, work, engine.clock, report, lambda: None)
+    pilot, changes = work.past.pilot, []
+    torch.testing.assert_close(parts.world.cloud["params"], pilot)  # no past: the latest model
+    for client in np.flatnonzero(parts.groups.group_of == 1):
+        own = parts.world.parts[client]
+        leaf = pilot.clone().requires_grad_()
+        logits = functional_call(module, spec.views(leaf), (toy.train_inputs[own],))
+        loss = F.cross_entropy(logits, toy.train_labels[own])
+        changes.append(-0.1 * torch.autograd.grad(loss, leaf)[0])
+    torch.testing.assert_close(work.gradient, torch.stack(changes).mean(0), rtol=1e-4, atol=1e-7)
+    assert work.extras.extra_rounds == 1
+    assert work.extras.extra_uploads == 4
+
+
+@pytest.mark.parametrize("name", ["scaffold", "moon", "fedacg", "fadamgc"])
+def test_trials_leave_everything_as_it_was(config, toy, tmp_path, monkeypatch, name):
+    """Client states, positions in the data and server state: a copy is trained."""
+    (tmp_path / "tried_and_gone.py").write_text(
+        "from wirelessfl.warm_starts.previous import Previous\n"
+        "class Tried(Previous):\n"
+        "    def trials(self, session):\n"
+        "        return session % 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plain = wirelessfl.run(config(name, **FLAGS), data=toy)
+    tried = wirelessfl.run(config(name, **FLAGS, warm_start="tried_and_gone:Tried"), data=toy)
+    assert tried.rows[-1]["extra_rounds"] == 0 + 1 + 2 + 0 + 1
+    for key in ("accuracy", "loss", "round", "session"):
+        assert [row[key] for row in tried.rows] == [row[key] for row in plain.rows], key
+    for key, value in plain.params.items():
+        assert torch.equal(value, tried.params[key])
+
+
+def test_teachers_change_what_is_learnt(config, toy):
+    """Both distillations, beside the same without a teacher."""
+    ends = {}
+    for flags in (
+        {"warm_start": "previous"},
+        {"warm_start": "continuous", "kl_weight": 0.0},
+        {"warm_start": "continuous", "distillation": "csrd"},
+        {"warm_start": "continuous", "distillation": "logits"},
+    ):
+        result = wirelessfl.run(config("fedavg", **FLAGS, **flags), data=toy)
+        ends[tuple(flags.values())] = [row["loss"] for row in result.rows]
+    previous, none, csrd, logits = ends.values()
+    assert none == pytest.approx(previous, rel=1e-6)
+    first = [4 + 1 + 1]  # rows of the first session, and the start of the second
+    assert csrd[: first[0]] == pytest.approx(previous[: first[0]], rel=1e-6)
+    assert len({round(own[-1], 6) for own in (previous, csrd, logits)}) == 3
+
+
+def test_a_given_model_cannot_be_drawn_again(config, toy):
+    with pytest.raises(ConfigError, match="draws new models"):
+        wirelessfl.run(
+            config("fedavg", **FLAGS, warm_start="fresh"), data=toy, model=FCNN((12,), 4)
+        )
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"warm_start": "proposd"}, "warm_start 'proposd' is unknown. Choose average"),
+        ({"warm_start": "previous", "trial_rounds": 2}, "has no setting 'trial_rounds'"),
+        ({"warm_start": "proposed", "similarity_scale": -1}, "similarity_scale is -1"),
+        ({"warm_start": "proposed", "history": 0}, "history is 0"),
+        ({"warm_start": "continuous", "distillation": "mse"}, "distillation is 'mse'"),
+    ],
+)
+def test_wrong_settings_are_refused(config, flags, message):
+    with pytest.raises(ConfigError, match=message):
+        config("fedavg", **FLAGS, **flags)
+
+
+def test_a_warm_start_without_sessions_is_refused(config):
+    with pytest.raises(ConfigError, match="warm_start is 'average', and there are no sessions"):
+        config("fedavg", warm_start="average")

@@ -1,0 +1,74 @@
+"""How far the clients of two sessions are apart, by what they change of the pilot model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from wirelessfl.submodels import ParamSpec
+
+Similarity = Literal["two_norm", "plain_two_norm", "inner_product"]
+
+
+def two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
+    """Mean over weight tensors of ||g / ||g|| - h / ||h|| ||, biases left out: in [0, 2].
+
+    That is how we read the published code; the paper says two-norm of the normalized gradients.
+
+    Args:
+        one: [P].
+        two: [P].
+        spec: where the tensors lie.
+    """
+    pairs = zip(_directions(one, spec), _directions(two, spec), strict=True)
+    return _mean([float((g - h).norm()) for g, h in pairs])
+
+
+def plain_two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
+    """||g - h|| of the whole vectors, as the paper's (5) has it."""
+    return float((one.double() - two.double()).norm())
+
+
+def inner_product(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
+    """Less the mean over weight tensors of the inner product of g / ||g|| and h / ||h||."""
+    pairs = zip(_directions(one, spec), _directions(two, spec), strict=True)
+    return -_mean([float((g * h).sum()) for g, h in pairs])
+
+
+DISTANCES: dict[Similarity, Callable[[Tensor, Tensor, ParamSpec], float]] = {
+    "two_norm": two_norm,
+    "plain_two_norm": plain_two_norm,
+    "inner_product": inner_product,
+}
+
+
+def softmax_weights(distances: list[float], scale: float) -> list[float]:
+    """alpha_z = exp(-R d_z) / sum_y exp(-R d_y), (5); diverged models have no weight.
+
+    Args:
+        distances: d of each past session.
+        scale: R.
+    """
+    known = torch.tensor(distances, dtype=torch.float64)
+    lost = ~known.isfinite()
+    if bool(lost.all()):
+        return [1.0 / len(distances)] * len(distances)
+    scores = (-scale * known).masked_fill(lost, -math.inf)
+    return [float(weight) for weight in scores.softmax(0)]
+
+
+def _directions(flat: Tensor, spec: ParamSpec) -> list[Tensor]:
+    """Each weight tensor with norm 1, in float64; one of zeros as it is."""
+    views = spec.views(flat.double())
+    weights = [v for name, v in views.items() if not name.rpartition(".")[2].startswith("bias")]
+    chosen = weights or list(views.values())
+    norms = [value.norm() for value in chosen]
+    return [value / norm if norm > 0 else value for value, norm in zip(chosen, norms, strict=True)]
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
