@@ -139,10 +139,9 @@ def _cosine(one: Outputs, two: Outputs) -> Tensor:
     a, b = one.features, two.features
     assert a is not None
     assert b is not None
-    sizes = a.norm(dim=-1) * b.norm(dim=-1)
+    sizes: Tensor = a.norm(dim=-1) * b.norm(dim=-1)
     none = sizes == 0  # of dead ReLUs
-    products: Tensor = (a * b).sum(-1)
-    return products.masked_fill(none, 0.0) / sizes.masked_fill(none, 1.0)
+    return (a * b).sum(-1).masked_fill(none, 0.0) / sizes.masked_fill(none, 1.0)
 
 
 @dataclass(frozen=True)
