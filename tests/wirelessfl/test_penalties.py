@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.runs.build import build
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.penalties import (
     Contrast,
@@ -343,3 +344,100 @@ def test_stacked_layers_have_no_features(engine):
     _, data, task, job = case(engine, "fcnn", (CONTRAST,))
     with pytest.raises(ConfigError, match=r'"stacked" has no features.*Choose "vmap"'):
         engine.updates(StackedExecutor(task, data, 5), job)
+
+
+def toy_model():
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=(10,))
+
+
+def plain_moon(parts, rounds):
+    """Global models of MOON, client by client, by autograd on copies of the model."""
+    world, spec = parts.world, parts.task.spec
+    source, data = world.executor.data.source, world.executor.data
+    x, kept, path = world.cloud["params"].clone(), {}, []
+    steps = np.zeros(len(world.parts), dtype=np.int64)
+    for t in range(rounds):
+        who, after = parts.planner.plan(t).clients, []
+        for client in who:
+            model, previous = with_params(parts.task.module, x), kept.get(client, x)
+            batches = source.draw(np.array([client]), steps[[client]], 3)
+            for index, weight in zip(batches.index[0], batches.weight[0], strict=True):
+                rows = index[weight > 0]
+                logits, z = run(model, data.inputs[rows])
+                powers = []
+                for other in (x, previous):
+                    with torch.no_grad():
+                        w = run(with_params(model, other), data.inputs[rows])[1]
+                    powers.append((F.cosine_similarity(z, w) / 0.5).exp())
+                loss = F.cross_entropy(logits, data.labels[rows])
+                loss = loss - 5.0 * (powers[0] / sum(powers)).log().mean()
+                own = list(model.parameters())
+                with torch.no_grad():
+                    for value, grad in zip(own, torch.autograd.grad(loss, own), strict=True):
+                        value -= 0.1 * grad
+            kept[client] = nn.utils.parameters_to_vector(model.parameters()).detach()
+            after.append(kept[client])
+            steps[client] += 3
+        x = torch.stack(after).mean(0)
+        path.append(x)
+    assert len(x) == spec.size
+    return path, kept
+
+
+def test_moon_keeps_each_clients_last_model(config, toy):
+    """Two of six clients a round: who is absent for rounds still has its own, fresh ones none."""
+    settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, cells=1, rounds=6)
+    expected, kept = plain_moon(build(settings, data=toy, model=toy_model()), 6)
+    parts = build(settings, data=toy, model=toy_model())
+    asked = []
+    for t in range(6):
+        plan = parts.planner.plan(t)
+        parts.world.train(plan, parts.world.cloud)
+        asked.append(set(plan.clients.tolist()))
+        assert torch.allclose(parts.world.cloud["params"], expected[t], atol=1e-5)
+    assert any(
+        client in asked[s] and client in asked[t] and client not in asked[s + 1]
+        for client in range(6)
+        for s in range(4)
+        for t in range(s + 2, 6)
+    ), "somebody came back"
+    for client, model in kept.items():
+        assert torch.allclose(parts.world.states.get("previous", client), model, atol=1e-5)
+    without = build(
+        config("fedavg", clients_per_round=2, cells=1, rounds=6), data=toy, model=toy_model()
+    )
+    for t in range(6):
+        without.world.train(without.planner.plan(t), without.world.cloud)
+    assert not torch.allclose(without.world.cloud["params"], expected[-1], atol=1e-3)
+
+
+def test_the_executor_fits_the_terms(config, toy):
+    for algorithm, flags, kind in (
+        ("moon", {}, "vmap"),
+        ("hist", {"local": "moon"}, "vmap"),
+        ("fedacg", {}, "stacked"),
+        ("moon", {"executor": "loop"}, "loop"),
+    ):
+        cells = 3 if algorithm == "hist" else 1
+        settings = config(algorithm, cells=cells, **flags)
+        assert build(settings, data=toy, model=toy_model()).config.run.executor == kind
+    with pytest.raises(
+        ConfigError, match=r'"stacked" cannot train with algorithm \'moon\'.*"vmap"'
+    ):
+        build(config("moon", cells=1, executor="stacked"), data=toy, model=toy_model())
+
+
+def test_a_model_without_features_is_refused_at_the_start(config, toy):
+    class Table(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(4, 12))
+
+        def forward(self, x):
+            return x @ self.weight.t()
+
+    for executor in ("auto", "loop"):
+        with pytest.raises(ConfigError, match=r"model Table runs no nn\.Linear"):
+            build(config("moon", cells=1, executor=executor), data=toy, model=Table())
+    build(config("fedacg", cells=1), data=toy, model=Table())
