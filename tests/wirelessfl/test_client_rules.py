@@ -7,6 +7,7 @@ import torch
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fa_nt import FANT
 from wirelessfl.algorithms.fadamgc import FAdamGC
+from wirelessfl.algorithms.fedacg import FedACG
 from wirelessfl.algorithms.fedadagrad import FedAdagrad
 from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.algorithms.fedams import FedAMS
@@ -17,6 +18,8 @@ from wirelessfl.algorithms.fedyogi import FedYogi
 from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.scaffold_m import ScaffoldM
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 from wirelessfl.training.rules import Cohort, Received
 
 CLIENTS, SIZE, STEPS = 5, 3, 4
@@ -38,7 +41,9 @@ def federate(algorithm, rounds, who=None, steps=STEPS):
     turns, path = np.zeros(CLIENTS), []
     for t in range(rounds):
         clients, tracks = who(t) if who else (np.arange(CLIENTS), np.ones(CLIENTS, bool))
-        sent = {name: server[name].expand(len(clients), -1) for name in algorithm.sends}
+        outgoing = algorithm.outgoing(server)
+        assert outgoing.keys() == set(algorithm.sends)
+        sent = {name: value.expand(len(clients), -1) for name, value in outgoing.items()}
         mine = {name: value[clients] for name, value in own.items()}
         fresh = torch.from_numpy(turns[clients] == 0)[:, None]
         cohort = Cohort(sent, steps, mine, torch.from_numpy(tracks)[:, None], fresh)
@@ -81,6 +86,106 @@ def test_fedprox_stops_where_algebra_says():
     pull = (1 - (1 - 0.1 * (CURVATURE + mu)) ** STEPS) * CURVATURE / (CURVATURE + mu)
     path, _, _ = federate(FedProx(lr=0.1, mu=mu), 300)
     assert torch.allclose(path[-1], (pull * MINIMUM).sum(0) / pull.sum(0), atol=1e-12)
+
+
+@pytest.mark.parametrize("server_lr", [1.0, 0.6])
+def test_fedacg_written_out(server_lr):
+    """Lookahead, proximal term, momentum; what is tested is w, not what is sent."""
+    ahead, beta = 0.85, 0.3
+    path, _, server = federate(
+        FedACG(lr=0.05, acceleration=ahead, beta=beta, server_lr=server_lr), 4
+    )
+    w, m = torch.zeros(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)
+    for t in range(4):
+        start = w + ahead * m
+        changes = []
+        for client in range(CLIENTS):
+            x = start.clone()
+            for _ in range(STEPS):
+                own = CURVATURE[client] * (x - MINIMUM[client])
+                x = x - 0.05 * (own + beta * (x - start))
+            changes.append(x - start)
+        m = ahead * m + server_lr * sum(changes) / CLIENTS
+        w = w + m
+        assert torch.allclose(path[t], w, atol=1e-12)
+    assert torch.allclose(server["momentum"][0], m, atol=1e-12)
+
+
+def test_without_its_two_terms_fedacg_is_fedavg_bit_for_bit():
+    for settings in ({}, {"momentum": 0.5}, {"server_lr": 0.7}):
+        plain, _, _ = federate(FedAvg(lr=0.1, **settings), 20)
+        same, _, _ = federate(FedACG(lr=0.1, acceleration=0.0, beta=0.0, **settings), 20)
+        assert torch.equal(torch.stack(plain), torch.stack(same))
+
+
+def with_torch(client, x, **options):
+    """Steps of torch.optim.SGD on a client's loss."""
+    x = x.clone().requires_grad_()
+    optimizer = torch.optim.SGD([x], **options)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (CURVATURE[client] / 2 * (x - MINIMUM[client]) ** 2).sum().backward()
+        optimizer.step()
+    return x.detach()
+
+
+def test_momentum_of_clients_is_torchs():
+    """From 0 in every round."""
+    path, _, _ = federate(FedAvg(lr=0.1, momentum=0.9), 5)
+    x = torch.zeros(SIZE, dtype=torch.float64)
+    for after in path:
+        own = [with_torch(client, x, lr=0.1, momentum=0.9) for client in range(CLIENTS)]
+        x = torch.stack(own).mean(0)
+        assert torch.allclose(after, x, atol=1e-12)
+
+
+def test_momentum_takes_corrected_gradients():
+    """FedProx's velocity has its proximal term; SCAFFOLD's c_i is the mean of raw gradients."""
+    path, _, _ = federate(FedProx(lr=0.1, mu=0.7, momentum=0.5), 1)
+    x, v = torch.zeros(CLIENTS, SIZE, dtype=torch.float64), 0.0
+    for _ in range(STEPS):
+        v = 0.5 * v + CURVATURE * (x - MINIMUM) + 0.7 * x
+        x = x - 0.1 * v
+    assert torch.allclose(path[0], x.mean(0), atol=1e-12)
+    path, own, _ = federate(Scaffold(lr=0.05, momentum=0.5), 2)
+    x, c = torch.zeros(SIZE, dtype=torch.float64), torch.zeros(CLIENTS, SIZE, dtype=torch.float64)
+    for after in path:
+        y, v, raw = x.expand(CLIENTS, -1), 0.0, 0.0
+        for _ in range(STEPS):
+            gradient = CURVATURE * (y - MINIMUM)
+            raw = raw + gradient
+            v = 0.5 * v + gradient + c.mean(0) - c
+            y = y - 0.05 * v
+        x, c = y.mean(0), raw / STEPS
+        assert torch.allclose(after, x, atol=1e-12)
+    assert torch.allclose(own["tracking"], c, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["local-adam", "fadamgc", "fa-nt", "fedast", "sync-st", "fedbuff"])
+def test_momentum_is_refused_where_it_would_be_ignored(name):
+    with pytest.raises(
+        ConfigError, match=rf"momentum is 0\.9: .*clients of '{name}'.*momentum 0\."
+    ):
+        Config.from_flags(name, momentum=0.9)
+    with pytest.raises(ValueError, match=r"momentum is 0\.9"):
+        find_algorithm(name)(momentum=0.9)
+
+
+def test_only_plain_steps_are_fused():
+    for algorithm, plain in (
+        (FedAvg(), True),
+        (FedAvg(momentum=0.1), False),
+        (FedAdam(), True),
+        (FedProx(), False),
+        (FedACG(acceleration=0.5, beta=0.0), True),
+        (FedACG(beta=0.0, momentum=0.1), False),
+        (FedACG(beta=0.1), False),
+        (Scaffold(), False),
+        (LocalAdam(), False),
+        (find_algorithm("hist", "fedacg")(beta=0.0), True),
+        (find_algorithm("hist", "local-adam")(), False),
+    ):
+        assert algorithm.plain_sgd is plain, algorithm
 
 
 def test_tracking_reaches_the_optimum_of_the_mean():

@@ -60,7 +60,7 @@ def test_defaults_depend_on_the_topology():
         ("hist", {"dropout": 1.0}, "model.dropout is 1.0"),
         ("hist", {"target": 80}, "evaluation.target is 80"),
         ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose aircomp, fixed, ofdma, tdma"),
-        ("hits", {}, "algorithm 'hits' is unknown. Choose fa-nt, fadamgc, fedadagrad"),
+        ("hits", {}, "algorithm 'hits' is unknown. Choose fa-nt, fadamgc, fedacg"),
         ("hist", {"cels": 4}, "no setting 'cels'. Do you mean 'cells'"),
         ("hfedavg", {"mask_sizes": "uniform"}, "'hfedavg' over uplink 'tdma' has no setting"),
         ("fedavg", {"cells": 4}, "is a star"),
@@ -79,7 +79,8 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"network\.antenas is no setting"):
         Config.of({"algorithm": "hist", "network": {"antenas": 4}})
     with pytest.raises(
-        ConfigError, match=r"'hist' has no setting 'gamma'\. It has lr, server_lr, local, mask_"
+        ConfigError,
+        match=r"'hist' has no setting 'gamma'\. It has lr, server_lr, momentum, local, mask_",
     ):
         Config.of({"algorithm": {"name": "hist", "gamma": 1}})
     with pytest.raises(ConfigError, match="no algorithm"):

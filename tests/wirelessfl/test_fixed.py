@@ -15,6 +15,8 @@ TRANSFERS = {
     "fedams": (1, 1),
     "fedyogi": (1, 1),
     "fedadagrad": (1, 1),
+    "fedacg": (1, 1),
+    "moon": (1, 1),
     "local-adam": (1, 1),
     "fedavg-m": (2, 1),
     "scaffold": (2, 2),

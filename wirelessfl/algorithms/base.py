@@ -143,11 +143,15 @@ class Algorithm(ABC):
         """The gradient to step along, given that of the loss: corrections go here."""
         return grads
 
+    def direction(self, grads: Tensor, state: State) -> Tensor:
+        """What to step along, from corrected gradients: moments go here, and change ``state``."""
+        return grads
+
     def step(
         self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
     ) -> tuple[Tensor, State]:
         """One local step. ``params`` belongs to the caller's step and may be updated in place."""
-        direction = self.gradient(grads, params, cohort)
+        direction = self.direction(self.gradient(grads, params, cohort), state)
         if self.shrink != 1.0:
             params.mul_(self.shrink)
         return params.sub_(direction, alpha=self.lr), state
@@ -160,8 +164,12 @@ class Algorithm(ABC):
     @property
     def plain_sgd(self) -> bool:
         """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
-        own = type(self)
-        return own.step is Algorithm.step and own.gradient is Algorithm.gradient
+        return self.steps_like(Algorithm)
+
+    def steps_like(self, other: type[object]) -> bool:
+        """Whether local steps are those of ``other``, not changed by a subclass."""
+        rules = ("gradient", "direction", "step")
+        return all(getattr(type(self), rule) is getattr(other, rule) for rule in rules)
 
     @property
     def one_shape(self) -> bool:

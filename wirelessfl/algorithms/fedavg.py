@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -19,6 +20,8 @@ class FedAvg(Algorithm):
     Args:
         lr: step size eta_l of the clients.
         server_lr: step size eta_g of the server along the mean change; 1 is the mean of models.
+        momentum: of the clients' SGD, x <- x - eta_l v with v <- momentum v + g, and v = 0 at the
+            beginning of their local steps; no dampening, not Nesterov's.
     """
 
     name = "fedavg"
@@ -26,6 +29,28 @@ class FedAvg(Algorithm):
     server_lr: Annotated[
         float, Field(gt=0, description="step size of the server along the mean change")
     ] = 1.0
+
+    momentum: Annotated[
+        float,
+        Field(ge=0, lt=1, description="momentum of the clients' SGD, from 0 in every round"),
+    ] = 0.0
+
+    def begin(self, cohort: Cohort) -> State:
+        """The velocity, 0."""
+        own = {"velocity": torch.zeros_like(cohort.start)} if self.momentum else {}
+        return {**super().begin(cohort), **own}
+
+    def direction(self, grads: Tensor, state: State) -> Tensor:
+        """v <- momentum v + g."""
+        along = super().direction(grads, state)
+        if not self.momentum:
+            return along
+        return state["velocity"].mul_(self.momentum).add_(along)
+
+    @property
+    def plain_sgd(self) -> bool:
+        """Without momentum."""
+        return self.momentum == 0 and self.steps_like(FedAvg)
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """The model's change, x_H - x_0."""

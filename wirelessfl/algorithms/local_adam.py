@@ -32,6 +32,7 @@ class LocalAdam(FedAvg):
     """
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
+    momentum: Annotated[float, Field(description="0: Adam has a momentum of its own, beta1")] = 0.0
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
     eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-8
@@ -39,6 +40,18 @@ class LocalAdam(FedAvg):
         Literal["reset", "carried"],
         Field(description="largest second moment: starts at v in each round, or is carried on"),
     ] = "reset"
+
+    def __post_init__(self) -> None:
+        """Refuse a second momentum.
+
+        Raises:
+            ValueError: there is one.
+        """
+        if self.momentum != 0:
+            raise ValueError(
+                f"momentum is {self.momentum}: the clients of {self.name!r} step by Adam, whose "
+                "momentum is beta1. Choose momentum 0."
+            )
 
     @property
     def client_state(self) -> tuple[str, ...]:
@@ -65,13 +78,6 @@ class LocalAdam(FedAvg):
         state["second"].mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
         torch.maximum(state["largest"], state["second"], out=state["largest"])
         return state["first"] / state["largest"].sqrt().add_(self.eps)
-
-    def step(
-        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
-    ) -> tuple[Tensor, State]:
-        """x_i <- x_i - eta_l m / (sqrt(vhat) + eps)."""
-        direction = self.direction(self.gradient(grads, params, cohort), state)
-        return params.sub_(direction, alpha=self.lr), state
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
         """v_i, and vhat_i where it is carried on."""

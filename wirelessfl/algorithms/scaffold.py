@@ -12,6 +12,7 @@ from wirelessfl.algorithms.tracking import Tracking
 class Scaffold(Tracking, FedAvg):
     """Clients step along g + c - c_i; c_i becomes the mean of their gradients.
 
-    Option II, c_i - c + (x - x_i) / (K eta_l), is that mean, since the steps are plain SGD. (The
-    FAdamGC paper prints the sign of the correction reversed in (3).)
+    Option II, c_i - c + (x - x_i) / (K eta_l), is that mean where the steps are plain SGD; with
+    momentum, c_i stays the mean of gradients. (The FAdamGC paper prints the sign of the correction
+    reversed in (3).)
     """

@@ -26,9 +26,22 @@ class TaskRule(FedAvg):
     most_tasks: ClassVar[int | None] = None
 
     lr: Annotated[float, Field(gt=0, description="step size eta_c of the clients' SGD")] = 0.1
+    momentum: Annotated[float, Field(description="0: local steps are plain SGD")] = 0.0
     weight_decay: Annotated[
         float, Field(ge=0, description="lambda of the clients' weight decay, lambda/2 ||x||^2")
     ] = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse momentum: the paper's bounds, and option D's rule, are for plain SGD.
+
+        Raises:
+            ValueError: there is some.
+        """
+        if self.momentum != 0:
+            raise ValueError(
+                f"momentum is {self.momentum}: clients of {self.name!r} take steps of plain SGD. "
+                "Choose momentum 0."
+            )
 
     @property
     def shrink(self) -> float:

@@ -130,16 +130,18 @@ class Contrast(Penalty):
 
     def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
         """Mu log(1 + e^(b - a))."""
-        like, unlike = (
-            F.cosine_similarity(_features(own), _features(anchors[name]), dim=-1) / self.tau
-            for name in ("global", "previous")
-        )
+        like, unlike = (_cosine(own, anchors[name]) / self.tau for name in ("global", "previous"))
         return self.mu * F.softplus(unlike - like)
 
 
-def _features(outputs: Outputs) -> Tensor:
-    assert outputs.features is not None
-    return outputs.features
+def _cosine(one: Outputs, two: Outputs) -> Tensor:
+    """[batch], cosines of features; 0, without a gradient, where those of either are all zero."""
+    a, b = one.features, two.features
+    assert a is not None
+    assert b is not None
+    sizes: Tensor = a.norm(dim=-1) * b.norm(dim=-1)
+    none = sizes == 0  # of dead ReLUs
+    return (a * b).sum(-1).masked_fill(none, 0.0) / sizes.masked_fill(none, 1.0)
 
 
 @dataclass(frozen=True)
