@@ -66,9 +66,9 @@ def test_linear_is_one_layer_without_options():
     x = torch.randn(3, 1, 28, 28)
     half = 0.5 * (model(x) + model(torch.zeros_like(x)))
     assert torch.allclose(model(x / 2), half, atol=1e-6)
-    with pytest.raises(ConfigError, match="linear.*Leave hidden out, or choose fcnn"):
+    with pytest.raises(ConfigError, match=r"linear.*Leave hidden out, or choose fcnn"):
         build_model("linear", (4,), 2, dropout=0, stream=Stream(1), hidden=(5,))
-    with pytest.raises(ConfigError, match="linear.*Leave dropout out, or choose fcnn"):
+    with pytest.raises(ConfigError, match=r"linear.*Leave dropout out, or choose fcnn"):
         build_model("linear", (4,), 2, dropout=0.5, stream=Stream(1))
 
 
