@@ -27,6 +27,7 @@ figures: $(READY)
 	$(BIN)/python -m experiments.fadamgc all --scale small
 	$(BIN)/python -m experiments.fedast all --scale small --jobs 2
 	$(BIN)/python -m experiments.fedast timeline
+	$(BIN)/python -m experiments.dynamic_clients all --scale small --jobs 2
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata"

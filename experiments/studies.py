@@ -20,14 +20,19 @@ LATER = 3  # how much later a further seed comes than the first: behind other ca
 NAMES = {
     "fa-nt": "FA-NT",
     "fadamgc": "FAdamGC",
+    "fedacg": "FedACG",
     "fedadam": "FedAdam",
     "fedams": "FedAMS",
     "fedast": "FedAST",
     "fedast-nobuffer": "FedAST-NoBuffer",
+    "fedavg": "FedAvg",
     "fedavg-m": "FedAvg-M",
+    "fedprox": "FedProx",
     "hfedavg": "HFedAvg",
     "hist": "HIST",
     "local-adam": "LocalAdam",
+    "moon": "MOON",
+    "scaffold": "SCAFFOLD",
     "scaffold-m": "SCAFFOLD-M",
     "sync-bayes-st": "Sync-Bayes-ST",
     "sync-st": "Sync-ST",
@@ -61,6 +66,8 @@ class Case:
             name += f" ({self['option']})"
         if self["first"] == 0:
             name += " without mitigation"
+        if self["warm_start"] is not None:
+            name += f", {self['warm_start']}"
         return name if self["cells"] is None else f"{name}, N = {self['cells']}"
 
     def config(self, seed: int) -> Config:
@@ -198,6 +205,8 @@ def _described(case: Case) -> str:
     shown += ("uplink", "snr_db", "clients", "convention", "beamformer")
     shown += ("dataset", "alpha", "clients_per_round", "tracking_clients", "local_steps", "beta2")
     shown += ("requests", "buffer", "first")
+    shown += ("overlap", "similarity", "similarity_scale", "trial_rounds", "history")
+    shown += ("history_keep", "distillation")
     said = [f"{name} {case[name]}" for name in shown if case[name] is not None]
     return ", ".join([*map(_task_described, case["task"] or ()), *said])
 

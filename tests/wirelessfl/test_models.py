@@ -7,7 +7,7 @@ from torch.func import functional_call, vmap
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.models import FCNN, MLP, FedASTCNN, StreamDropout, build_model
+from wirelessfl.models import FCNN, MLP, FedASTCNN, LinearClassifier, StreamDropout, build_model
 from wirelessfl.submodels import make_partition
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
@@ -36,10 +36,12 @@ def test_sizes_are_the_published_ones(name, shape, parameters):
 
 
 @pytest.mark.parametrize(
-    ("make", "shape"), [(MLP, (6,)), (FedASTCNN, (3, 32, 32))], ids=["mlp", "fedast-cnn"]
+    ("make", "shape"),
+    [(MLP, (6,)), (LinearClassifier, (6,)), (FedASTCNN, (3, 32, 32))],
+    ids=["mlp", "linear", "fedast-cnn"],
 )
-def test_executors_of_the_fedast_models_equal_the_plain_loop(make, shape, engine):
-    """Two clients, one of them with a padded batch, two steps; neurons can be split."""
+def test_executors_equal_the_plain_loop(make, shape, engine):
+    """Two clients, one of them with a padded batch, two steps; hidden neurons can be split."""
     torch.manual_seed(0)
     module = make(shape, 4)
     data = engine.training_data(shape, [3, 2], batch_size=3)
@@ -53,7 +55,21 @@ def test_executors_of_the_fedast_models_equal_the_plain_loop(make, shape, engine
     ):
         found = engine.updates(executor, job)
         assert torch.allclose(found, expected, atol=5e-6), executor.name
+    if make is LinearClassifier:
+        return
     check_partition(task, make_partition(module, task.spec), data.inputs[:4])
+
+
+def test_linear_is_one_layer_without_options():
+    model = build_model("linear", (1, 28, 28), 10, dropout=0, stream=Stream(1))
+    assert [tuple(p.shape) for p in model.parameters()] == [(10, 784), (10,)]
+    x = torch.randn(3, 1, 28, 28)
+    half = 0.5 * (model(x) + model(torch.zeros_like(x)))
+    assert torch.allclose(model(x / 2), half, atol=1e-6)
+    with pytest.raises(ConfigError, match=r"linear.*Leave hidden out, or choose fcnn"):
+        build_model("linear", (4,), 2, dropout=0, stream=Stream(1), hidden=(5,))
+    with pytest.raises(ConfigError, match=r"linear.*Leave dropout out, or choose fcnn"):
+        build_model("linear", (4,), 2, dropout=0.5, stream=Stream(1))
 
 
 def test_initial_weights_come_from_the_stream():

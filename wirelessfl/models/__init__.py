@@ -17,6 +17,7 @@ from wirelessfl.models.fcnn import FCNN, MLP
 from wirelessfl.models.fedast_cnn import FedASTCNN
 from wirelessfl.models.gpt2_lora import GPT2LoRA
 from wirelessfl.models.lenet5 import LeNet5
+from wirelessfl.models.linear import LinearClassifier
 from wirelessfl.models.lstm import LSTM
 from wirelessfl.models.resnet18 import ResNet18
 from wirelessfl.registry import by_name
@@ -24,6 +25,7 @@ from wirelessfl.registry import by_name
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "fcnn": FCNN,
     "mlp": MLP,
+    "linear": LinearClassifier,
     "lenet5": LeNet5,
     "cifar-cnn": CifarCNN,
     "fedast-cnn": FedASTCNN,
@@ -128,6 +130,7 @@ __all__ = [
     "FedASTCNN",
     "GPT2LoRA",
     "LeNet5",
+    "LinearClassifier",
     "ResNet18",
     "StreamDropout",
     "build_model",

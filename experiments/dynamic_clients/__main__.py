@@ -1,0 +1,41 @@
+"""``python -m experiments.dynamic_clients NAME --scale {smoke,small,paper}``.
+
+The dynamic-clients paper's Tables 1 to 14 and Figures 2 to 4; and, beyond it, ``lenet5`` (a deeper
+model where the paper has one on SVHN), ``ablations`` and ``radio``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from experiments.dynamic_clients import radio, tables
+from experiments.dynamic_clients.figures import curves
+from experiments.dynamic_clients.methods import complete
+from experiments.paper import Experiment, Paper
+
+TRANSITIONS = {5: (2, 4), 8: (1, 2, 3), 9: (1, 2, 3), 10: (1, 2, 3), 11: (1, 2, 3)}
+"""Of tables that do not have the first two."""
+
+
+def _table(number: int) -> Experiment:
+    return Experiment(f"table{number}", tables.comparison(number, TRANSITIONS.get(number, (1, 2))))
+
+
+EXPERIMENTS = {
+    **{f"table{number}": _table(number) for number in range(1, 12)},
+    "table12": Experiment("table12", tables.variants(12, None)),
+    "table13": Experiment("table13", tables.variants(13)),
+    "table14": Experiment("table14", tables.variants(14)),
+    "fig2": Experiment("fig2", tables.comparison(None), curves("fig2")),
+    "fig3": Experiment("table8", tables.comparison(8, TRANSITIONS[8]), curves("fig3")),
+    "fig4": Experiment("fig4", tables.comparison(None, TRANSITIONS[9]), curves("fig4")),
+    "lenet5": Experiment("lenet5", tables.comparison(None, (1, 2, 3)), curves("lenet5")),
+    "ablations": Experiment("ablations", tables.variants(None)),
+    "radio": Experiment("radio", radio.table, radio.bars),
+}
+PAPER = Paper("dynamic_clients", Path(__file__).with_name("settings"), EXPERIMENTS, complete)
+
+
+if __name__ == "__main__":
+    sys.exit(PAPER.main())

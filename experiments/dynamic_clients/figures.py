@@ -1,0 +1,87 @@
+"""The dynamic-clients paper's figures, drawn from the rows of finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.dynamic_clients.methods import ALGORITHMS, DATA, SHOWN
+from experiments.studies import NAMES, Case, Results
+from wirelessfl.figures import draw_curves, new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STYLES = list(SHOWN.values())
+FILES = ("dataset", "model", "split", "overlap")
+"""What tells files of one figure apart; cases of a file differ in algorithm and warm start."""
+
+
+def curves(name: str) -> Callable[[Results, Path], list[Path]]:
+    """Figures 2 to 4: accuracy against rounds over all sessions, a curve a warm start.
+
+    A panel an algorithm, a file a data set and way of dealing labels; medians of the seeds. A
+    session's initial model stands at the round that ended the session before, so a change of
+    clients is a step.
+    """
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        groups: dict[tuple[Any, ...], list[Case]] = {}
+        for case in results.where():
+            groups.setdefault(tuple(case[key] for key in FILES), []).append(case)
+        drawn = []
+        for place, cases in enumerate(groups.values()):
+            file = name if place == 0 else f"{name}-{_file(cases[0])}"
+            drawn += _panels(results, cases, out / file)
+        return drawn
+
+    return draw
+
+
+def _panels(results: Results, cases: Sequence[Case], file: Path) -> list[Path]:
+    algorithms = [one for one in ALGORITHMS if one in {case["algorithm"] for case in cases}]
+    figure, axes = new_figure(columns=len(algorithms), height=3.0)
+    for panel, algorithm in zip(axes, algorithms, strict=True):
+        own = [case for case in cases if case["algorithm"] == algorithm]
+        runs = {
+            SHOWN[start]: [
+                rows for c in own if c["warm_start"] == start for rows in results.rows(c)
+            ]
+            for start in SHOWN
+            if start in {case["warm_start"] for case in own}
+        }
+        draw_curves(panel, runs, "round", legend=False, styles=STYLES, median=True)
+        mark_sessions(panel, next(iter(runs.values()))[0])
+        title = f"{DATA[own[0]['dataset']]}, {_dealt(own[0])}, {NAMES[algorithm]}"
+        panel.set_title(title, fontsize=9)
+    handles, texts = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, texts, fontsize=8, frameon=False, loc="outside upper center", ncols=len(texts)
+    )
+    return save_figure(figure, file)
+
+
+def mark_sessions(panel: Axes, rows: Sequence[dict[str, Any]]) -> None:
+    """Lines where sessions begin, but for the first."""
+    for at in starts(rows):
+        panel.axvline(at, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+
+
+def starts(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Rounds done when each session begins, but for the first."""
+    first: dict[int, int] = {}
+    for row in rows:
+        first.setdefault(row["session"], row["round"] - row["session_round"])
+    return [at for session, at in first.items() if session > 0]
+
+
+def _dealt(case: Case) -> str:
+    if case["split"] == "dirichlet":
+        return f"overlap {case['overlap']:g}, Dir({case['alpha']:g})"
+    return str(case["split"])
+
+
+def _file(case: Case) -> str:
+    text = f"{case['dataset']}-{case['split']}-{case['overlap']:g}"
+    return text.replace("-dirichlet", "").removesuffix("-0").replace(".", "")

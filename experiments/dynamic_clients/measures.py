@@ -1,0 +1,59 @@
+"""What the rows of sessions say: accuracy after transitions, drops and recoveries.
+
+The first session trains the pilot model. The one after it has no past to start from, and the next
+has only that one, so that Proposed and Average are then Previous. The paper's "first transition" is
+read as the first one where they can differ, into session 3 of 0 to 5 with one pilot session; the
+second leads into session 4, the third into 5. Its numbers agree with that: Average is close to
+Proposed after the first, with one of two past models that fits, and falls behind after the
+second, with one of three. The paper does not say.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from experiments.studies import Case, Results
+from wirelessfl.transitions import Transition, transitions
+
+
+def session_of(number: int, pilot_sessions: int = 1) -> int:
+    """The session, counted from 0, that the paper's transition ``number`` leads into."""
+    return pilot_sessions + 1 + number
+
+
+def number_of(session: int, pilot_sessions: int = 1) -> int:
+    """The paper's number of the transition into ``session``."""
+    return session - pilot_sessions - 1
+
+
+def entered(results: Results, case: Case, number: int) -> list[Transition]:
+    """For each seed, the paper's transition ``number``; seeds whose runs end before it have none.
+
+    Args:
+        results: of the study.
+        case: whose seeds.
+        number: 1 is the first.
+    """
+    session = session_of(number, case["pilot_sessions"])
+    return [
+        one for rows in results.rows(case) for one in transitions(rows) if one.session == session
+    ]
+
+
+def after(results: Results, case: Case, number: int) -> list[float]:
+    """For each seed, mean accuracy in percent of the first ten rounds after a transition."""
+    return [100 * one.mean_accuracy for one in entered(results, case, number)]
+
+
+def last(case: Case) -> int:
+    """The paper's number of a run's last transition."""
+    return number_of(case["sessions"] - 1, case["pilot_sessions"])
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and, of several, sample standard deviation; a dash for none."""
+    if not values:
+        return "-"
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"

@@ -1,0 +1,110 @@
+"""Algorithms and warm starts of the dynamic-clients paper, and what they are run with (App. D.1).
+
+Learning rates are those of the published code. It gives the control variates of SCAFFOLD no effect;
+here SCAFFOLD is the real one, at the rate published for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from experiments.studies import Settings
+
+ALGORITHMS = ("fedavg", "fedprox", "scaffold", "fedacg", "moon")
+WARM_STARTS = ("proposed", "continuous", "previous", "average")
+"""In the order of the paper's tables."""
+SHOWN = {
+    "proposed": "Proposed",
+    "continuous": "Continuous",
+    "previous": "Previous",
+    "average": "Average",
+    "random-pilot": "Random pilot",
+    "fresh": "Fresh",
+}
+DATA = {
+    "ag-news": "AG News",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "digits": "digits",
+    "fashion-mnist": "Fashion-MNIST",
+    "mnist": "MNIST",
+    "svhn": "SVHN",
+    "tinyimagenet": "TinyImageNet",
+}
+WITH_TRIALS = ("proposed", "random-pilot")
+"""Warm starts that train V rounds to see which past session is like the new one."""
+
+
+class Rate(NamedTuple):
+    """Learning rates of a session go from ``lr`` to ``ratio`` times it."""
+
+    lr: float
+    ratio: float
+
+
+class Training(NamedTuple):
+    """Of a data set: rounds of a session, and rates of MOON, SCAFFOLD and the others."""
+
+    rounds: int
+    others: Rate
+    moon: Rate
+    scaffold: Rate
+
+
+MNIST, FASHION = Rate(0.001, 0.6), Rate(0.003, 0.3)
+TRAINING = {
+    "mnist": Training(50, MNIST, MNIST, Rate(0.03, 0.9)),
+    "fashion-mnist": Training(50, FASHION, FASHION, Rate(0.03, 0.9)),
+    "cifar10": Training(150, Rate(0.05, 0.5), Rate(0.05, 0.5), Rate(0.3, 0.9)),
+    "cifar100": Training(150, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.4, 0.9)),
+    "tinyimagenet": Training(200, Rate(0.2, 0.5), Rate(0.2, 0.5), Rate(0.5, 0.9)),
+    # Ours, for sessions of a few rounds.
+    "digits": Training(3, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.1, 0.5)),
+}
+LENET5 = Rate(0.05, 0.5)
+"""Ours: the published rates of the linear model would not get LeNet-5 far in short sessions."""
+
+
+def per_session(settings: Settings) -> int:
+    """Clients of a session: those registered come in two groups, or three with unseen labels."""
+    groups = 3 if settings.get("unseen_labels") else 2
+    return int(settings["clients"]) // groups
+
+
+def of_algorithm(settings: Settings) -> Settings:
+    """The published settings of an algorithm; those of FedACG depend on how many clients train."""
+    match settings["algorithm"]:
+        case "fedprox":
+            return {"mu": 1.0}
+        case "moon":
+            return {"mu": 1.0, "tau": 1.0}
+        case "fedacg":
+            many = per_session(settings) >= 100
+            return {"acceleration": 0.5 if many else 0.85, "beta": 0.1 if many else 0.01}
+    return {}
+
+
+def of_warm_start(settings: Settings) -> Settings:
+    """The published settings of a warm start; images only."""
+    if settings["warm_start"] in WITH_TRIALS:
+        return {"trial_rounds": 1, "similarity": "two_norm", "similarity_scale": 10.0}
+    if settings["warm_start"] == "continuous":
+        return {"distillation": "csrd", "kl_weight": 1.0}
+    return {}
+
+
+def complete(settings: Settings, scale: str) -> dict[str, Any]:
+    """Settings with those that depend on data set, model, algorithm and warm start."""
+    settings = dict(settings)
+    training = TRAINING[settings["dataset"]]
+    if settings["algorithm"] == "moon" and settings["model"] == "linear":
+        # MOON compares representations, and a linear model has none of its own.
+        settings["model"] = "mlp"
+    own = {"moon": training.moon, "scaffold": training.scaffold}
+    rate = own.get(settings["algorithm"], training.others)
+    if settings["model"] == "lenet5":
+        rate = LENET5
+    if settings["split"] != "dirichlet":
+        settings.pop("alpha", None)
+    chosen = {"rounds": training.rounds, "lr": rate.lr, "lr_ratio": rate.ratio}
+    return chosen | of_algorithm(settings) | of_warm_start(settings) | settings

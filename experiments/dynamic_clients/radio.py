@@ -1,0 +1,147 @@
+"""What trial rounds cost over the air, and what they save: seconds and MiB to a common accuracy.
+
+The paper counts extra rounds; here they also take simulated seconds, over TDMA or over the air.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.dynamic_clients.measures import session_of, spread
+from experiments.dynamic_clients.methods import DATA, SHOWN
+from experiments.report import markdown
+from experiments.studies import NAMES, Case, Results
+from wirelessfl.figures import draw_bars, new_figure, save_figure
+
+NUMBERS = (1, 2, 3)
+BELOW = 0.02
+"""The target lies this much below the accuracy with which the slowest warm start ends a session."""
+UPLINKS = {"tdma": "TDMA", "aircomp": "AirComp"}
+Rows = list[dict[str, Any]]
+
+
+class Cost(NamedTuple):
+    """From the end of a session until the next one's accuracy has reached a target.
+
+    Args:
+        rounds: training rounds, trial rounds not counted.
+        seconds: simulated, with trial rounds.
+        mib: up and down, mean over the registered clients, with trial rounds.
+    """
+
+    rounds: int
+    seconds: float
+    mib: float
+
+
+def cost(rows: Rows, session: int, target: float) -> Cost | None:
+    """What a session costs until it has ``target``, in [0, 1]; None where it never does."""
+    before = next(row for row in reversed(rows) if row["session"] == session - 1)
+    own = (row for row in rows if row["session"] == session and row["accuracy"] >= target)
+    hit = next(own, None)
+    if hit is None:
+        return None
+    mib = (hit[f"{way}_mib"] - before[f"{way}_mib"] for way in ("uplink", "downlink"))
+    seconds = hit["sim_seconds"] - before["sim_seconds"]
+    return Cost(hit["session_round"], seconds, sum(mib))
+
+
+def common_target(runs: Sequence[Rows], session: int) -> float:
+    """``BELOW`` under the lowest accuracy with which any of the runs ends the session."""
+    ends = (next(r for r in reversed(rows) if r["session"] == session) for rows in runs)
+    return float(min(row["accuracy"] for row in ends)) - BELOW
+
+
+def groups(results: Results) -> list[list[Case]]:
+    """Cases that differ in their warm start alone."""
+    found: dict[tuple[Any, ...], list[Case]] = {}
+    for case in results.where():
+        found.setdefault((case["dataset"], case["algorithm"], case["uplink"]), []).append(case)
+    return list(found.values())
+
+
+def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, list[Cost | None]]:
+    """By warm start, the cost of a transition with each seed that all of them have."""
+    session = session_of(number, cases[0]["pilot_sessions"])
+    by_start = {case["warm_start"]: results.rows(case) for case in cases}
+    seeds = list(zip(*by_start.values(), strict=False))
+    targets = [common_target(runs, session) for runs in seeds]
+    return {
+        start: [cost(rows, session, goal) for rows, goal in zip(own, targets, strict=False)]
+        for start, own in by_start.items()
+    }
+
+
+def table(results: Results) -> str:
+    """Rounds, simulated seconds and MiB to a common accuracy, and the share of trial rounds."""
+    head = ["data, algorithm", "uplink", "transition", "target (%)", "warm start", "seeds"]
+    head += ["rounds", "seconds", "MiB a client", "seconds of trial rounds", "MiB of trial rounds"]
+    rows = []
+    for cases in groups(results):
+        for number in NUMBERS:
+            session = session_of(number, cases[0]["pilot_sessions"])
+            seeds = zip(*(results.rows(case) for case in cases), strict=False)
+            goals = [100 * common_target(runs, session) for runs in seeds]
+            found = costs(results, cases, number)
+            for case in cases:
+                own = [one for one in found[case["warm_start"]] if one is not None]
+                each = [_extra(run, session) for run in results.rows(case)]
+                extra = [statistics.mean(values) for values in zip(*each, strict=True)]
+                rows.append(
+                    [
+                        f"{DATA[case['dataset']]}, {NAMES[case['algorithm']]}",
+                        UPLINKS[case["uplink"]],
+                        str(number),
+                        spread(goals),
+                        SHOWN[case["warm_start"]],
+                        f"{len(own)} of {len(goals)}",
+                        *(spread([one[i] for one in own]) for i in range(2)),
+                        f"{statistics.mean(one.mib for one in own):.3f}" if own else "-",
+                        f"{extra[0]:.2f}",
+                        f"{extra[1]:.3f}",
+                    ]
+                )
+    return (
+        "From the end of the session before until the accuracy is two points below the lowest with "
+        "which any of the warm starts ends the session; seconds and MiB contain the trial rounds "
+        "at its start, which are also given alone.\n\n" + markdown(head, rows)
+    )
+
+
+def _extra(rows: Rows, session: int) -> tuple[float, float]:
+    """Seconds and MiB of the trial rounds at a session's start."""
+    before, at = (
+        next(row for row in reversed(rows) if row["session"] == number)
+        for number in (session - 1, session)
+    )
+    return (
+        at["extra_seconds"] - before["extra_seconds"],
+        at["extra_mib"] - before["extra_mib"],
+    )
+
+
+def bars(results: Results, out: Path) -> list[Path]:
+    """Simulated seconds to the common accuracy after each transition, a panel an uplink."""
+    drawn = []
+    pairs = dict.fromkeys((c["dataset"], c["algorithm"]) for c in results.where())
+    for place, (dataset, algorithm) in enumerate(pairs):
+        both = [
+            cases
+            for cases in groups(results)
+            if (cases[0]["dataset"], cases[0]["algorithm"]) == (dataset, algorithm)
+        ]
+        figure, axes = new_figure(columns=len(both), height=2.8)
+        for panel, cases in zip(axes, both, strict=True):
+            heights: dict[str, dict[str, list[float]]] = {}
+            for number in NUMBERS:
+                for start, own in costs(results, cases, number).items():
+                    seconds = [one.seconds for one in own if one is not None]
+                    heights.setdefault(SHOWN[start], {})[f"transition {number}"] = seconds
+            draw_bars(panel, heights, "simulated seconds to the target")
+            title = f"{DATA[dataset]}, {NAMES[algorithm]}, {UPLINKS[cases[0]['uplink']]}"
+            panel.set_title(title, fontsize=9)
+        drawn += save_figure(figure, out / (f"radio-{dataset}" if place else "radio"))
+    return drawn

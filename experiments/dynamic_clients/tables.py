@@ -1,0 +1,235 @@
+"""Tables of finished runs as Markdown, the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from experiments.dynamic_clients import published
+from experiments.dynamic_clients.measures import after, entered, last, spread
+from experiments.dynamic_clients.methods import DATA, SHOWN, per_session
+from experiments.report import markdown
+from experiments.studies import NAMES, Case, Results
+
+Table = Callable[[Results], str]
+SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm")
+"""What the warm starts of one row have in common."""
+
+
+class Line(NamedTuple):
+    """Accuracies after one transition, by warm start."""
+
+    case: Case
+    transition: int
+    ours: dict[str, list[float]]
+    paper: dict[str, published.Published | None]
+
+
+def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
+    """Tables 1 to 11: a row a setting, algorithm and transition, a column a warm start.
+
+    Args:
+        table: the paper's; None where it has none.
+        numbers: transitions.
+    """
+
+    def make(results: Results) -> str:
+        starts = [s for s in SHOWN if s in results.values("warm_start")]
+        lines = lines_of(results, table, numbers)
+        head = ["data, clients", "labels", "algorithm", "transition", "seeds"]
+        rows = [
+            [
+                _data(line.case),
+                _labels(line.case),
+                NAMES[line.case["algorithm"]],
+                str(line.transition),
+                str(max(map(len, line.ours.values()))),
+                *(_cell(line.ours.get(s, []), line.paper.get(s)) for s in starts),
+            ]
+            for line in lines
+        ]
+        text = [markdown([*head, *(SHOWN[s] for s in starts)], rows)]
+        text += [_stand_in(results, table), *(_verdict(lines, s) for s in starts[1:])]
+        return _head(table) + "\n".join(filter(None, text)) + "\n" + recovery(results, numbers)
+
+    return make
+
+
+def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> list[Line]:
+    """The rows of ``comparison``."""
+    groups: dict[tuple[object, ...], dict[str, Case]] = {}
+    for case in results.where():
+        key = tuple(case[name] for name in SAME)
+        groups.setdefault(key, {})[case["warm_start"]] = case
+    return [
+        Line(
+            next(iter(own.values())),
+            number,
+            {start: after(results, case, number) for start, case in own.items()},
+            {start: paper_of(table, case, number) for start, case in own.items()},
+        )
+        for own in groups.values()
+        for number in numbers
+    ]
+
+
+def paper_of(table: int | None, case: Case, number: int) -> published.Published | None:
+    """The paper's number of a case after a transition; that of its stand-in, see ``known_as``."""
+    if table is None:
+        return None
+    return published.find(
+        table,
+        dataset=known_as(table, case["dataset"]),
+        algorithm=case["algorithm"],
+        warm_start=case["warm_start"],
+        transition=number,
+        overlap=case["overlap"],
+        alpha=case["alpha"],
+        distribution=case["split"],
+        similarity_scale=case["similarity_scale"],
+    )
+
+
+def known_as(table: int, dataset: str) -> str:
+    """The data set of the table whose numbers stand beside ours: the same, or its first one."""
+    known = published.datasets(table)
+    return dataset if dataset in known else known[0]
+
+
+def recovery(results: Results, numbers: Sequence[int]) -> str:
+    """Drop in points and rounds to recover, over all algorithms, settings and seeds."""
+    head = ["data, clients", "warm start", "transition", "drop, mean (points)"]
+    head += ["rounds to recover, median", "not within the session"]
+    rows = []
+    for data in dict.fromkeys(map(_data, results.where())):
+        for number in numbers:
+            for start in (s for s in SHOWN if s in results.values("warm_start")):
+                cases = [c for c in results.where(warm_start=start) if _data(c) == data]
+                found = [one for case in cases for one in entered(results, case, number)]
+                if not found:
+                    continue
+                rounds = [one.rounds_to_recover for one in found]
+                known = [value for value in rounds if value is not None]
+                drop = 100 * statistics.mean(one.drop for one in found)
+                row = [data, SHOWN[start], str(number), f"{drop:.1f}"]
+                row += [f"{statistics.median_low(known)}" if known else "-"]
+                rows.append([*row, f"{rounds.count(None)} of {len(rounds)}"])
+    return (
+        "\nFrom the accuracy at the end of the session before, on its own labels, to the lowest of "
+        "the first ten rounds; recovered: back there, but for one point.\n\n" + markdown(head, rows)
+    )
+
+
+def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Table:
+    """Tables 12 to 14 and ablations: a row a variant, with what it costs.
+
+    Args:
+        table: the paper's; None where it has none.
+        numbers: transitions; None for the last one.
+    """
+
+    def make(results: Results) -> str:
+        cases = results.where()
+        shown = numbers or ((last(cases[0]),) if cases else ())
+        head = ["data, clients", "labels", "algorithm", "variant", "seeds"]
+        head += [f"transition {n}" for n in shown]
+        head += ["extra rounds", "extra uploads", "extra MiB a client", "stored MiB"]
+        rows = []
+        for case in cases:
+            ends = [rows[-1] for rows in results.rows(case)]
+            means = [statistics.mean(float(end[name]) for end in ends) for name in COSTS]
+            stored = max(row["stored_bytes"] for own in results.rows(case) for row in own)
+            rows.append(
+                [
+                    _data(case),
+                    _labels(case),
+                    NAMES[case["algorithm"]],
+                    variant(case),
+                    str(len(ends)),
+                    *(_cell(after(results, case, n), paper_of(table, case, n)) for n in shown),
+                    *(f"{mean:.{places}f}" for mean, places in zip(means, (0, 0, 2), strict=True)),
+                    f"{stored / 2**20:.2f}",
+                ]
+            )
+        return _head(table) + markdown(head, rows) + _stand_in(results, table)
+
+    return make
+
+
+COSTS = ("extra_rounds", "extra_uploads", "extra_mib")
+
+
+def variant(case: Case) -> str:
+    """A warm start and what tells it apart."""
+    text = [SHOWN[case["warm_start"]]]
+    if case["similarity"] not in (None, "two_norm"):
+        text.append(case["similarity"].replace("_", " "))
+    if case["similarity_scale"] is not None:
+        text.append(f"R = {case['similarity_scale']:g}")
+    if case["trial_rounds"] not in (None, 1):
+        text.append(f"V = {case['trial_rounds']}")
+    if case["history"] is not None:
+        text.append(f"H = {case['history']} ({case['history_keep']})")
+    if case["distillation"] not in (None, "csrd"):
+        text.append(case["distillation"])
+    return ", ".join(text)
+
+
+def _data(case: Case) -> str:
+    model = f" ({case['model']})"
+    return f"{DATA[case['dataset']]}{model}, {per_session(case.settings)}"
+
+
+def _labels(case: Case) -> str:
+    unseen = f", {case['unseen_labels']} unseen at last" if case["unseen_labels"] else ""
+    dealt = f"Dir({case['alpha']:g})" if case["alpha"] is not None else case["split"]
+    return f"overlap {case['overlap']:g}, {dealt}{unseen}"
+
+
+def _cell(ours: Sequence[float], paper: published.Published | None) -> str:
+    if paper is None:
+        return spread(ours)
+    std = "" if paper.std is None else f" ± {paper.std:.1f}"
+    return f"{spread(ours)} ({paper.mean:.1f}{std})"
+
+
+def _head(table: int | None) -> str:
+    text = "Mean accuracy of the first ten rounds after a transition, in percent, ± the sample "
+    text += "standard deviation over the seeds"
+    brackets = "" if table is None else f"; in brackets, the paper's Table {table}"
+    return f"{text}{brackets}.\n\n"
+
+
+def _stand_in(results: Results, table: int | None) -> str:
+    """Whose numbers stand in brackets where they are of other data."""
+    if table is None:
+        return ""
+    strange = [d for d in results.values("dataset") if known_as(table, d) != d]
+    if not strange:
+        return ""
+    names = " and ".join(DATA[d] for d in strange)
+    return f"\nThe paper has no {names} here: numbers in brackets are of " + (
+        f"{DATA[known_as(table, strange[0])]}.\n"
+    )
+
+
+def _verdict(lines: Sequence[Line], start: str) -> str:
+    """How often, and by how much, Proposed is ahead of another warm start."""
+    ours, paper = [], []
+    for line in lines:
+        mine, other = line.ours.get("proposed"), line.ours.get(start)
+        if mine and other:
+            ours.append(statistics.mean(mine) - statistics.mean(other))
+        known, base = line.paper.get("proposed"), line.paper.get(start)
+        if known and base:
+            paper.append(known.mean - base.mean)
+    if not ours:
+        return ""
+    text = f"\nProposed over {SHOWN[start]}: {_ahead(ours)}"
+    return text + (f"; published: {_ahead(paper)}." if paper else ".")
+
+
+def _ahead(gains: Sequence[float]) -> str:
+    ahead = sum(gain > 0 for gain in gains)
+    return f"ahead in {ahead} of {len(gains)} rows, {statistics.mean(gains):+.1f} points on average"

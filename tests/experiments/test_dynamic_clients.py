@@ -1,0 +1,285 @@
+"""The dynamic-clients paper: its tables as printed, its settings, and tables of rows by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from experiments.dynamic_clients import figures, published, radio, tables
+from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
+from experiments.dynamic_clients.measures import after, number_of, session_of, spread
+from experiments.dynamic_clients.methods import DATA, SHOWN, complete, per_session
+from experiments.studies import NAMES, SCALES, Case, Results, Study
+
+COUNTS = {
+    1: 2 * 2 * 2 * 4 * 2 * 4,
+    2: 2 * 2 * 4 * 2 * 3,
+    3: 3 * 2 * 2 * 4 * 2 * 4,
+    4: 2 * 2 * 3 * 2 * 4,
+    5: 5 * 2 * 2 * 4 * 2 * 4,
+    6: 2 * 2 * 4 * 2 * 4,
+    7: 2 * 2 * 4 * 2 * 3,
+    8: 4 * 2 * 5 * 3 * 3,
+    9: (8 + 8 + 7 + 7) * 3 * 3,
+    10: 2 * 3 * 2,
+    11: 7 * 3 * 3,
+    12: 2 * 3,
+    13: 20 * 3,
+    14: 4 * 3 * 2,
+}
+"""Numbers of each table: data sets, overlaps, alphas, algorithms, transitions, warm starts."""
+NOT_RUN = {"table1", "table2", "table4", "table6", "table7", "table10", "table11", "lenet5"}
+"""What has nothing of its own to try at scale smoke."""
+
+
+@pytest.mark.parametrize("table", published.TABLES)
+def test_published_tables_are_whole(table):
+    rows = published.read(table)
+    assert len(rows) == COUNTS[table]
+    assert len({replace(row, mean=0.0, std=None) for row in rows}) == len(rows)
+    for row in rows:
+        assert 1 < row.mean < 100
+        assert (row.std is not None) == (table <= 7)
+        assert row.dataset in DATA
+        assert row.algorithm in NAMES
+        assert row.warm_start in SHOWN or table == 13
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted", "value"),
+    [
+        (1, ("cifar10", "fedavg", "proposed", 1, 0.0, 0.3), (65.52, 2.77)),
+        (1, ("cifar10", "fedacg", "previous", 1, 0.0, 0.3), (35.46, 7.74)),
+        (1, ("cifar100", "fedacg", "average", 2, 0.2, 0.7), (47.24, 0.42)),
+        (2, ("ag-news", "fedacg", "average", 2, 0.0, 0.3), (26.21, 1.36)),
+        (2, ("ag-news", "fedavg", "previous", 1, 0.6, 0.3), (52.12, 1.33)),
+        (3, ("mnist", "fedavg", "average", 2, 0.0, 0.3), (82.05, 0.15)),
+        (3, ("fashion-mnist", "scaffold", "continuous", 1, 0.2, 0.3), (67.82, 5.57)),
+        (3, ("svhn", "fedacg", "average", 2, 0.2, 0.7), (62.30, 9.89)),
+        (4, ("tinyimagenet", "moon", "proposed", 1, 0.0, 0.3), (62.93, 0.46)),
+        (5, ("fashion-mnist", "moon", "previous", 4, 0.0, 0.3), (79.48, 0.29)),
+        (5, ("cifar100", "fedacg", "average", 4, 0.2, 0.7), (51.15, 0.47)),
+        (6, ("tinyimagenet", "fedacg", "previous", 2, 0.0, 0.7), (31.27, 21.23)),
+        (7, ("ag-news", "scaffold", "proposed", 1, 0.8, 0.3), (47.26, 0.62)),
+    ],
+)
+def test_published_values_of_dirichlet_splits(table, wanted, value):
+    fields = ("dataset", "algorithm", "warm_start", "transition", "overlap", "alpha")
+    found = published.find(table, **dict(zip(fields, wanted, strict=True)))
+    assert (found.mean, found.std) == value
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted", "mean"),
+    [
+        (8, ("fashion-mnist", "scaffold", "average", 1, "two-shard"), 22.94),
+        (8, ("cifar100", "moon", "average", 3, "partial-overlap"), 49.01),
+        (9, ("mnist", "fedprox", "previous", 2, "half"), 90.56),
+        (9, ("fashion-mnist", "moon", "proposed", 3, "distinct"), 95.66),
+        (9, ("svhn", "moon", "proposed", 1, "distinct"), None),
+        (10, ("tinyimagenet", "fedavg", "previous", 3, "half"), 73.42),
+        (11, ("mnist", "scaffold", "previous", 1, "partial-overlap"), 33.15),
+        (12, ("svhn", "moon", "previous", None, None), 89.53),
+        (14, ("svhn", "scaffold", "random-pilot", 1, "half"), 71.78),
+        (14, ("cifar10", "fedprox", "proposed", 2, "partial-overlap"), 86.99),
+    ],
+)
+def test_published_values_of_other_splits(table, wanted, mean):
+    fields = ("dataset", "algorithm", "warm_start", "transition", "distribution")
+    found = published.find(table, **dict(zip(fields, wanted, strict=True)))
+    assert mean == (None if found is None else found.mean)
+
+
+def test_published_values_by_scale_and_what_is_not_told_apart():
+    found = published.find(13, dataset="cifar100", algorithm="fedprox", similarity_scale=150.0,
+                           transition=3)  # fmt: skip
+    assert found.mean == 59.68
+    assert published.find(13, dataset="mnist") is None
+    with pytest.raises(ValueError, match="table 12 has 3 numbers"):
+        published.find(12, dataset="svhn")
+
+
+def test_every_configuration_can_be_read_at_every_scale():
+    """Flags that go together, the published learning rates, as many clients as the paper has."""
+    for name, experiment in EXPERIMENTS.items():
+        for scale in SCALES:
+            study = PAPER.study(experiment.study, scale)
+            assert study.cases or scale != "paper", name
+            assert len({repr(case) for case in study.cases}) == len(study.cases), name
+            for run in study.planned():
+                config = run.config
+                assert config.training.weighting == "samples"
+                if scale == "paper" and config.data.split != "distinct":
+                    groups = 3 if name == "table12" else 2
+                    assert config.network.clients // groups in (20, 50, 100)
+            for case in study.cases:
+                assert NAMES[case["algorithm"]]
+                assert SHOWN[case["warm_start"]]
+
+
+def rates(dataset, algorithm, scale="paper", **other):
+    settings = {"dataset": dataset, "algorithm": algorithm, "model": "linear", "clients": 40}
+    settings |= {"warm_start": "proposed", "split": "dirichlet", "alpha": 0.3, **other}
+    return complete(settings, scale)
+
+
+def test_settings_of_appendix_d():
+    of = rates("mnist", "fedavg")
+    assert (of["lr"], of["lr_ratio"], of["rounds"]) == (0.001, 0.6, 50)
+    assert (of["similarity_scale"], of["trial_rounds"]) == (10, 1)
+    of = rates("fashion-mnist", "scaffold", warm_start="continuous")
+    assert (of["lr"], of["lr_ratio"]) == (0.03, 0.9)
+    assert (of["distillation"], of["kl_weight"]) == ("csrd", 1)
+    assert "similarity_scale" not in of
+    of = rates("cifar100", "fedacg", warm_start="previous", model="resnet18")
+    assert (of["lr"], of["lr_ratio"], of["rounds"]) == (0.1, 0.5, 150)
+    assert (of["acceleration"], of["beta"]) == (0.85, 0.01)
+    of = rates("mnist", "fedacg", clients=200)
+    assert (of["acceleration"], of["beta"]) == (0.5, 0.1)
+    assert per_session({"clients": 60, "unseen_labels": 2}) == 20
+    assert rates("mnist", "fedprox")["mu"] == 1
+    assert rates("mnist", "moon")["model"] == "mlp"
+    assert "alpha" not in rates("mnist", "fedavg", split="half")
+    assert rates("mnist", "fedavg", similarity_scale=0.0)["similarity_scale"] == 0
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("dynamic_clients")
+
+
+@pytest.fixture(scope="module")
+def found(out):
+    return PAPER.reproduce([name for name in EXPERIMENTS if name not in NOT_RUN], "smoke", out)
+
+
+def test_everything_is_written(found, out):
+    for name in found:
+        assert "\n|---|" in (out / f"{name}.md").read_text()
+        assert not found[name].missing
+        if EXPERIMENTS[name].draw is not None:
+            assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+            assert (out / f"{name}.png").stat().st_size > 5_000
+
+
+def test_the_rows_behind_the_tables(found):
+    """Warm starts agree until they can differ, and cost their trial rounds."""
+    results = found["table3"]
+    runs = {c["warm_start"]: results.rows(c)[0] for c in results.where(algorithm="fedavg")}
+    accuracies = {
+        start: [row["accuracy"] for row in rows if row["session"] <= 2]
+        for start, rows in runs.items()
+    }
+    assert accuracies["proposed"] == accuracies["previous"] == accuracies["average"]
+    later = [row["accuracy"] for row in runs["proposed"] if row["session"] > 2]
+    assert later != [row["accuracy"] for row in runs["previous"] if row["session"] > 2]
+    assert runs["proposed"][-1]["extra_rounds"] == 5
+    assert runs["proposed"][-1]["extra_uploads"] == 5 * 5
+    assert runs["previous"][-1]["extra_rounds"] == 0
+    assert {row["session"] for row in runs["proposed"]} == set(range(6))
+
+
+def row_of(session, session_round, accuracy, *, start=0.0, extra=0.0, rounds=2):
+    done = session * rounds + session_round
+    return {
+        "session": session, "session_round": session_round, "round": done, "accuracy": accuracy,
+        "sim_seconds": start + done + extra, "uplink_mib": 0.5 * (done + extra),
+        "downlink_mib": 0.25 * (done + extra), "extra_rounds": int(extra),
+        "extra_uploads": 20 * int(extra), "extra_seconds": extra, "extra_mib": 0.75 * extra,
+        "stored_bytes": 2**20 * session,
+    }  # fmt: skip
+
+
+def run_of(first, trials):
+    """Six sessions of two rounds that end at 0.9; sessions from the third on begin at ``first``."""
+    rows = []
+    for session in range(6):
+        extra = float(trials * session)
+        begin = first if session >= 3 else 0.2
+        for t, accuracy in enumerate((begin, (begin + 0.9) / 2, 0.9)):
+            rows.append(row_of(session, t, accuracy, extra=extra))
+    return SimpleNamespace(rows=rows)
+
+
+def results_of(runs, **settings):
+    """Results by hand from ``{warm_start: runs}``."""
+    given = {"algorithm": "fedavg", "dataset": "fashion-mnist", "model": "linear", "clients": 40}
+    given |= {"split": "dirichlet", "overlap": 0.0, "alpha": 0.3, "uplink": "tdma", "sessions": 6}
+    given |= {"pilot_sessions": 1, **settings}
+    cases = [Case(given | {"warm_start": start}, (0, 1), 0) for start in runs]
+    return Results(Study("by hand", tuple(cases)), dict(enumerate(runs.values())))
+
+
+HAND = {
+    "proposed": [run_of(0.7, 1), run_of(0.8, 1)],
+    "previous": [run_of(0.1, 0), run_of(0.3, 0)],
+}
+
+
+def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
+    assert [session_of(n) for n in (1, 2, 3)] == [3, 4, 5]
+    assert [number_of(session_of(n, 2), 2) for n in (1, 2)] == [1, 2]
+    results = results_of(HAND)
+    assert after(results, results.study.cases[0], 1) == pytest.approx([85, 87.5])
+    assert after(results, results.study.cases[1], 3) == pytest.approx([70, 75])
+    assert after(results, results.study.cases[1], 4) == []
+    assert spread([85, 87.5]) == "86.2 ± 1.8"
+    assert spread([85]) == "85.0"
+    assert spread([]) == "-"
+
+
+def test_comparison_has_the_paper_beside_it():
+    text = tables.comparison(3)(results_of(HAND))
+    assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
+    assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
+    assert "Proposed over Previous: ahead in 2 of 2 rows, +13.8 points on average" in text
+    assert "published: ahead in 2 of 2 rows, +5.5 points on average" in text
+    assert "| Proposed | 1 | 15.0 | 2 | 0 of 2 |" in text
+    assert "| Previous | 2 | 70.0 | 2 | 0 of 2 |" in text
+    plain = tables.comparison(None, (1, 2, 3))(results_of(HAND))
+    assert plain.count("| FedAvg |") == 3
+    assert "brackets" not in plain
+
+
+def test_other_data_than_the_paper_is_named():
+    text = tables.comparison(2)(results_of(HAND))
+    assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
+    assert "numbers in brackets are of AG News" in text
+
+
+def test_variants_have_their_costs():
+    results = results_of({"proposed": HAND["proposed"]}, similarity_scale=100.0, trial_rounds=3)
+    text = tables.variants(13)(results)
+    assert "| Proposed, R = 100, V = 3 | 2 | 86.2 ± 1.8 (91.6) |" in text
+    assert "| 5 | 100 | 3.75 | 5.00 |" in text
+    results = results_of(HAND, unseen_labels=2, clients=60)
+    text = tables.variants(12, None)(results)
+    assert (
+        "overlap 0, Dir(0.3), 2 unseen at last | FedAvg | Proposed | 2 | 86.2 ± 1.8 (95.0)" in text
+    )
+    assert "transition 3" in text
+
+
+def test_costs_to_a_common_accuracy():
+    """Proposed has 0.88 after two rounds and one trial round, here from 0.7; 0.8 at once."""
+    results = results_of(HAND)
+    (cases,) = radio.groups(results)
+    assert radio.common_target([run.rows for run in HAND["previous"]], 3) == pytest.approx(0.88)
+    found = radio.costs(results, cases, 1)
+    assert found["proposed"][0] == pytest.approx((2, 3.0, 2.25))
+    assert found["previous"][0] == pytest.approx((2, 2.0, 1.5))
+    rows = HAND["proposed"][1].rows
+    assert radio.cost(rows, 3, 0.8) == pytest.approx((0, 1.0, 0.75))
+    assert radio.cost(rows, 3, 0.95) is None
+    text = radio.table(results)
+    assert "| TDMA | 1 | 88.0 ± 0.0 | Proposed | 2 of 2 | 2.0 ± 0.0 | 3.0 ± 0.0 | 2.250 |" in text
+    assert text.count("| 1.00 | 0.750 |") == 3
+
+
+def test_figures_mark_sessions(tmp_path):
+    results = results_of(HAND)
+    assert figures.starts(HAND["proposed"][0].rows) == [2, 4, 6, 8, 10]
+    drawn = figures.curves("fig2")(results, tmp_path)
+    drawn += radio.bars(results, tmp_path)
+    assert sorted(file.name for file in drawn) == ["fig2.pdf", "fig2.png", "radio.pdf", "radio.png"]
+    assert all(file.stat().st_size > 5_000 for file in drawn)
