@@ -35,7 +35,7 @@ def entered(results: Results, case: Case, number: int) -> list[Transition]:
         case: whose seeds.
         number: 1 is the first.
     """
-    session = session_of(number, case["pilot_sessions"])
+    session = session_of(number)
     return [
         one for rows in results.rows(case) for one in transitions(rows) if one.session == session
     ]
@@ -48,7 +48,7 @@ def after(results: Results, case: Case, number: int) -> list[float]:
 
 def last(case: Case) -> int:
     """The paper's number of a run's last transition."""
-    return number_of(case["sessions"] - 1, case["pilot_sessions"])
+    return number_of(case["sessions"] - 1)
 
 
 def spread(values: Sequence[float]) -> str:

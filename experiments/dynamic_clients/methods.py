@@ -86,8 +86,11 @@ def of_algorithm(settings: Settings) -> Settings:
 
 def of_warm_start(settings: Settings) -> Settings:
     """The published settings of a warm start; images only."""
+    pilot = {"pilot_sessions": 1}
     if settings["warm_start"] in WITH_TRIALS:
-        return {"trial_rounds": 1, "similarity": "two_norm", "similarity_scale": 10.0}
+        return pilot | {"trial_rounds": 1, "similarity": "two_norm", "similarity_scale": 10.0}
+    if settings["warm_start"] == "average":
+        return pilot
     if settings["warm_start"] == "continuous":
         return {"distillation": "csrd", "kl_weight": 1.0}
     return {}

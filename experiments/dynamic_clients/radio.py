@@ -65,7 +65,7 @@ def groups(results: Results) -> list[list[Case]]:
 
 def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, list[Cost | None]]:
     """By warm start, the cost of a transition with each seed that all of them have."""
-    session = session_of(number, cases[0]["pilot_sessions"])
+    session = session_of(number)
     by_start = {case["warm_start"]: results.rows(case) for case in cases}
     seeds = list(zip(*by_start.values(), strict=False))
     targets = [common_target(runs, session) for runs in seeds]
@@ -82,7 +82,7 @@ def table(results: Results) -> str:
     rows = []
     for cases in groups(results):
         for number in NUMBERS:
-            session = session_of(number, cases[0]["pilot_sessions"])
+            session = session_of(number)
             seeds = zip(*(results.rows(case) for case in cases), strict=False)
             goals = [100 * common_target(runs, session) for runs in seeds]
             found = costs(results, cases, number)
