@@ -6,6 +6,7 @@ Times are in whatever the settings say, seconds or rounds; nothing here knows wh
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import sys
 from collections.abc import Iterator
@@ -122,20 +123,25 @@ class Arrivals:
         gaps = exponential(self.stream.child("gaps"))
         stays = exponential(self.stream.child("stays"))
         places = uniform(self.stream.child("clients"))
-        now, number = 0.0, 0
-        while now < math.inf:
-            now = _later(now, gaps[number] / self.rate) if self.rate > 0 else math.inf
-            while leaving and leaving[0][0] <= min(now, sys.float_info.max):
-                time, client = heapq.heappop(leaving)
+        now = 0.0
+        for number in itertools.count():
+            # Time to an arrival has no memory either: drawn anew after each change, and not at all
+            # while arrivals would be lost.
+            arrives = math.inf
+            if away and self.rate > 0:
+                arrives = _later(now, gaps[number] / self.rate)
+            if leaving and leaving[0][0] <= min(arrives, sys.float_info.max):
+                now, client = heapq.heappop(leaving)
                 away.append(client)
-                yield Change(time, client, joins=False)
-            if away and now < math.inf:
-                place = int(places[number] * len(away))
+                yield Change(now, client, joins=False)
+            elif arrives < math.inf:
+                now, place = arrives, int(places[number] * len(away))
                 away[place], away[-1] = away[-1], away[place]
                 client = away.pop()
                 heapq.heappush(leaving, (_later(now, self.mean_stay * stays[number]), client))
                 yield Change(now, client, joins=True)
-            number += 1
+            else:
+                return
 
 
 def _later(time: float, span: float) -> float:

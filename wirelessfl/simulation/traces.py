@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -182,7 +183,7 @@ def _check(stays: Sequence[Stay], clients: int, names: Sequence[str]) -> None:
                 "end."
             )
     order = sorted(range(len(stays)), key=lambda place: stays[place])
-    for before, after in zip(order, order[1:], strict=False):
+    for before, after in itertools.pairwise(order):
         first, second = stays[before], stays[after]
         if first.client == second.client and second.join < first.leave:
             raise ConfigError(

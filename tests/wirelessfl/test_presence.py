@@ -1,0 +1,362 @@
+"""Arrivals against the law of a loss system, traces by hand, and what both keep to."""
+
+import csv
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.simulation.presence import (
+    Arrivals,
+    Change,
+    check_sessions_by_rounds,
+    present_at,
+)
+from wirelessfl.simulation.traces import Stay, Trace, read_trace
+
+STREAM = Stream(7, ("presence",))
+
+
+def arrivals(clients=6, rate=2.0, mean_stay=3.0, initially=None, stream=STREAM):
+    return Arrivals(clients, rate, mean_stay, initially, stream)
+
+
+def until(presence, time):
+    return list(itertools.takewhile(lambda change: change.time <= time, presence.changes()))
+
+
+def check_order(presence, changes):
+    """Changes lie after 0, in order, and a client comes only while away and goes while there."""
+    there = presence.initial()
+    keys = [(change.time, change.joins, change.client) for change in changes]
+    assert keys == sorted(set(keys))
+    assert all(change.time > 0 for change in changes)
+    for change in changes:
+        assert there[change.client] != change.joins
+        there[change.client] = change.joins
+    return there
+
+
+# --- Arrivals.
+
+
+def mean_and_error(samples):
+    samples = np.array(samples)
+    return samples.mean(0), samples.std(0, ddof=1) / math.sqrt(len(samples))
+
+
+def erlang(load, servers):
+    """Stationary law [0 .. servers] of the number present; the last is Erlang's B."""
+    weights = [load**n / math.factorial(n) for n in range(servers + 1)]
+    return np.array(weights) / sum(weights)
+
+
+@pytest.mark.parametrize(
+    ("clients", "rate", "mean_stay"), [(5, 2.0, 1.5), (12, 0.5, 20.0), (1, 1.0, 1.0)]
+)
+def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
+    """Shares of time with n present, their mean, and arrivals that found nobody away."""
+    law = erlang(rate * mean_stay, clients)
+    begin, length = 10 * mean_stay, 400 * mean_stay
+    shares, lost = [], []
+    for run in range(40):
+        presence = arrivals(clients, rate, mean_stay, 0, STREAM.child(run))
+        number, time, spent, joined = 0, begin, np.zeros(clients + 1), 0
+        for change in until(presence, begin + length):
+            if change.time > begin:
+                spent[number] += change.time - time
+                time, joined = change.time, joined + change.joins
+            number += 1 if change.joins else -1
+        spent[number] += begin + length - time
+        shares.append(spent / length)
+        lost.append(1 - joined / (rate * length))
+    found, error = mean_and_error(shares)
+    assert (3 * error < 0.02).all()
+    assert found == pytest.approx(law, abs=0.02)
+    numbers = np.arange(clients + 1)
+    found, error = mean_and_error(shares @ numbers)
+    assert 3 * error < 0.03 * (law @ numbers)
+    assert found == pytest.approx(law @ numbers, rel=0.03)
+    found, error = mean_and_error(lost)
+    assert 3 * error < 0.03
+    assert found == pytest.approx(law[-1], abs=0.03)
+
+
+def test_many_clients_come_and_stay_as_asked():
+    """With clients to spare no arrival is lost. Stays that began in the last quarter are left out:
+    of those only the short ones are over."""
+    presence = arrivals(clients=5000, rate=30.0, mean_stay=4.0, initially=120)
+    changes = until(presence, 400.0)
+    joined = [change.time for change in changes if change.joins]
+    gaps = np.diff(joined)
+    mean, error = mean_and_error(gaps)
+    assert 3 * error < 0.04 / 30
+    assert mean == pytest.approx(1 / 30, rel=0.04)
+    assert gaps.std() == pytest.approx(1 / 30, rel=0.06)  # its standard error: 1 % of it
+    begun, stays = {}, []
+    for change in changes:
+        if change.joins:
+            begun[change.client] = change.time
+        elif (since := begun.pop(change.client, 400.0)) < 300.0:
+            stays.append(change.time - since)
+    mean, error = mean_and_error(stays)
+    assert 3 * error < 0.04 * 4
+    assert mean == pytest.approx(4, rel=0.04)
+    assert np.std(stays) == pytest.approx(4, rel=0.06)
+
+
+def test_everybody_comes_equally_often():
+    """Counts of joins by client; those of a busy client are at most Poisson in spread."""
+    joins = [
+        c.client for c in until(arrivals(clients=10, rate=5.0, mean_stay=1.0), 4000) if c.joins
+    ]
+    counts = np.bincount(joins, minlength=10)
+    assert 3 * math.sqrt(counts.mean()) < 0.1 * counts.mean()
+    assert counts == pytest.approx(counts.mean(), rel=0.1)
+
+
+def test_the_first_ones_leave_as_anybody_does():
+    presence = arrivals(clients=3000, rate=0.0, mean_stay=2.0, initially=3000)
+    changes = list(presence.changes())
+    assert len(changes) == 3000
+    assert not any(change.joins for change in changes)
+    mean, error = mean_and_error([change.time for change in changes])
+    assert 3 * error < 0.12
+    assert mean == pytest.approx(2, abs=0.12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "there"),
+    [
+        ({}, 6),  # 2 * 3
+        ({"rate": 0.1}, 1),
+        ({"rate": 0.01}, 1),
+        ({"rate": 0.5, "mean_stay": 5.2}, 3),
+        ({"rate": 1e308, "mean_stay": 1e9}, 6),
+        ({"initially": 0}, 0),
+        ({"initially": 4}, 4),
+    ],
+)
+def test_how_many_are_there_at_first(changes, there):
+    assert arrivals(**changes).initial().sum() == there
+
+
+def test_the_first_ones_are_random():
+    seen = [arrivals(initially=2, stream=STREAM.child(run)).initial() for run in range(60)]
+    assert np.sum(seen, 0).min() > 5  # 20 on average, standard deviation 3.7
+
+
+def test_arrivals_repeat():
+    """Also when two iterators take turns, and not under another stream."""
+    presence = arrivals()
+    first, second = presence.changes(), presence.changes()
+    ahead = [next(first) for _ in range(3000)]
+    assert [next(second) for _ in range(2000)] == ahead[:2000]
+    assert [next(first), *ahead] != [next(second), *ahead]
+    assert until(arrivals(), 50) == until(arrivals(), 50)
+    assert until(arrivals(stream=STREAM.child(1)), 50) != until(arrivals(), 50)
+    assert (presence.initial() == arrivals().initial()).all()
+
+
+@given(
+    st.integers(1, 8),
+    st.sampled_from([0.0, 1e-300, 0.01, 1.0, 50.0, 1e300]),
+    st.sampled_from([1e-300, 0.05, 1.0, 30.0, 1e308]),
+    st.integers(0, 8),
+    st.integers(0, 999),
+)
+def test_nobody_joins_twice_without_leaving(clients, rate, mean_stay, initially, seed):
+    """Also where rounding would end a stay as it begins."""
+    stream = Stream(seed, ("any",))
+    presence = Arrivals(clients, rate, mean_stay, min(initially, clients), stream)
+    changes = list(itertools.islice(presence.changes(), 300))
+    there = check_order(presence, changes)
+    if changes:
+        assert math.isfinite(changes[-1].time)
+        assert (present_at(presence, changes[-1].time) == there).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clients": 0}, "clients is 0: give an integer of at least 1"),
+        ({"rate": -1.0}, r"rate is -1\.0: give"),
+        ({"rate": math.inf}, "rate is inf"),
+        ({"mean_stay": 0.0}, r"mean_stay is 0\.0"),
+        ({"initially": -1}, "initially is -1"),
+        ({"initially": 7}, "initially is 7, and there are 6 clients: give 0 to 6"),
+    ],
+)
+def test_wrong_arrivals_are_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        arrivals(**changes)
+
+
+# --- Traces.
+
+BY_HAND = """\
+leave , client, join
+
+ 3.5,0, 0
+,1,2
+ 7 , 0,3.5
+
+inf, 2, 7
+9,0,8
+7,3,0
+"""
+
+
+def written(folder, text):
+    path = folder / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_trace_by_hand(tmp_path):
+    """Client 0's first two stays are one; at 7 two leave before one joins."""
+    trace = read_trace(written(tmp_path, BY_HAND), 5)
+    assert trace.initial().tolist() == [True, False, False, True, False]
+    expected = [
+        Change(2, 1, joins=True),
+        Change(7, 0, joins=False),
+        Change(7, 3, joins=False),
+        Change(7, 2, joins=True),
+        Change(8, 0, joins=True),
+        Change(9, 0, joins=False),
+    ]
+    assert list(trace.changes()) == list(trace.changes()) == expected
+    check_order(trace, expected)
+    assert present_at(trace, 0).tolist() == trace.initial().tolist()
+    assert present_at(trace, 6.9).tolist() == [True, True, False, True, False]
+    assert present_at(trace, 7).tolist() == [False, True, True, False, False]
+    assert present_at(trace, 1e9).tolist() == [False, True, True, False, False]
+    with pytest.raises(ValueError, match="time is -1"):
+        present_at(trace, -1)
+
+
+def test_a_trace_from_a_spreadsheet(tmp_path):
+    """A byte order mark, quotes, other columns, and a line that ends before its last column."""
+    text = '\ufeff"client","note","join","leave"\r\n"1","a, b","0.5","2"\r\n0,,1\r\n'
+    trace = read_trace(written(tmp_path, text), 2)
+    assert trace == Trace((Stay(1, 0.5, 2.0), Stay(0, 1.0)), 2)
+
+
+HEADER = "client,join,leave\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"trace\.csv is empty: give the header client,join,leave"),
+        ("\n \n", "is empty"),
+        (HEADER, "has a header and no stays"),
+        ("client,join\n0,1\n", "line 1: column 'leave' stands 0 times .* 'client,join'"),
+        ("client,join,join,leave\n0,1,1,2\n", "line 1: column 'join' stands 2 times"),
+        ("\n0,1,2\n0,1,2\n", "line 2: column 'client' stands 0 times"),
+        (HEADER + "\nx,0,1\n", "line 3: client is 'x'. Give a whole number"),
+        (HEADER + "1.0,0,1\n", r"line 2: client is '1\.0'"),
+        (HEADER + "0,,1\n", "line 2: join is ''. Give a number"),
+        (HEADER + "0,soon,1\n", "line 2: join is 'soon'"),
+        (HEADER + "0,0,late\n", "line 2: leave is 'late'. Give a number, or nothing"),
+        (HEADER + "0,nan,1\n", "line 2: join is nan. Give a finite number"),
+        (HEADER + "0,inf,\n", "line 2: join is inf"),
+        (HEADER + "0,0,nan\n", r"line 2: leave is nan, with join 0\.0\. Give a later time"),
+        (HEADER + "0,-1,1\n", r"line 2: join is -1\.0"),
+        (HEADER + "0,2,2\n", r"line 2: leave is 2\.0, with join 2\.0"),
+        (HEADER + "0,2,1\n", r"line 2: leave is 1\.0"),
+        (HEADER + "3,0,1\n", "line 2: client is 3, and there are 3. Give 0 to 2"),
+        (HEADER + "-1,0,1\n", "line 2: client is -1"),
+        (HEADER + "0,0,1,5\n", "line 2: 4 values under 3 columns"),
+        (
+            HEADER + "1,4,9\n0,0,5\n0,6,\n1,0,4.5\n",
+            r"line 2: client 1 joins at 4\.0 and is there from 0\.0 to 4\.5 already .*line 5\)",
+        ),
+        (HEADER + "0,0,\n1,0,1\n0,3,4\n", "line 4: client 0 joins at 3.0 .*to inf .*line 2"),
+        (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0 .*line 2"),
+    ],
+)
+def test_wrong_traces_are_named(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_trace(written(tmp_path, text), 3)
+    assert str(caught.value).startswith(str(tmp_path / "trace.csv"))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match=r"none\.csv cannot be read: No such file"):
+        read_trace(tmp_path / "none.csv", 3)
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        read_trace(tmp_path, 3)
+    (tmp_path / "trace.csv").write_bytes(b"client,join,leave\n\xff,0,1\n")
+    with pytest.raises(ConfigError, match=r"is no CSV text: .*0xff"):
+        read_trace(tmp_path / "trace.csv", 3)
+    long = "x" * (csv.field_size_limit() + 1)
+    with pytest.raises(ConfigError, match="is no CSV text: field larger"):
+        read_trace(written(tmp_path, HEADER + long), 3)
+
+
+@pytest.mark.parametrize(
+    ("stays", "clients", "message"),
+    [
+        ((), 3, "stays is empty"),
+        ((Stay(0, 0, 2), Stay(1, 3, 3)), 3, r"stays\[1\]: leave is 3"),
+        ((Stay(0, 0, 2), Stay(0, 1, 3)), 3, r"stays\[1\]: client 0 joins at 1 .*\(stays\[0\]\)"),
+        ((Stay(1.5, 0, 2),), 3, r"stays\[0\]: client is 1\.5: give an integer"),
+        ((Stay(0, 0, 2),), 0, "clients is 0"),
+    ],
+)
+def test_wrong_stays_by_hand_are_named(stays, clients, message):
+    with pytest.raises(ConfigError, match=message):
+        Trace(stays, clients)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.lists(st.integers(0, 20), min_size=2, max_size=8)),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda own: own[0],
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_any_trace_says_who_is_there(clients, random):
+    """Stays from one time of a client to the next but one, some touching: against their union."""
+    stays = []
+    for client, times in clients:
+        times = sorted(set(times))
+        for begin, end in itertools.pairwise(times):
+            if random.random() < 0.7:
+                stays.append(Stay(client, begin, end))
+    if not stays:
+        return
+    random.shuffle(stays)
+    trace = Trace(tuple(stays), 4)
+    check_order(trace, list(trace.changes()))
+    for time in np.arange(0, 21, 0.5):
+        expected = np.zeros(4, dtype=bool)
+        for client, join, leave in stays:
+            expected[client] |= join <= time < leave
+        assert (present_at(trace, time) == expected).all()
+
+
+def test_sessions_begin_with_somebody():
+    trace = Trace((Stay(0, 0, 10), Stay(1, 10, 15), Stay(0, 29, 41)), 2)
+    check_sessions_by_rounds(trace, 2, 10)
+    with pytest.raises(ConfigError, match="session 2 begins at round 20 with nobody there"):
+        check_sessions_by_rounds(trace, 3, 10)
+    check_sessions_by_rounds(trace, 2, 30)
+    with pytest.raises(ConfigError, match="session 1 begins at round 15"):
+        check_sessions_by_rounds(trace, 2, 15)
+    with pytest.raises(ConfigError, match="session 0 begins at round 0"):
+        check_sessions_by_rounds(Trace((Stay(0, 1),), 1), 3, 10)
+    with pytest.raises(ConfigError, match="sessions is 0"):
+        check_sessions_by_rounds(trace, 0, 10)
+    with pytest.raises(ConfigError, match="session 1 begins at round 1000 with nobody"):
+        check_sessions_by_rounds(arrivals(rate=0.0), 2, 1000)
+    check_sessions_by_rounds(arrivals(clients=200, rate=10.0, mean_stay=10.0), 5, 20)
