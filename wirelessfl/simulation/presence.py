@@ -106,7 +106,7 @@ class Arrivals:
     def _first(self) -> int:
         if self.initially is not None:
             return self.initially
-        # The product first: it may be too large to round.
+        # Cut off before rounding: the product may be infinite.
         return max(1, round(min(self.rate * self.mean_stay, self.clients)))
 
     def changes(self) -> Iterator[Change]:

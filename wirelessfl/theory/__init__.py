@@ -2,6 +2,14 @@
 
 from wirelessfl.theory.aircomp import Theorem2, theorem_2
 from wirelessfl.theory.constants import estimate_constants, sgd_path
+from wirelessfl.theory.dynamic_clients import (
+    GradientNormBound,
+    LargestStepSize,
+    RoundConstants,
+    data_deviation,
+    gradient_norm_bound,
+    largest_step_size,
+)
 from wirelessfl.theory.fedast import (
     Corollary1,
     ShiftedExponential,
@@ -24,6 +32,9 @@ from wirelessfl.theory.hist import (
 __all__ = [
     "Constants",
     "Corollary1",
+    "GradientNormBound",
+    "LargestStepSize",
+    "RoundConstants",
     "ShiftedExponential",
     "StepSizeLimit",
     "Theorem1",
@@ -31,8 +42,11 @@ __all__ = [
     "arrival_seconds",
     "buffer_seconds",
     "corollary_1_step_size",
+    "data_deviation",
     "estimate_constants",
     "fedast_corollary_1",
+    "gradient_norm_bound",
+    "largest_step_size",
     "mask_size_cap",
     "sgd_path",
     "smallest_rounds",
