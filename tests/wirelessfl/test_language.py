@@ -24,8 +24,9 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.executors import _gpu_chunk
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.checks import why_alone
 from wirelessfl.training.recording import record
-from wirelessfl.training.task import Task, why_alone
+from wirelessfl.training.task import Task
 
 LENGTH = 12
 GOOD, BAD = ["fine", "great", "lovely", "warm"], ["dull", "poor", "sad", "cold"]

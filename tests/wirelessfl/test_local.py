@@ -33,9 +33,9 @@ def flat(result):
 @pytest.mark.parametrize("local", LOCALS)
 @pytest.mark.parametrize("outer", ["hist", "hfedavg"])
 def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
-    """N = 1, E = 1: bit for bit, whoever takes part and tracks."""
+    """N = 1, E = 1: bit for bit for chunks of one size, whoever takes part and tracks."""
     tracking = {"tracking_clients": 2} if find_algorithm(local)().tracks else {}
-    flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, **tracking}
+    flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, "chunk": 2, **tracking}
     inside = config(outer, local=local, edge_rounds=1, **flags)
     one = wirelessfl.run(inside, data=toy, model=model())
     two = wirelessfl.run(config(local, **flags), data=toy, model=model())

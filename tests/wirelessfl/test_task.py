@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.training.checks import why_alone
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task, why_alone
+from wirelessfl.training.task import Task
 
 
 class Counts(nn.Linear):

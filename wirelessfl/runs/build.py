@@ -26,7 +26,8 @@ from wirelessfl.simulation.shards import Shards
 from wirelessfl.simulation.world import TrainingSettings, World
 from wirelessfl.submodels import Partition, make_partition
 from wirelessfl.submodels.partition import Scheme
-from wirelessfl.training.task import Task, check_partition
+from wirelessfl.training.checks import check_partition
+from wirelessfl.training.task import Task
 
 
 @dataclass(frozen=True)

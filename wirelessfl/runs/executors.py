@@ -20,12 +20,13 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.checks import why_alone
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.penalties import need_features
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
-from wirelessfl.training.task import Task, why_alone
+from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor, slot_vectors, why_no_workers
