@@ -101,6 +101,36 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
         main([*commands[0], "--help"])
 
 
+def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
+    """The example, the trace, and the warm start of one's own."""
+    from wirelessfl.cli import main
+    from wirelessfl.simulation.traces import read_trace
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    page = blocks(ROOT / "docs" / "sessions.md")
+    plain = [code for language, file, code in page if not (language or file)]
+    (stays,) = [code for code in plain if code.startswith("client,")]
+    Path("stays.csv").write_text(stays)
+    assert read_trace(Path("stays.csv"), 3).initial().tolist() == [True, True, False]
+    for language, file, code in page:
+        if file:
+            Path(file).write_text(code)
+        elif language == "python":
+            Path("example.py").write_text(code)
+            runpy.run_path("example.py")
+    shown = capsys.readouterr().out
+    assert "previous: session 4, 0." in shown
+    assert "proposed: session 4, 0." in shown
+    commands = [shlex.split(c.replace("\\\n", ""))[1:] for c in plain if c.startswith("wire")]
+    assert len(commands) == 2
+    small = ["--clients", "6", "--local-steps", "1", "--threads", "1"]
+    assert main([*commands[1], *small, "--out", "own"]) == 0
+    assert "accuracy when clients change" in capsys.readouterr().out
+    with pytest.raises(SystemExit):  # the flags are read, and their help stands
+        main([*commands[0], "--help"])
+
+
 def test_the_solver_studies_run_and_draw(tmp_path):
     """Each in a process of its own, as a user would, within the 20 lines that are promised."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]

@@ -190,3 +190,17 @@ def test_what_only_one_process_sees_is_said_once(tmp_path):
     assert "client 1, round 1, edge round 1: ValueError: of the user" in done.stderr
     assert "one of the 2 processes that share the clients has ended" in done.stderr
     assert done.stderr.count("Traceback") == 1  # torchrun's own
+
+
+def test_sessions_are_shared_too(tmp_path):
+    """Trial rounds on copies, client states and recounted sums in every process."""
+    words = ["run", "scaffold", "--dataset", "digits", "--clients", "8", "--sessions", "4"]
+    words += ["--rounds", "2", "--split", "iid", "--warm-start", "proposed", *SMALL]
+    together(*words, "--out", tmp_path / "two")
+    assert main([*words, "--workers", "1", "--out", str(tmp_path / "one")]) == 0
+    weights = [[row.pop("warm_weights") for row in rows_of(tmp_path / n)] for n in ("one", "two")]
+    assert [w.keys() for w in weights[0]] == [w.keys() for w in weights[1]]
+    for one, two in zip(rows_of(tmp_path / "one"), rows_of(tmp_path / "two"), strict=True):
+        assert one["accuracy"] == pytest.approx(two["accuracy"], abs=1e-5)
+        for name in ("sim_seconds", "uplink_mib", "extra_mib", "stored_bytes", "present"):
+            assert one[name] == two[name], name

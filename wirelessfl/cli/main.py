@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.runs.run import RunResult
     from wirelessfl.simulation.shards import Shards
+    from wirelessfl.transitions import Transition
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
@@ -252,16 +253,31 @@ def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., R
     _close(result, as_json)
 
 
-def _close(result: Any, as_json: bool) -> None:
-    from wirelessfl.cli.show import closing_table
+def _close(result: RunResult, as_json: bool) -> None:
+    from wirelessfl.cli.show import closing_table, transitions_table
 
     summary, each = result.summary(), result.summaries()
+    changes = _changes(result)
+    if changes:
+        summary["transitions"] = [vars(change) for change in changes]
     if as_json:
         print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
         return
     console = Console()
     console.print(closing_table(each))
+    if changes:
+        console.print(transitions_table(changes))
     _say(console, f"rows, parameters and settings: {summary['directory']}")
+
+
+def _changes(result: RunResult) -> list[Transition]:
+    """What changes of clients cost, where there were any and the rows say it."""
+    if result.config.sessions.sessions is None:
+        return []
+    try:
+        return result.transitions()
+    except ValueError:  # the first rounds of sessions were not tested
+        return []
 
 
 def _say(console: Console, text: str) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
 from wirelessfl.task_tables import ENDLESS
+from wirelessfl.transitions import Transition
 
 
 @contextmanager
@@ -103,6 +104,22 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
             for value, (_, form) in zip(values, columns.values(), strict=True)
         ]
         table.add_row(summary.get("label", summary["algorithm"]), *cells)
+    return table
+
+
+def transitions_table(changes: Sequence[Transition]) -> Table:
+    """One line for each session after the first: what the change of clients cost."""
+    table = Table(title="accuracy when clients change")
+    for heading in ("session", "before", "lowest", "first ten rounds", "rounds to recover"):
+        table.add_column(heading, justify="right")
+    for change in changes:
+        numbers = (change.before, change.before - change.drop, change.mean_accuracy)
+        rounds = change.rounds_to_recover
+        table.add_row(
+            str(change.session),
+            *(format(number, ".3f") for number in numbers),
+            "never" if rounds is None else str(rounds),
+        )
     return table
 
 

@@ -25,6 +25,7 @@ from wirelessfl.runs.tasks import named_params
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.workers import WorkerDiedError
+from wirelessfl.transitions import Transition, transitions
 
 ALONE = Shards()
 TO_TARGET = {
@@ -46,7 +47,8 @@ class RunResult:
             far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
             finite; ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry
             its ``version``, ``staleness_mean`` and ``staleness_max`` since its last row,
-            ``requests`` that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``.
+            ``requests`` that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of
+            sessions have more, see docs/sessions.md.
         params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``;
             of tasks in tables, with the task's name and a dot in front.
         directory: the run's folder.
@@ -65,6 +67,14 @@ class RunResult:
     def rows_of(self, task: str) -> list[Row]:
         """The rows of one task."""
         return [row for row in self.rows if row.get("task") == task]
+
+    def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
+        """What each change of clients cost, of a run in sessions: see ``wirelessfl.transitions``.
+
+        Raises:
+            ValueError: the run had no sessions, or first rounds were not tested.
+        """
+        return transitions(self.rows, first, tolerance)
 
     def summaries(self) -> list[dict[str, Any]]:
         """One line for each task, as ``summary`` gives for a run of one model."""
