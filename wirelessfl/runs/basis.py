@@ -126,35 +126,14 @@ def _dealt(
     config: Config, data: Dataset, network: Network, groups: LabelGroups | None, stream: Stream
 ) -> Sequence[IntArray]:
     """Each client's samples."""
-    wanted, labels = config.data, data.train_labels.numpy()
+    names = ("alpha", "shards", "min_samples", "samples_per_client", "reuse")
+    options: dict[str, Any] = {name: getattr(config.data, name) for name in names}
+    options |= {"kind": config.data.split, "cell_of": network.cell_of, "stream": stream}
+    labels = data.train_labels.numpy()
     if groups is not None:
-        return split_groups(
-            labels,
-            groups,
-            shared_labels=config.sessions.shared_labels,
-            kind=wanted.split,
-            cell_of=network.cell_of,
-            alpha=wanted.alpha,
-            shards=wanted.shards,
-            min_samples=wanted.min_samples,
-            samples_per_client=wanted.samples_per_client,
-            reuse=wanted.reuse,
-            stream=stream,
-        )
-    return split(
-        labels,
-        network.clients,
-        kind=wanted.split,
-        cells=network.cells,
-        cell_of=network.cell_of,
-        alpha=wanted.alpha,
-        shards=wanted.shards,
-        min_samples=wanted.min_samples,
-        groups=data.groups,
-        samples_per_client=wanted.samples_per_client,
-        reuse=wanted.reuse,
-        stream=stream,
-    )
+        shared = config.sessions.shared_labels
+        return split_groups(labels, groups, shared_labels=shared, **options)
+    return split(labels, network.clients, cells=network.cells, groups=data.groups, **options)
 
 
 def configured_data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config, Dataset]:
