@@ -16,6 +16,7 @@ from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules import Sessions
 from wirelessfl.schedules.base import (
     Arrived,
@@ -31,6 +32,8 @@ from wirelessfl.schedules.base import (
     Stop,
     There,
 )
+from wirelessfl.simulation.loop import simulate
+from wirelessfl.simulation.step_sizes import Decay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
@@ -176,8 +179,6 @@ def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, tmp
 def test_server_sums_are_those_of_who_is_there(config, toy):
     """SCAFFOLD's c is the mean of the c_i of the session's clients when a session begins."""
     settings = config("scaffold", **FLAGS, out=None)
-    from wirelessfl.runs.sessions import SessionsEngine
-    from wirelessfl.simulation.loop import simulate
 
     parts = build(settings, data=toy)
     engine, world = SessionsEngine(parts), parts.world
@@ -231,7 +232,6 @@ def test_sampling_in_sessions(config, toy):
 
 
 def test_step_sizes_fall_within_each_session():
-    from wirelessfl.simulation.plan import Decay
 
     share = Decay(50, 0.3, 0.9)
     for number in (0, 1, 49, 50, 120):

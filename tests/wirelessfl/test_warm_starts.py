@@ -17,6 +17,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.simulation.loop import simulate
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 from wirelessfl.warm_starts.base import Opening, Past
@@ -200,8 +201,6 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
         rows.append(decision.status)
         if decision.status == {"session": 1, "session_round": 0}:
             raise Spy
-
-    from wirelessfl.simulation.loop import simulate
 
     engine.start()
     with pytest.raises(Spy):

@@ -21,8 +21,9 @@ from wirelessfl.runs.network import build_network
 from wirelessfl.sections import TrainingSection
 from wirelessfl.simulation.client_states import make_states
 from wirelessfl.simulation.participants import check_participation
-from wirelessfl.simulation.plan import Decay, Links, Planner, constant
+from wirelessfl.simulation.plan import Links, Planner
 from wirelessfl.simulation.shards import Shards
+from wirelessfl.simulation.step_sizes import Decay, constant
 from wirelessfl.simulation.world import TrainingSettings, World
 from wirelessfl.submodels import Partition, make_partition
 from wirelessfl.submodels.partition import Scheme

@@ -20,6 +20,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.mask_sizes import mask_size_problem
 from wirelessfl.simulation.participants import Participants, draw_participants
+from wirelessfl.simulation.step_sizes import constant
 from wirelessfl.submodels import ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.uplinks import Uplink
@@ -99,31 +100,6 @@ class Plan:
         """The channel during an edge round."""
         blocks = self.draws.h
         return ChannelDraw(self.draws.network, blocks[min(edge_round, len(blocks) - 1)])
-
-
-def constant(number: int) -> float:
-    """Step sizes stay as they are."""
-    return 1.0
-
-
-@dataclass(frozen=True)
-class Decay:
-    """Step sizes that fall within T rounds: (1 - ratio) (1 - t / T)^power + ratio of the first.
-
-    Args:
-        rounds: T; with the next round they begin again.
-        ratio: what the last ones would fall to, lr_min / lr_0.
-        power: of the polynomial.
-    """
-
-    rounds: int
-    ratio: float
-    power: float
-
-    def __call__(self, number: int) -> float:
-        """The share in round ``number``."""
-        left = 1 - number % self.rounds / self.rounds
-        return float((1 - self.ratio) * left**self.power + self.ratio)
 
 
 @dataclass(frozen=True)

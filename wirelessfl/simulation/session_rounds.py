@@ -24,8 +24,9 @@ from wirelessfl.schedules.base import (
     There,
 )
 from wirelessfl.simulation.attendance import Attendance
-from wirelessfl.simulation.plan import Plan, Planner, constant
+from wirelessfl.simulation.plan import Plan, Planner
 from wirelessfl.simulation.presence import Change
+from wirelessfl.simulation.step_sizes import constant
 from wirelessfl.simulation.world import World
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.partition import IntArray
