@@ -180,7 +180,8 @@ class TrainingSection(Section):
     rounds: int = Field(
         30,
         ge=1,
-        description="T, global rounds; of several tasks, merges of each (there no limit, where "
+        description="T, global rounds, in sessions those of each; of several tasks, merges of each (there "
+        "no limit, where "
         "--max-seconds or targets end the run)",
     )
     max_seconds: float | None = Field(
@@ -198,7 +199,6 @@ class TrainingSection(Section):
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in means"
     )
-
     lr_schedule: Literal["constant", "poly"] = Field(
         "constant",
         description="step sizes of the clients: constant, or falling within each session (a run "
@@ -305,7 +305,7 @@ class RunSection(Section):
     replay: Literal["on", "off"] | None = Field(
         None,
         description="record local steps once and replay them without the model's own Python code "
-        "(default: on GPUs, and where a run of executor vmap is long)",
+        "(default: on GPUs, and where a run of executor vmap is long; off with --lr-schedule poly)",
     )
     workers: Annotated[int | Literal["auto"] | None, BeforeValidator(_number_or_auto)] = Field(
         None,
