@@ -30,7 +30,7 @@ from wirelessfl.sections import (
     TrainingSection,
     refuse_bool,
 )
-from wirelessfl.session_tables import check_sessions
+from wirelessfl.session_tables import check_pilot, check_sessions
 from wirelessfl.simulation.participants import check_participation
 from wirelessfl.tables import class_of, named_tables, read_toml, tables_from_flags, title_of
 from wirelessfl.task_tables import (
@@ -174,6 +174,7 @@ def _resolve(config: Config) -> Config:
     warm_start, started = config.build_warm_start(), config.warm_start
     if started is not None:
         started = {"name": started["name"], **vars(warm_start)}
+        check_pilot(config.sessions.sessions, started)
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
         raise ConfigError(
@@ -218,6 +219,7 @@ def _resolve(config: Config) -> Config:
             ),
             "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
             "warm_start": started,
+            "sessions": _placed(config.sessions),
         }
     )
     if algorithm.timing == "rounds":
@@ -237,6 +239,13 @@ def _resolve(config: Config) -> Config:
         unlimited = config.training.model_copy(update={"rounds": ENDLESS})
         config = config.model_copy(update={"training": unlimited})
     return config
+
+
+def _placed(sessions: SessionsSection) -> SessionsSection:
+    """With the trace where it is, whatever the present folder is later."""
+    if sessions.trace is None:
+        return sessions
+    return sessions.model_copy(update={"trace": sessions.trace.absolute()})
 
 
 def _of_task(config: Config, table: Mapping[str, Any], name: str) -> Config:

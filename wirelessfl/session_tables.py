@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.errors import ConfigError
@@ -68,6 +69,7 @@ def check_sessions(config: Config, algorithm: Algorithm) -> None:
                 f"presence_unit is {own.presence_unit!r}, and presence is 'labels': its sessions "
                 "change after --rounds rounds. Leave it out, or choose arrivals or trace."
             )
+        _check_label_sessions(config)
         if config.data.split == "natural":
             raise ConfigError(
                 "split is 'natural', and presence is 'labels', which deals out samples by their "
@@ -83,6 +85,46 @@ def check_sessions(config: Config, algorithm: Algorithm) -> None:
         raise ConfigError(
             f"initially_present is {most}, and there are {config.network.clients} clients: lower "
             "it."
+        )
+
+
+def _check_label_sessions(config: Config) -> None:
+    """Refuse groups of clients that would not come, or do not differ.
+
+    Raises:
+        ConfigError: there are such; the message names the setting.
+    """
+    own, least = config.sessions, 3 if config.sessions.unseen_labels else 2
+    assert own.sessions is not None
+    if own.sessions < least:
+        third = f", unseen_labels is {own.unseen_labels}" if least == 3 else ""
+        raise ConfigError(
+            f"sessions is {own.sessions}{third}, and presence is 'labels', whose {least} groups of "
+            f"clients come one after the other. Have at least {least} sessions, or choose arrivals "
+            "or trace."
+        )
+    if own.shared_labels == "both" and own.overlap == 0:
+        raise ConfigError(
+            "shared_labels is 'both', and overlap is 0: no label is shared. Leave it out, or give "
+            "an overlap."
+        )
+
+
+def check_pilot(sessions: int | None, warm_start: Mapping[str, Any]) -> None:
+    """Refuse pilot sessions behind which no session is left.
+
+    Args:
+        sessions: S.
+        warm_start: its table, with every default filled in.
+
+    Raises:
+        ConfigError: there is none left.
+    """
+    pilot = warm_start.get("pilot_sessions")
+    if sessions is not None and isinstance(pilot, int) and pilot >= sessions:
+        raise ConfigError(
+            f"pilot_sessions is {pilot}, and there are {sessions} sessions: none would be left to "
+            "begin with their past. Lower it."
         )
 
 

@@ -14,7 +14,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.sections import SECTIONS
 from wirelessfl.task_tables import parse_task
 from wirelessfl.uplinks import Uplink, find_uplink
-from wirelessfl.warm_starts import WarmStart, find_warm_start
+from wirelessfl.warm_starts import WarmStart, find_warm_start, warm_start_classes
 
 WARM_START = "previous"
 """What sessions begin with, unless the settings say."""
@@ -44,6 +44,8 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     """
     tables = {**tables, **{key: flags[key] for key in NAMED if key in flags}}
     merged = named_tables(tables)
+    if flags.get("sessions") is not None:
+        merged.setdefault("warm_start", {"name": WARM_START})
     if "local" in flags:
         merged["algorithm"]["local"] = flags["local"]
     uplink = merged["uplink"]["name"]
@@ -57,8 +59,7 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
         if flag in NAMED:
             continue
         if flag not in homes:
-            near = difflib.get_close_matches(flag, homes, n=1)
-            hint = f" Do you mean {near[0]!r}?" if near else ""
+            hint = _hint(flag, homes)
             start = f" with warm start {warm_start['name']!r}" if warm_start else ""
             raise ConfigError(
                 f"algorithm {title_of(merged['algorithm'])} over uplink {uplink!r}{start} has no "
@@ -70,6 +71,16 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
             raise ConfigError(f"{section} is {table!r}: a table of settings is needed.")
         table[key] = value
     return merged
+
+
+def _hint(flag: str, homes: Mapping[str, Any]) -> str:
+    """What may have been meant by a flag that there is not."""
+    starts = warm_start_classes().items()
+    having = [name for name, cls in starts if flag in {entry.name for entry in fields(cls)}]
+    if having:
+        return f" It is one of warm_start {' and '.join(having)}: choose it with --warm-start."
+    near = difflib.get_close_matches(flag, homes, n=1)
+    return f" Do you mean {near[0]!r}?" if near else ""
 
 
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -423,7 +423,7 @@ def test_the_executor_fits_the_terms(config, toy):
         settings = config(algorithm, cells=cells, **flags)
         assert build(settings, data=toy, model=toy_model()).config.run.executor == kind
     with pytest.raises(
-        ConfigError, match=r'"stacked" cannot train with algorithm \'moon\'.*"vmap"'
+        ConfigError, match=r'"stacked" cannot train .* algorithm "moon" does.*"vmap"'
     ):
         build(config("moon", cells=1, executor="stacked"), data=toy, model=toy_model())
 

@@ -1,11 +1,5 @@
 """Sessions: who is there, who leaves in the middle of a round, and going on across transitions."""
 
-import json
-import signal
-import subprocess
-import sys
-
-import numpy as np
 import pytest
 import torch
 from torch.func import functional_call
@@ -16,7 +10,6 @@ from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules import Sessions
 from wirelessfl.schedules.base import (
     Arrived,
@@ -32,7 +25,6 @@ from wirelessfl.schedules.base import (
     Stop,
     There,
 )
-from wirelessfl.simulation.loop import simulate
 from wirelessfl.simulation.step_sizes import Decay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
@@ -161,6 +153,43 @@ def test_times_in_seconds_mean_the_same(config, toy, tmp_path, bare):
     assert bare(seconds.rows) == bare(rounds.rows)
 
 
+def test_all_who_come_in_an_instant_are_in(config, toy, tmp_path):
+    """After a gap three come at once, and all attend."""
+    stays = trace(tmp_path, (0, 0, 1e-4), (1, 20, ""), (2, 20, ""), (3, 20, ""))
+    flags = FLAGS | {"sessions": 2, "presence": "trace", "local_steps": 1}
+    rows = wirelessfl.run(config("fedavg", **flags, trace=stays), data=toy).rows
+    start = next(row for row in rows if row["session"] == 1)
+    assert (start["sim_seconds"], start["present"]) == (20.0, 3)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_changes_as_a_round_ends_come_before_the_next_session(config, toy, tmp_path, first):
+    """Four leave and four come in the instant in which session 0 ends, whatever comes first."""
+    flags = FLAGS | {"sessions": 2, "presence": "trace", "step_seconds": 0.5, "uplink": "fixed"}
+    flags |= {"rounds": 2, "local_steps": 1}
+    alone = wirelessfl.run(config("fedavg", **flags, trace=trace(tmp_path, (0, 0, ""))), data=toy)
+    end = next(row["sim_seconds"] for row in alone.rows if row["session_round"] == 2)
+    # A change before it puts the next one on the clock behind the end of the round.
+    early = (7, 0, end / 4) if first else (7, 0, 0.9 * end)
+    stays = [(c, 0, end) for c in range(3)] + [(c, end, "") for c in range(3, 7)] + [early]
+    rows = wirelessfl.run(config("fedavg", **flags, trace=trace(tmp_path, *stays)), data=toy).rows
+    at = {(row["session"], row["session_round"]): row for row in rows}
+    assert at[0, 2]["present"] == 0  # they have left as it ended, with their updates in
+    assert at[0, 2]["dropped"] == 1  # client 7's
+    assert [at[1, t]["present"] for t in range(3)] == [4, 4, 4]
+
+
+def test_a_deadline_before_anybody_has_come(config, toy, tmp_path):
+    """One row, of the initial model; between sessions none that is of no session."""
+    late = trace(tmp_path, (0, 5, ""))
+    flags = FLAGS | {"presence": "trace", "local_steps": 1}
+    rows = wirelessfl.run(config("fedavg", **flags, trace=late, max_seconds=1.0), data=toy).rows
+    assert [(row["round"], row["present"], row["sim_seconds"]) for row in rows] == [(0, 0, 1.0)]
+    gap = trace(tmp_path, (0, 0, 1e-3), (1, 20, ""))
+    rows = wirelessfl.run(config("fedavg", **flags, trace=gap, max_seconds=10.0), data=toy).rows
+    assert {row["session"] for row in rows} == {0}
+
+
 def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, tmp_path):
     """In seconds: nobody is there for a while, and the clock goes on to the next arrival."""
     stays = trace(tmp_path, (0, 0, 1e-3), (1, 5, ""), (2, 6, ""))
@@ -174,54 +203,6 @@ def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, tmp
     assert (2, 3) in rows
     # A round of which nobody is left changes nothing.
     assert rows[0, 0]["loss"] == rows[0, 1]["loss"]
-
-
-def test_server_sums_are_those_of_who_is_there(config, toy):
-    """SCAFFOLD's c is the mean of the c_i of the session's clients when a session begins."""
-    settings = config("scaffold", **FLAGS, out=None)
-
-    parts = build(settings, data=toy)
-    engine, world = SessionsEngine(parts), parts.world
-    seen = []
-
-    def report(decision):
-        if decision.status["session_round"] == 0:
-            kept = [world.states.get("tracking", c) for c in np.flatnonzero(world.there)]
-            kept = [torch.zeros(world.states.size) if own is None else own for own in kept]
-            seen.append(float(torch.stack(kept).norm()))
-            torch.testing.assert_close(world.nodes["tracking"][0], torch.stack(kept).mean(0))
-
-    engine.start()
-    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
-    assert seen[:2] == [0.0, 0.0]  # nobody of these had trained
-    assert min(seen[2:]) > 0
-
-
-@pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
-@pytest.mark.parametrize(
-    ("name", "flags"),
-    [
-        ("hist", {"cells": 2, "mask_sizes": "optimized"}),
-        ("fadamgc", {"cells": 1}),
-        ("hist", {"cells": 2, "local": "fadamgc"}),
-    ],
-)
-def test_cells_and_tracking_inside(config, toy, tmp_path, name, flags, uplink):
-    """Learns in its sessions over both uplinks; in the last one a whole cell leaves."""
-    common = FLAGS | {"rounds": 4, "lr": 0.02, "uplink": uplink, "edge_rounds": None} | flags
-    if name == "hist":
-        common["edge_rounds"] = 2
-    result = wirelessfl.run(config(name, **common, warm_start="proposed"), data=toy)
-    last = result.rows[-1]
-    assert last["extra_rounds"] == 3
-    assert last["extra_uploads"] == 3 * 4 * (common["edge_rounds"] or 1)
-    assert last["accuracy"] > 0.6
-    stays = trace(tmp_path, *[(c, 0, "" if c < 4 else 9.5) for c in range(8)])
-    gone = wirelessfl.run(config(name, **common, **ALL_DAY, trace=stays), data=toy)
-    ends = {row["session"]: row for row in gone.rows}
-    assert ends[2]["dropped"] == ends[3]["dropped"] == 4
-    assert ends[3]["present"] == 4
-    assert np.isfinite(ends[3]["loss"])
 
 
 def test_sampling_in_sessions(config, toy):
@@ -256,68 +237,6 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy):
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
 
 
-RESUMED = {
-    "proposed": {"warm_start": "proposed", "trial_rounds": 2},
-    "continuous": {"warm_start": "continuous"},
-    "scaffold": {"warm_start": "random-pilot", "momentum": 0.5},
-    "arrivals": {"presence": "arrivals", "arrival_rate": 800.0, "mean_stay": 0.005},
-    "rounds": {
-        "presence": "arrivals", "arrival_rate": 2.0, "mean_stay": 2.0, "presence_unit": "rounds",
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, case):
-    """At every row, transitions among them."""
-    flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3}
-    name = "scaffold" if case == "scaffold" else "fedavg"
-    reference = wirelessfl.run(config(name, **flags), data=toy)
-    if case in ("arrivals", "rounds"):
-        assert len({row["present"] for row in reference.rows}) > 1
-        assert reference.rows[-1]["dropped"] > 0
-    for place in range(len(reference.rows)):
-        settings = config(name, **flags)
-        left = [place]
-
-        def halt(row, left=left):
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            left[0] -= 1
-
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt)
-        same(wirelessfl.resume(settings.run.out, data=toy), reference)
-
-
-def test_killed_and_resumed_across_a_transition(tmp_path, same):
-    """kill -9 around the ends of sessions: rows and parameters to the bit."""
-    command = [sys.executable, "-m", "wirelessfl"]
-
-    def words(out):
-        return [
-            *("run", "fedavg", "--dataset", "digits", "--clients", "8", "--split", "dirichlet"),
-            *("--sessions", "40", "--rounds", "3", "--local-steps", "4", "--threads", "1"),
-            *("--warm-start", "proposed", "--history", "5", "--checkpoint-seconds", "0"),
-            *("--momentum", "0.9", "--workers", "1", "--out", str(out)),
-        ]
-
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([*command, *words(whole)], check=True, capture_output=True)
-    again = ["resume", str(killed)]
-    for arguments, rows in ((words(killed), 4), (again, 33), (again, 60)):
-        process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL)
-        file = killed / "rows.jsonl"
-        while not (file.exists() and file.read_bytes().count(b"\n") >= rows):
-            assert process.poll() is None, "the run ended before it could be killed"
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert len(RunDirectory(killed).rows()) < 160, "no work was left"
-    done = subprocess.run([*command, *again, "--json"], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout)["round"] == 120
-    same(wirelessfl.resume(whole), wirelessfl.resume(killed))
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -330,6 +249,9 @@ def test_killed_and_resumed_across_a_transition(tmp_path, same):
         ({"presence": "arrivals", "arrival_rate": 1.0}, "needs mean_stay"),
         ({"presence": "arrivals", "overlap": 0.2}, "overlap is 0.2, which is for presence"),
         ({"split": "natural"}, "split is 'natural'"),
+        ({"sessions": 1}, "Have at least 2 sessions"),
+        ({"sessions": 2, "unseen_labels": 1}, "Have at least 3 sessions"),
+        ({"shared_labels": "both"}, "shared_labels is 'both', and overlap is 0"),
         ({"presence_unit": "rounds"}, "presence_unit is 'rounds'"),
         ({"lr_ratio": 0.2}, "lr_ratio is 0.2, and lr_schedule is 'constant'"),
         (

@@ -83,7 +83,20 @@ def test_weights_are_the_softmax(distances, scale):
 
 def test_diverged_sessions_have_no_weight():
     assert softmax_weights([1.0, math.nan, 1.0, math.inf], 3.0) == [0.5, 0.0, 0.5, 0.0]
-    assert softmax_weights([math.nan, math.nan], 3.0) == [0.5, 0.5]
+    assert softmax_weights([math.nan, math.nan], 3.0) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["proposed", "average"])
+def test_diverged_sessions_are_left_out(name):
+    """A model with NaN poisons nothing, and where all are lost the latest one goes on."""
+    models, gradients, latest = vectors(3, 1), vectors(3, 2), vectors(1, 4)[0]
+    models[0, 3] = math.nan
+    start = find_warm_start(name)()
+    found = start.initial(opening(past_of(models, gradients), gradients[0], latest))
+    assert bool(found.params.isfinite().all())
+    assert found.weights.keys() == {2, 3}
+    lost = past_of(models[:1], gradients[:1])
+    assert torch.equal(start.initial(opening(lost, gradients[0], latest)).params, latest)
 
 
 @pytest.mark.parametrize("similarity", ["two_norm", "plain_two_norm", "inner_product"])
@@ -237,6 +250,48 @@ def test_trials_leave_everything_as_it_was(config, toy, tmp_path, monkeypatch, n
         assert torch.equal(value, tried.params[key])
 
 
+def test_trials_take_the_first_step_size(config, toy):
+    """With falling steps V = 1 is the first round of a session, whatever its number."""
+    steps = {"local_steps": 1, "rounds": 4, "lr_schedule": "poly", "lr_ratio": 0.1}
+    settings = config("fedavg", **FLAGS | steps, batch_size=1000, warm_start="proposed")
+    gradients = []
+    for lr in (None, 0.1):
+        parts = build(settings, data=toy, model=FCNN((12,), 4, hidden=(10,)))
+        if lr is not None:
+            parts = replace(parts, planner=replace(parts.planner, lr_share=lambda number: 1.0))
+        engine = SessionsEngine(parts)
+
+        def report(decision, engine=engine):
+            if decision.status["session"] == 1:
+                raise Spy
+
+        engine.start()
+        # Both have the same pilot model: that of the run with falling steps.
+        if gradients:
+            engine.work.warm_start.trial_model = lambda opening: gradients[0][0]
+        with pytest.raises(Spy):
+            simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+        gradients.append((engine.work.past.pilot, engine.work.gradient))
+    torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-7)
+
+
+def test_teachers_take_the_downlink(config, toy):
+    """One more model a session to each of its clients: bytes, and seconds where there is a rate."""
+    rows = {}
+    for name in ("previous", "continuous"):
+        settings = config("fedavg", **FLAGS, warm_start=name, downlink_mbps=0.1)
+        rows[name] = wirelessfl.run(settings, data=toy).rows[-1]
+    more, less = rows["continuous"], rows["previous"]
+    vector = 4 * sum(
+        v.numel() for v in wirelessfl.run(config("fedavg", rounds=1), data=toy).params.values()
+    )
+    assert more["extra_broadcasts"] == 4
+    assert more["extra_mib"] == pytest.approx(4 * vector / 2 / 2**20)
+    assert more["downlink_mib"] - less["downlink_mib"] == pytest.approx(more["extra_mib"])
+    assert more["extra_seconds"] == pytest.approx(4 * vector * 8 / 0.1e6)
+    assert more["sim_seconds"] - less["sim_seconds"] == pytest.approx(more["extra_seconds"])
+
+
 def test_teachers_change_what_is_learnt(config, toy):
     """Both distillations, beside the same without a teacher."""
     ends = {}
@@ -262,9 +317,74 @@ def test_a_given_model_cannot_be_drawn_again(config, toy):
         )
 
 
+OWN = """
+import torch
+from wirelessfl.training.penalties import Contrast
+from wirelessfl.warm_starts.base import Initial, Past, WarmStart
+class Base(WarmStart):
+    def initial(self, opening):
+        return Initial(opening.latest)
+class Bare(Base):
+    def initial(self, opening):
+        return opening.latest
+class Short(Base):
+    def initial(self, opening):
+        return Initial(opening.latest[:5])
+class Double(Base):
+    def initial(self, opening):
+        return Initial(opening.latest.double())
+class Half(Base):
+    def trials(self, session):
+        return 0.5
+class Forgetful(Base):
+    def remember(self, past, session, last, gradient):
+        return None
+class Strange(Base):
+    def penalties(self, session, labels_before):
+        return (1, 2)
+class Trial(Base):
+    def trials(self, session):
+        return 1
+    def trial_model(self, opening):
+        return None
+class Features(Base):
+    def penalties(self, session, labels_before):
+        return (Contrast(1.0, 1.0),) if session else ()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Bare", "initial gives torch.float32 .*, and a Initial is needed"),
+        ("Short", r"initial gives Initial|initial gives torch.float32 \[5\]"),
+        ("Double", "initial gives torch.float64"),
+        ("Half", "trials gives 0.5, and a whole number >= 0"),
+        ("Forgetful", "remember gives None, and a Past"),
+        ("Strange", "penalties gives 1, and a Penalty"),
+        ("Trial", "trial_model gives None"),
+        ("Features", 'executor "stacked" cannot train .* warm_start "own_starts:Features" does'),
+    ],
+)
+def test_what_ones_own_warm_start_gives_is_checked(
+    config, toy, tmp_path, monkeypatch, name, message
+):
+    (tmp_path / "own_starts.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = config(
+        "fedavg", **FLAGS, warm_start=f"own_starts:{name}",
+        executor="stacked" if name == "Features" else "auto",
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.run(settings, data=toy)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ({"warm_start": "proposed", "history_keep": "diverse"}, "history_keep is 'diverse'"),
+        ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
+        ({"similarity_scale": 3}, "It is one of warm_start proposed and random-pilot: choose it"),
         ({"warm_start": "proposd"}, "warm_start 'proposd' is unknown. Choose average"),
         ({"warm_start": "previous", "trial_rounds": 2}, "has no setting 'trial_rounds'"),
         ({"warm_start": "proposed", "similarity_scale": -1}, "similarity_scale is -1"),

@@ -98,6 +98,8 @@ def config_value(config: Config, flag: str) -> Any:
 def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
     target = rows[0].get("target")
     columns = TOTALS if target is None else TO_TARGET
+    if any(row.get("transition_accuracy") is not None for row in rows):
+        columns = {**columns, "transition_accuracy": ("first ten rounds of sessions", ".3f")}
     title = None if target is None else f"cost of accuracy {target}"
     table = Table(title=title)
     for name in varied:
@@ -106,7 +108,7 @@ def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for row in rows:
         numbers = [
-            "not reached" if row[key] is None else format(row[key], form)
+            "not reached" if row.get(key) is None else format(row[key], form)
             for key, (_, form) in columns.items()
         ]
         table.add_row(*(str(row[name]) for name in varied), *numbers)

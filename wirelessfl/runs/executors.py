@@ -23,13 +23,14 @@ from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.checks import why_alone
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.penalties import need_features
+from wirelessfl.training.penalties import Penalty, need_features
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import candidates, fastest_chunk
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor, slot_vectors, why_no_workers
+from wirelessfl.warm_starts.checks import Checked
 
 GPU_CHUNK = 256
 LONG_SECONDS = 20.0  # workers and recordings take seconds to start: shorter runs do without
@@ -69,7 +70,11 @@ def build_executor(
     batch_size = min(config.training.batch_size, int(part_sizes(parts).max()))
     source = BatchSource(parts, batch_size, stream)
     data = TrainingData(dataset.train_inputs.to(device), dataset.train_labels.to(device), source)
-    kind = _kind(config, task, algorithm, data, dataset.classes, notes)
+    warm_start = config.build_warm_start()
+    penalties = algorithm.penalties
+    if warm_start is not None:  # those of a session that has one before it
+        penalties += Checked(warm_start).penalties(1, ())
+    kind = _kind(config, task, penalties, data, dataset.classes, notes)
     threads = config.run.threads or torch.get_num_threads()
 
     maker = _Maker(task, data, kind, config.run.seed)
@@ -175,7 +180,7 @@ def _tuned(
 def _kind(
     config: Config,
     task: Task,
-    algorithm: Algorithm,
+    penalties: tuple[Penalty, ...],
     data: TrainingData,
     classes: int,
     notes: list[str],
@@ -186,7 +191,7 @@ def _kind(
     reason = why_alone(task, x, y, classes)
     if reason is not None and name in ("vmap", "stacked"):
         raise ConfigError(f'executor "{name}" cannot run this model: {reason}. Choose "loop".')
-    features = need_features(algorithm.penalties)
+    features = need_features(penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():
             task.outputs(x, features=True)  # a model without any is refused now
@@ -197,8 +202,8 @@ def _kind(
         return LoopExecutor
     if features and name == "stacked":
         raise ConfigError(
-            f'executor "stacked" cannot train with algorithm {algorithm.name!r}, which compares '
-            'the features of models. Choose "vmap".'
+            'executor "stacked" cannot train what compares the features of models, as the loss of '
+            f'{_comparing(config)} does. Choose "vmap".'
         )
     reason = "it has no features" if features else why_not_stacked(task, data)
     if reason is not None and name == "stacked":
@@ -268,3 +273,10 @@ def _device(name: str) -> torch.device:
         first = str(error).splitlines()[0]
         raise ConfigError(f"device {name!r} cannot be used: {first} Choose auto or cpu.") from error
     return device
+
+
+def _comparing(config: Config) -> str:
+    """Who compares features: the algorithm, or else the warm start."""
+    if need_features(config.build_algorithm().penalties) or config.warm_start is None:
+        return f'algorithm "{config.algorithm["name"]}"'
+    return f'warm_start "{config.warm_start["name"]}"'

@@ -125,12 +125,22 @@ class RunResult:
             "best_accuracy": max(row["accuracy"] for row in rows),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
+        if config.sessions.sessions is not None:
+            summary["transition_accuracy"] = self._after_transitions()
         if target is not None:
             hit = next((row for row in rows if row["accuracy"] >= target), None)
             summary["target"] = target
             for name, key in TO_TARGET.items():
                 summary[name] = None if hit is None else hit[key]
         return {**summary, "directory": str(self.directory)}
+
+    def _after_transitions(self) -> float | None:
+        """Mean accuracy of the first ten rounds of all sessions after the first; None: untested."""
+        try:
+            found = self.transitions()
+        except ValueError:
+            return None
+        return _mean([one.mean_accuracy for one in found]) if found else None
 
 
 def _mean(values: list[float | None]) -> float | None:

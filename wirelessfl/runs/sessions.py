@@ -26,7 +26,7 @@ from wirelessfl.simulation.presence import Arrivals, Presence, check_sessions_by
 from wirelessfl.simulation.session_rounds import SessionRounds
 from wirelessfl.simulation.traces import read_trace
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.warm_starts import WarmStart
+from wirelessfl.warm_starts.checks import Checked
 
 
 class SessionsEngine(RoundsEngine):
@@ -42,15 +42,16 @@ class SessionsEngine(RoundsEngine):
         self.schedule = Sessions(
             sessions,
             rounds,
-            warm_start.trials,
+            Checked(warm_start).trials,
             evaluation.eval_every or 1,
             evaluation.eval_first,
         )
         self.attendance = _attendance(
             config, planner.network, parts.groups, planner.stream, self.clock
         )
+        self.warm_start = warm_start
         if warm_start.draws:
-            self._check_draws(warm_start)
+            self._check_draws()
         self._labels = _labels_of_clients(parts)
         self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
         self.work: SessionRounds = SessionRounds(
@@ -65,13 +66,18 @@ class SessionsEngine(RoundsEngine):
         )
 
     def _draw(self, number: int) -> Tensor:
-        """A model drawn as the configured one was."""
+        """A model drawn as the configured one was.
+
+        Raises:
+            ConfigError: the model was given.
+        """
+        self._check_draws()
         stream = self.parts.planner.stream.child("session weights", number)
         module = configured_model(self.config.model, self.parts.data, stream)
         like = self.parts.world.cloud["params"]
         return self.parts.task.spec.from_module(module).to(like.device)
 
-    def _check_draws(self, warm_start: WarmStart) -> None:
+    def _check_draws(self) -> None:
         """Refuse a model that was given: another one like it cannot be drawn.
 
         Raises:
@@ -80,7 +86,7 @@ class SessionsEngine(RoundsEngine):
         model = self.config.model.model
         if model not in MODELS and ":" not in model:
             raise ConfigError(
-                f'warm_start is "{warm_start.name}", which draws new models, and the model, '
+                f'warm_start is "{self.warm_start.name}", which draws new models, and the model, '
                 f"{model}, is given. Name one that can be built, or choose another warm start."
             )
 
@@ -100,9 +106,9 @@ class SessionsEngine(RoundsEngine):
     def test_samples(self) -> tuple[Tensor, Tensor]:
         """Those with labels that are tested."""
         inputs, labels = super().test_samples()
-        if self.config.sessions.tested_labels == "all":
-            return inputs, labels
         wanted = self.work.labels
+        if self.config.sessions.tested_labels == "all" or not wanted:  # nobody has come yet
+            return inputs, labels
         if self._tested is None or self._tested[0] != wanted:
             known = labels.new_zeros(self.parts.data.classes, dtype=labels.dtype).bool()
             known[list(wanted)] = True

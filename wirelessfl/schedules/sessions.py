@@ -30,7 +30,7 @@ class Sessions:
     A session has the clients who are there when it is opened; where there are none, it waits for
     one. Then come its trial rounds, if the warm start wants any, and its rounds. A session that all
     of its clients have left is over. Round t of session s is work number s T + t, trial v is work
-    number s V + v among the trials.
+    number s V + v among the trials, V being the most of any session.
 
     Args:
         sessions: S.
@@ -50,6 +50,7 @@ class Sessions:
         report_first: int = 0,
     ) -> None:
         self.sessions, self.rounds, self.trials = sessions, rounds, trials
+        self.most_trials = max(map(trials, range(sessions)))
         self.report_every, self.report_first = report_every, report_first
         self._session, self._round, self._tried = 0, 0, 0
         self._begun = self._waiting = False
@@ -71,7 +72,9 @@ class Sessions:
             case There(clients):
                 return self._with(clients)
             case Deadline():
-                return [self._report(), Stop()]
+                # Before a session has begun there is no model of its own to be tested.
+                first = self._begun or self._session == 0
+                return [self._report(), Stop()] if first else [Stop()]
         raise AssertionError(f"{event} is no event of this schedule")
 
     def _with(self, clients: int) -> list[Decision]:
@@ -106,8 +109,7 @@ class Sessions:
         return Give(self._session * self.rounds + self._round)
 
     def _try(self) -> Give:
-        session = self._session
-        return Give(session * self.trials(session) + self._tried, trial=True)
+        return Give(self._session * self.most_trials + self._tried, trial=True)
 
     def snapshot(self) -> dict[str, Any]:
         """Where it stands; trial rounds are made again."""

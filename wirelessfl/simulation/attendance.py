@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -16,6 +18,11 @@ from wirelessfl.uplinks.base import BoolArray
 Unit = Literal["seconds", "rounds"]
 
 
+@dataclass(frozen=True)
+class Passing:
+    """It is time to look who has come or gone."""
+
+
 class Attendance(Protocol):
     """Which clients are there."""
 
@@ -23,13 +30,13 @@ class Attendance(Protocol):
         """[clients], who is there as the session opens."""
 
     def start(self) -> None:
-        """Put what is to come on the clock."""
+        """Put the time of what is to come on the clock."""
 
     def given(self, work: int, seconds: float) -> None:
         """Round number ``work`` begins now, and takes that long."""
 
-    def take(self, change: Change) -> None:
-        """A change that was put on the clock has happened."""
+    def passed(self) -> list[Change]:
+        """All changes up to now that have not been told yet."""
 
     def snapshot(self) -> dict[str, Any]:
         """As plain numbers."""
@@ -59,11 +66,12 @@ class InTurn:
     def given(self, work: int, seconds: float) -> None:
         """Rounds change nothing."""
 
-    def take(self, change: Change) -> None:
-        """There are none."""
+    def passed(self) -> list[Change]:
+        """Nothing changes."""
+        return []
 
     def snapshot(self) -> dict[str, Any]:
-        """Nothing changes."""
+        """Likewise."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -74,38 +82,47 @@ class Comings:
     """Clients who come and go, at times in seconds or in rounds.
 
     Times in rounds count training rounds, T a session; one with a fraction lies in the middle of a
-    round, whenever that is in seconds. Trial rounds take no time in rounds.
+    round, whenever that is in seconds. Trial rounds take no time in rounds. All changes of an
+    instant count, whatever else happens in it.
 
     Args:
         presence: who is there at first, and all changes.
         unit: of its times.
         rounds: T, rounds of a session.
-        clock: virtual seconds; changes are put on it.
+        clock: virtual seconds; the time of the next change is put on it.
     """
 
     def __init__(self, presence: Presence, unit: Unit, rounds: int, clock: Clock) -> None:
         self.presence, self.unit, self.rounds, self.clock = presence, unit, rounds, clock
         self._rewind(0)
 
-    def _rewind(self, taken: int) -> None:
-        """Be where the first ``taken`` changes have happened, and no later one is queued."""
+    def _rewind(self, told: int) -> None:
+        """Be where the first ``told`` changes have happened, between two rounds."""
         self._there = self.presence.initial().copy()
-        self._taken = self._queued = 0
         self._later: Iterator[Change] = self.presence.changes()
         self._next = next(self._later, None)
-        while self._taken < taken:
-            self._happen(self._pop())
+        self._told = 0
+        while self._told < told:
+            self._tell()
+        # The round under way: its number, when it began, how long it takes.
+        self._work, self._began, self._lasts = -1, 0.0, 0.0
+        self._marked = -1.0
 
-    def _pop(self) -> Change:
-        """The next change that is not on the clock yet."""
+    def _tell(self) -> Change:
+        """The next change has happened."""
         change, self._next = self._next, next(self._later, None)
         assert change is not None
-        self._queued += 1
+        self._there[change.client] = change.joins
+        self._told += 1
         return change
 
-    def _happen(self, change: Change) -> None:
-        self._there[change.client] = change.joins
-        self._taken += 1
+    def _when(self, change: Change) -> float:
+        """Its time on the clock; infinity where no round has come to it yet."""
+        if self.unit == "seconds":
+            return change.time
+        if change.time > self._work + 1:
+            return math.inf
+        return self._began + max(change.time - self._work, 0.0) * self._lasts
 
     def open(self, session: int) -> BoolArray:
         """Whoever is there now.
@@ -113,39 +130,44 @@ class Comings:
         Raises:
             ConfigError: nobody is, and nobody will come.
         """
+        self.passed()
         if self.unit == "rounds":  # a session that ended early leaves rounds out
             while self._next is not None and self._next.time <= session * self.rounds:
-                self._happen(self._pop())
-        if not self._there.any() and self._queued == self._taken and self._next is None:
+                self._tell()
+        if not self._there.any() and self._next is None:
             raise ConfigError(
                 f"session {session} has no client after {self.clock.now:.6g} simulated seconds, "
-                "and nobody comes later. Have fewer sessions or rounds, or let clients stay longer."
+                "and nobody comes later. What was done is kept; begin a run with fewer sessions "
+                "or rounds, or a trace with longer stays."
             )
         return self._there.copy()
 
     def start(self) -> None:
-        """The next change, where times are in seconds."""
-        if self.unit == "seconds" and self._next is not None and self._queued == self._taken:
-            change = self._pop()
-            self.clock.at(max(change.time, self.clock.now), change)
+        """The time of the next change, where it is known."""
+        if self._next is None:
+            return
+        when = max(self._when(self._next), self.clock.now)
+        if when < math.inf and when != self._marked:
+            self._marked = when
+            self.clock.at(when, Passing())
 
     def given(self, work: int, seconds: float) -> None:
-        """The changes of this round, where times are in rounds."""
-        if self.unit == "seconds":
-            return
-        while self._next is not None and self._next.time <= work + 1:
-            change = self._pop()
-            self.clock.after(max(change.time - work, 0.0) * seconds, change)
-
-    def take(self, change: Change) -> None:
-        """Note who is there, and look for the next one."""
-        self._happen(change)
+        """Now the times of this round's changes are known, where they are in rounds."""
+        self._work, self._began, self._lasts = work, self.clock.now, seconds
         self.start()
+
+    def passed(self) -> list[Change]:
+        """All changes up to now that have not been told yet."""
+        changes = []
+        while self._next is not None and self._when(self._next) <= self.clock.now:
+            changes.append(self._tell())
+        self.start()
+        return changes
 
     def snapshot(self) -> dict[str, Any]:
         """Changes that have happened."""
-        return {"changes": self._taken}
+        return {"changes": self._told}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The clock is empty now: later changes are put there again."""
+        """The clock is empty now: the next change is put there again."""
         self._rewind(state["changes"])

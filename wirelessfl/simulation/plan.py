@@ -161,6 +161,13 @@ class Planner:
         share = self.lr_share(number)
         return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share)
 
+    def broadcast_seconds(self) -> float:
+        """Seconds that the whole model takes to all clients, beside any round."""
+        links = [self.links.downlink_bps]
+        if self.hierarchical:
+            links.append(self.links.backhaul_bps)
+        return sum(BITS_PER_ELEMENT * self.spec.size / bps for bps in links if bps is not None)
+
     @property
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""

@@ -23,9 +23,8 @@ from wirelessfl.schedules.base import (
     Open,
     There,
 )
-from wirelessfl.simulation.attendance import Attendance
+from wirelessfl.simulation.attendance import Attendance, Passing
 from wirelessfl.simulation.plan import Plan, Planner
-from wirelessfl.simulation.presence import Change
 from wirelessfl.simulation.step_sizes import constant
 from wirelessfl.simulation.world import World
 from wirelessfl.submodels import ParamSpec
@@ -33,6 +32,7 @@ from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.rules import State
 from wirelessfl.uplinks.base import BITS_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
+from wirelessfl.warm_starts.checks import Checked
 
 MIB = BITS_PER_ELEMENT / 8 / 2**20
 
@@ -45,8 +45,8 @@ class Extras:
         extra_rounds: trial rounds.
         extra_uploads: clients' uploads in them.
         extra_broadcasts: models that the server sent for them, to all of its clients, and teachers.
-        extra_seconds: simulated seconds that they took.
-        extra_mib: bytes up and down, mean over all registered clients.
+        extra_seconds: simulated seconds that all this took.
+        extra_mib: clients' bytes up and down, mean over all that are registered.
         dropped: updates of clients who left in the middle of a round.
     """
 
@@ -113,10 +113,10 @@ class SessionRounds:
         labels_of: Callable[[IntArray], tuple[int, ...]],
     ) -> None:
         self.planner, self.world, self.clock = planner, world, clock
-        self.attendance, self.warm_start = attendance, warm_start
+        self.attendance, self.warm_start = attendance, Checked(warm_start)
         self.spec, self.draw, self.labels_of = spec, draw, labels_of
-        # The copy has channels, orders and noise of its own, so that rounds have equal ones
-        # whatever the warm start.
+        # The copy has channels, participants and noise of its own, so that rounds have equal ones
+        # whatever the warm start. Its batches are those of the first rounds, as of any copy.
         self.trial_planner = replace(
             planner, stream=planner.stream.child("trial"), lr_share=constant
         )
@@ -130,27 +130,28 @@ class SessionRounds:
         self._given: dict[bool, Given] = {}
         self._due: list[Give] = []
         self._left = False
+        self._delay = 0.0
 
-    def happened(self, what: Event | Change) -> Event | None:
-        """A client comes or goes, or a round is over."""
-        if not isinstance(what, Change):
+    def happened(self, what: Event | Passing) -> Event | None:
+        """Clients come or go, or a round is over."""
+        if not isinstance(what, Passing):
             return what
-        self.attendance.take(what)
-        if what.joins:
-            return Joined()
-        if self.world.there[what.client]:
-            self._leave(what.client)
-        return None
+        return Joined() if self._look() else None
 
-    def _leave(self, client: int) -> None:
-        """A client of the session has left."""
-        self.world.there[client] = False
-        self._left = True
-        for given in self._given.values():
-            # Who leaves as the round ends has sent its update.
-            if client in given.plan.clients and self.clock.now < given.ends:
-                given.left.append(client)
-        self._note_labels()
+    def _look(self) -> bool:
+        """See who has left the session by now; whether somebody has come."""
+        changes = self.attendance.passed()
+        gone = [c.client for c in changes if not c.joins and self.world.there[c.client]]
+        for client in gone:
+            self.world.there[client] = False
+            for given in self._given.values():
+                # Who leaves as the round ends has sent its update.
+                if client in given.plan.clients and self.clock.now < given.ends:
+                    given.left.append(client)
+        if gone:
+            self._left = True
+            self._note_labels()
+        return any(change.joins for change in changes)
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Open, begin and close sessions; give out and merge rounds."""
@@ -162,7 +163,7 @@ class SessionRounds:
                 self._begin(session)
             case Close(session):
                 self.past = self.warm_start.remember(
-                    self.past, session, self.world.cloud["params"], self.gradient
+                    self.past, session, self.world.cloud["params"].clone(), self.gradient
                 )
                 self.labels_before = self.labels
             case Give():
@@ -189,7 +190,7 @@ class SessionRounds:
         return Opening(
             session=self._session,
             past=self.past,
-            latest=self.world.cloud["params"],
+            latest=self.world.cloud["params"].clone(),  # the warm start's own
             gradient=self.gradient,
             spec=self.spec,
             draw=self.draw,
@@ -204,11 +205,20 @@ class SessionRounds:
         self.world.begin(begun.params)
         self.weights = begun.weights
         self._teach(opening.latest)
+        self._left = False
         if self.world.teacher is not None:
-            mib = MIB * self.spec.size * float(self.world.there.mean())
-            self.extras.extra_broadcasts += 1
-            self.extras.extra_mib += mib
-            self.world.totals.downlink_mib += mib
+            self._send_teacher()
+
+    def _send_teacher(self) -> None:
+        """Once, to all clients of the session; the first round begins when they have it."""
+        mib = MIB * self.spec.size * float(self.world.there.mean())
+        self._delay = self.planner.broadcast_seconds()
+        self.extras.extra_broadcasts += 1
+        self.extras.extra_seconds += self._delay
+        self.extras.extra_mib += mib
+        self.world.totals.downlink_mib += mib
+        if self.planner.hierarchical:
+            self.world.totals.backhaul_mib += MIB * self.spec.size
 
     def _teach(self, latest: Tensor | None) -> None:
         """Give the clients the terms of the session's warm start, and their teacher."""
@@ -225,6 +235,7 @@ class SessionRounds:
             plan = planner.plan(give.work, self.world.there)
             seconds = float(plan.cost.seconds.max())
             if not give.trial:
+                seconds += self._delay
                 self.attendance.given(give.work, seconds)
             self._given[give.trial] = Given(plan, world.cloud, self.clock.now + seconds)
             self.clock.after(seconds, Arrived(give.work, give.trial))
@@ -239,6 +250,7 @@ class SessionRounds:
 
     def _merge(self, trial: bool) -> None:
         """Train a round with those who have not left it, and count what it took."""
+        self._look()
         given = self._given.pop(trial)
         plan = given.plan.without(np.array(given.left, dtype=np.int64))
         self.extras.dropped += len(given.left)
@@ -250,6 +262,7 @@ class SessionRounds:
             self.extras.add_trial(given.plan, self.planner.edge_rounds)
         else:
             self.world.train(plan, given.sent)
+            self._delay = 0.0
         if self._left:
             (self._trial_world() if trial else self.world).recount()
             self._left = trial
@@ -281,6 +294,8 @@ class SessionRounds:
             "labels_before": self.labels_before,
             "weights": {str(s): w for s, w in self.weights.items()},
             "attendance": self.attendance.snapshot(),
+            "left": self._left,
+            "delay": self._delay,
         }
 
     def restore(
@@ -297,6 +312,7 @@ class SessionRounds:
         self.weights = {int(session): own for session, own in state["weights"].items()}
         self._teach(_there(tensors, "session.teacher", device))
         self.attendance.restore(state["attendance"])
+        self._left, self._delay = state["left"], state["delay"]
 
 
 def _there(tensors: dict[str, Tensor], name: str, device: torch.device) -> Tensor | None:

@@ -119,7 +119,7 @@ def read_trace(path: Path, clients: int) -> Trace:
         if header.count(column) != 1:
             raise ConfigError(
                 f"{path}, line {line}: column {column!r} stands {header.count(column)} times in "
-                f"the header {','.join(header)!r}. Name it once."
+                f"the header {','.join(header)!r}. Name it once, with commas between columns."
             )
     stays, names = [], []
     for line, row in rest:

@@ -98,6 +98,7 @@ class World:
         self.there: BoolArray = np.ones(len(node_of), dtype=np.bool_)
         self.penalties: tuple[Penalty, ...] = ()
         self.teacher: Tensor | None = None
+        self.title = "round"
         self.cloud, self.nodes = self._initial(params)
         self.steps_done = np.zeros(len(parts), dtype=np.int64)
         self.totals = Totals()
@@ -149,7 +150,7 @@ class World:
         twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
         twin.steps_done, twin.there = self.steps_done.copy(), self.there.copy()
         twin.states, twin.totals, twin.stream = Overlay(self.states), Totals(), stream
-        twin.penalties, twin.teacher = (), None
+        twin.penalties, twin.teacher, twin.title = (), None, "trial round"
         return twin
 
     def train(self, plan: Plan, sent: State) -> None:
@@ -186,7 +187,7 @@ class World:
                 clients=plan.clients,
                 first_steps=self.steps_done[plan.clients],
                 local_steps=settings.local_steps,
-                label=f"round {plan.round + 1}, edge round {edge_round + 1}",
+                label=f"{self.title} {plan.round + 1}, edge round {edge_round + 1}",
                 tracking=plan.tracking,
                 own=lambda who, node: self.states.gather(submodels, who, node, like),
                 penalties=(*algorithm.penalties, *self.penalties),

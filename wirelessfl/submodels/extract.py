@@ -118,7 +118,7 @@ class Submodels:
         Args:
             full: [P], the vector before the round.
             parts: [nodes, P_max], one submodel a node.
-            weights: [nodes], positive.
+            weights: [nodes], >= 0; one of 0 covers nothing.
 
         Returns:
             [P].

@@ -27,9 +27,8 @@ class Average(WarmStart):
 
     def initial(self, opening: Opening) -> Initial:
         """The mean of what is kept."""
-        if not opening.past.sessions:
-            return Initial(opening.latest)
-        return weighted(opening.past, [1.0 / len(opening.past.sessions)] * len(opening.past.models))
+        past = finite(opening.past)
+        return weighted(past, [1.0 / len(past.models) for _ in past.models], opening)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
         """All models after the pilot sessions."""
@@ -38,8 +37,21 @@ class Average(WarmStart):
         return replace(past, gradients=()).with_session(session, last)
 
 
-def weighted(past: Past, weights: list[float]) -> Initial:
-    """The mean of the past sessions' models with these weights, whose sum is 1."""
+def finite(past: Past) -> Past:
+    """The sessions that have not diverged."""
+    return past.only([i for i, model in enumerate(past.models) if bool(model.isfinite().all())])
+
+
+def weighted(past: Past, weights: list[float], opening: Opening) -> Initial:
+    """The mean of the past sessions' models with these weights; the latest where all are 0.
+
+    Args:
+        past: the sessions, their models finite.
+        weights: of each; their sum is 1 or 0.
+        opening: of the session.
+    """
+    if not any(weights):
+        return Initial(opening.latest)
     params = sum(weight * model for weight, model in zip(weights, past.models, strict=True))
     assert isinstance(params, Tensor)
     return Initial(params, dict(zip(past.sessions, weights, strict=True)))

@@ -79,7 +79,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Opening:
-    """What is known when a session begins.
+    """What is known when a session begins. Its tensors are not to be written to.
 
     Args:
         session: its number, from 0.

@@ -47,16 +47,17 @@ DISTANCES: dict[Similarity, Callable[[Tensor, Tensor, ParamSpec], float]] = {
 
 
 def softmax_weights(distances: list[float], scale: float) -> list[float]:
-    """alpha_z = exp(-R d_z) / sum_y exp(-R d_y), (5); diverged models have no weight.
+    """alpha_z = exp(-R d_z) / sum_y exp(-R d_y), (5).
 
     Args:
-        distances: d of each past session.
+        distances: d of each past session; one that is not finite has no weight, and if none is,
+            no weight is above 0.
         scale: R.
     """
     known = torch.tensor(distances, dtype=torch.float64)
     lost = ~known.isfinite()
     if bool(lost.all()):
-        return [1.0 / len(distances)] * len(distances)
+        return [0.0] * len(distances)
     scores = (-scale * known).masked_fill(lost, -math.inf)
     return [float(weight) for weight in scores.softmax(0)]
 

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.warm_starts.average import weighted
+from wirelessfl.warm_starts.average import finite, weighted
 from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
 from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weights
 
@@ -56,6 +56,18 @@ class Proposed(WarmStart):
         Field(description="which of more past sessions are kept: the latest, or the most diverse"),
     ] = "latest"
 
+    def __post_init__(self) -> None:
+        """Refuse a choice among sessions that are all kept.
+
+        Raises:
+            ValueError: it was made.
+        """
+        if self.history is None and self.history_keep != "latest":
+            raise ValueError(
+                f"history_keep is {self.history_keep!r}, and history is unbounded: give history, "
+                "how many sessions are kept."
+            )
+
     def trials(self, session: int) -> int:
         """V, from the first session after the pilot ones on."""
         return self.trial_rounds if session >= self.pilot_sessions else 0
@@ -70,8 +82,9 @@ class Proposed(WarmStart):
         if opening.gradient is None or not opening.past.gradients:
             return Initial(opening.latest)
         distance = DISTANCES[self.similarity]
-        apart = [distance(opening.gradient, g, opening.spec) for g in opening.past.gradients]
-        return weighted(opening.past, softmax_weights(apart, self.similarity_scale))
+        past = finite(opening.past)
+        apart = [distance(opening.gradient, g, opening.spec) for g in past.gradients]
+        return weighted(past, softmax_weights(apart, self.similarity_scale), opening)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
         """Models of the pilot sessions until their mean is made; then 2 P floats a session."""

@@ -1,0 +1,152 @@
+"""Cells and server sums when clients come and go: against what the algorithms say."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import wirelessfl
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.simulation.client_states import InMemory, Overlay
+from wirelessfl.simulation.loop import simulate
+
+FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
+
+
+def trace(tmp_path, *stays):
+    path = tmp_path / "stays.csv"
+    lines = [",".join(map(str, stay)) for stay in stays]
+    path.write_text("\n".join(["client,join,leave", *lines]) + "\n")
+    return path
+
+
+def test_server_sums_are_those_of_who_is_there(config, toy):
+    """SCAFFOLD's c is the mean of the c_i of the session's clients when a session begins."""
+    settings = config("scaffold", **FLAGS, out=None)
+
+    parts = build(settings, data=toy)
+    engine, world = SessionsEngine(parts), parts.world
+    seen = []
+
+    def report(decision):
+        if decision.status["session_round"] == 0:
+            kept = [world.states.get("tracking", c) for c in np.flatnonzero(world.there)]
+            kept = [torch.zeros(world.states.size) if own is None else own for own in kept]
+            seen.append(float(torch.stack(kept).norm()))
+            torch.testing.assert_close(world.nodes["tracking"][0], torch.stack(kept).mean(0))
+
+    engine.start()
+    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    assert seen[:2] == [0.0, 0.0]  # nobody of these had trained
+    assert min(seen[2:]) > 0
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("hist", {"cells": 2, "mask_sizes": "optimized"}),
+        ("fadamgc", {"cells": 1}),
+        ("hist", {"cells": 2, "local": "fadamgc"}),
+    ],
+)
+def test_cells_and_tracking_inside(config, toy, tmp_path, name, flags, uplink):
+    """Learns in its sessions over both uplinks; in the last one a whole cell leaves."""
+    common = FLAGS | {"rounds": 4, "lr": 0.02, "uplink": uplink, "edge_rounds": None} | flags
+    if name == "hist":
+        common["edge_rounds"] = 2
+    result = wirelessfl.run(config(name, **common, warm_start="proposed"), data=toy)
+    last = result.rows[-1]
+    assert last["extra_rounds"] == 3
+    assert last["extra_uploads"] == 3 * 4 * (common["edge_rounds"] or 1)
+    assert last["accuracy"] > 0.6
+    stays = trace(tmp_path, *[(c, 0, "" if c < 4 else 9.5) for c in range(8)])
+    gone = wirelessfl.run(config(name, **common, **ALL_DAY, trace=stays), data=toy)
+    ends = {row["session"]: row for row in gone.rows}
+    assert ends[2]["dropped"] == ends[3]["dropped"] == 4
+    assert ends[3]["present"] == 4
+    assert np.isfinite(ends[3]["loss"])
+
+
+def test_sums_are_made_again_when_a_client_leaves(config, toy, tmp_path):
+    """SCAFFOLD's c after each round is the mean of the c_i of those who are still there."""
+    stays = trace(tmp_path, *[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
+    parts = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
+    engine, world = SessionsEngine(parts), parts.world
+    seen = []
+
+    def report(decision):
+        kept = [world.states.get("tracking", c) for c in np.flatnonzero(world.there)]
+        kept = [torch.zeros(world.states.size) if own is None else own for own in kept]
+        torch.testing.assert_close(
+            world.nodes["tracking"][0], torch.stack(kept).mean(0), rtol=1e-4, atol=1e-7
+        )
+        seen.append(len(kept))
+
+    engine.start()
+    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    assert seen[:4] == [6, 6, 5, 4]
+
+
+@pytest.mark.parametrize("local", ["fedavg", "fedacg"])
+def test_a_cell_that_all_have_left_stays_out(config, toy, tmp_path, local):
+    """The cloud's model is the other cell's, and the empty cell's server state stands still."""
+    flags = FLAGS | {"cells": 2, "edge_rounds": 2, "sessions": 1, "rounds": 4, "local": local}
+    flags |= {"local_steps": 1, "batch_size": 1000, **ALL_DAY}
+    stays = trace(tmp_path, *[(c, 0, "" if c < 4 else 1) for c in range(8)])
+    module = FCNN((12,), 4, hidden=(10,))
+    parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
+    engine, world, spec = SessionsEngine(parts), parts.world, parts.task.spec
+    states = []
+
+    def report(decision):
+        states.append({n: v.clone() for n, v in {**world.cloud, **world.nodes}.items()})
+
+    engine.start()
+    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    for before, after in pairwise(states[1:]):
+        if local == "fedacg":
+            assert torch.equal(before["momentum"][1], after["momentum"][1])
+            assert not torch.equal(before["momentum"][0], after["momentum"][0])
+            continue
+        params = before["params"]
+        for _ in range(2):  # edge rounds of full-batch steps, written out
+            changes = []
+            for client in range(4):
+                own, leaf = world.parts[client], params.clone().requires_grad_()
+                logits = functional_call(module, spec.views(leaf), (toy.train_inputs[own],))
+                loss = F.cross_entropy(logits, toy.train_labels[own])
+                changes.append(-0.1 * torch.autograd.grad(loss, leaf)[0])
+            params = params + torch.stack(changes).mean(0)
+        torch.testing.assert_close(after["params"], params, rtol=1e-4, atol=1e-6)
+
+
+def test_an_empty_cell_gets_the_smallest_part(config, toy, tmp_path):
+    """Of masks that are to end the round soonest: it would not make use of a large one."""
+    flags = FLAGS | {"cells": 2, "edge_rounds": 2, "mask_sizes": "optimized"}
+    stays = trace(tmp_path, *[(c, 0, "") for c in range(8)])
+    parts = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
+    there = np.arange(8) < 4
+    whole, half = parts.planner.plan(3), parts.planner.plan(3, there)
+    assert half.submodels.lengths[1] <= half.submodels.lengths[0]
+    assert half.cost.seconds[1] == 0.0
+    assert whole.cost.seconds[1] > 0
+
+
+def test_trials_write_zeros_over_what_is_below():
+    """A client whose state becomes zero on trial has zero there, and its own below."""
+    below = InMemory(["tracking"], 3)
+    below.put("tracking", 1, torch.ones(3))
+    trial = Overlay(below)
+    assert torch.equal(trial.get("tracking", 1), torch.ones(3))
+    trial.put("tracking", 1, torch.zeros(3))
+    trial.put("tracking", 2, torch.full((3,), 2.0))
+    assert torch.equal(trial.get("tracking", 1), torch.zeros(3))
+    assert torch.equal(below.get("tracking", 1), torch.ones(3))
+    assert below.get("tracking", 2) is None
