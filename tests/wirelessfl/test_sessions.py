@@ -1,5 +1,7 @@
 """Sessions: who is there, who leaves in the middle of a round, and going on across transitions."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.func import functional_call
@@ -289,6 +291,14 @@ def test_what_the_data_cannot_give_is_refused_before_anything_is_written(config,
     twice = trace(tmp_path, (0, 0, 5), (0, 4, 9))
     with pytest.raises(ConfigError, match="client 0"):
         wirelessfl.run(config("fedavg", **FLAGS | ALL_DAY, trace=twice), data=toy)
+
+
+def test_labels_without_test_samples(config, toy):
+    keep = toy.test_labels < 2
+    half = replace(toy, test_inputs=toy.test_inputs[keep], test_labels=toy.test_labels[keep])
+    with pytest.raises(DataError, match="no test sample has one of the labels 2, 3"):
+        wirelessfl.run(config("fedavg", **FLAGS), data=half)
+    wirelessfl.run(config("fedavg", **FLAGS, tested_labels="all"), data=half)
 
 
 def test_a_trace_that_ends_before_the_run_is_one_error(config, toy, tmp_path):

@@ -12,7 +12,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import MODELS
 from wirelessfl.runs.basis import configured_model
 from wirelessfl.runs.build import Parts
@@ -104,7 +104,11 @@ class SessionsEngine(RoundsEngine):
         return {**report.status, **row, **self.work.numbers()}, None
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
-        """Those with labels that are tested."""
+        """Those with labels that are tested.
+
+        Raises:
+            DataError: the test set has none of them.
+        """
         inputs, labels = super().test_samples()
         wanted = self.work.labels
         if self.config.sessions.tested_labels == "all" or not wanted:  # nobody has come yet
@@ -113,6 +117,12 @@ class SessionsEngine(RoundsEngine):
             known = labels.new_zeros(self.parts.data.classes, dtype=labels.dtype).bool()
             known[list(wanted)] = True
             chosen = known[labels]
+            if not bool(chosen.any()):
+                raise DataError(
+                    f"{self.parts.data.name}: no test sample has one of the labels "
+                    f"{', '.join(map(str, wanted))}, which the clients present have. Add some, or "
+                    "choose tested_labels all."
+                )
             self._tested = wanted, (inputs[chosen], labels[chosen])
         return self._tested[1]
 
