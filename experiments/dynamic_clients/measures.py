@@ -51,9 +51,9 @@ def last(case: Case) -> int:
     return number_of(case["sessions"] - 1)
 
 
-def spread(values: Sequence[float]) -> str:
+def spread(values: Sequence[float], places: int = 1) -> str:
     """Mean and, of several, sample standard deviation; a dash for none."""
     if not values:
         return "-"
-    mean = f"{statistics.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"
+    mean = f"{statistics.mean(values):.{places}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{places}f}"

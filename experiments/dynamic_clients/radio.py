@@ -98,9 +98,9 @@ def table(results: Results) -> str:
                         spread(goals),
                         SHOWN[case["warm_start"]],
                         f"{len(own)} of {len(goals)}",
-                        *(spread([one[i] for one in own]) for i in range(2)),
-                        f"{statistics.mean(one.mib for one in own):.3f}" if own else "-",
-                        f"{extra[0]:.2f}",
+                        spread([one.rounds for one in own]),
+                        *(spread([one[i] for one in own], places=3) for i in (1, 2)),
+                        f"{extra[0]:.3f}",
                         f"{extra[1]:.3f}",
                     ]
                 )

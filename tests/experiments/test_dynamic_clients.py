@@ -272,8 +272,11 @@ def test_costs_to_a_common_accuracy():
     assert radio.cost(rows, 3, 0.8) == pytest.approx((0, 1.0, 0.75))
     assert radio.cost(rows, 3, 0.95) is None
     text = radio.table(results)
-    assert "| TDMA | 1 | 88.0 ± 0.0 | Proposed | 2 of 2 | 2.0 ± 0.0 | 3.0 ± 0.0 | 2.250 |" in text
-    assert text.count("| 1.00 | 0.750 |") == 3
+    row = (
+        "| TDMA | 1 | 88.0 ± 0.0 | Proposed | 2 of 2 | 2.0 ± 0.0 | 3.000 ± 0.000 | 2.250 ± 0.000 |"
+    )
+    assert row in text
+    assert text.count("| 1.000 | 0.750 |") == 3
 
 
 def test_figures_mark_sessions(tmp_path):
