@@ -1,6 +1,7 @@
 """What all tests share: hypothesis profiles and the place of the real data."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 
 # Small problems on a busy machine: threads that wait for each other cost more than they bring.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# Where tests run in the background, interrupts may be ignored; some tests send them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
