@@ -19,6 +19,16 @@ def blocks(page):
     return [(m[1], m[3], m[4]) for m in BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
+def run_blocks(page):
+    """Files of a page put where a user would have them, and its examples run."""
+    for language, file, code in page:
+        if file:
+            Path(file).write_text(code)
+        elif language == "python":
+            Path("example.py").write_text(code)
+            runpy.run_path("example.py")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
@@ -83,12 +93,7 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
         for language, file, code in page
         if not (language or file)
     ]
-    for language, file, code in page:
-        if file:
-            Path(file).write_text(code)
-        elif language == "python":
-            Path("example.py").write_text(code)
-            runpy.run_path("example.py")
+    run_blocks(page)
     shown = capsys.readouterr().out
     assert "quick: 0." in shown
     assert "slow: 0." in shown
@@ -113,12 +118,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
     (stays,) = [code for code in plain if code.startswith("client,")]
     Path("stays.csv").write_text(stays)
     assert read_trace(Path("stays.csv"), 3).initial().tolist() == [True, True, False]
-    for language, file, code in page:
-        if file:
-            Path(file).write_text(code)
-        elif language == "python":
-            Path("example.py").write_text(code)
-            runpy.run_path("example.py")
+    run_blocks(page)
     shown = capsys.readouterr().out
     assert "previous: session 4, 0." in shown
     assert "proposed: session 4, 0." in shown

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from channels import Network
@@ -18,9 +19,26 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Job, TrainingData
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.task import Task
+from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300
+PATHS = {
+    "loop": lambda task, data: LoopExecutor(task, data),
+    "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
+    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
+    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
+    "vmap 5, flat": lambda task, data: VmapExecutor(task, data, 5, flat=True),
+    "vmap 2, flat": lambda task, data: VmapExecutor(task, data, 2, flat=True),
+    "vmap 1, flat": lambda task, data: VmapExecutor(task, data, 1, flat=True),
+    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
+    "stacked 5": lambda task, data: StackedExecutor(task, data, 5),
+    "stacked 2": lambda task, data: StackedExecutor(task, data, 2),
+    "stacked 1": lambda task, data: StackedExecutor(task, data, 1),
+    "stacked 2, recorded": lambda task, data: StackedExecutor(task, data, 2, recorded=True),
+}
 
 
 def make_dataset(samples=240, features=12, classes=4, seed=0):
@@ -111,6 +129,18 @@ def plain_loop(module, data, job, lr, **options):
     return torch.stack(changes)
 
 
+def full_batch_round(world, spec, module, data, params, clients, lr):
+    """FedAvg with one full-batch step a client, written out."""
+    changes = []
+    for client in clients:
+        own = world.parts[client]
+        leaf = params.clone().requires_grad_()
+        logits = functional_call(module, spec.views(leaf), (data.train_inputs[own],))
+        loss = F.cross_entropy(logits, data.train_labels[own])
+        changes.append(-lr * torch.autograd.grad(loss, leaf)[0])
+    return params + torch.stack(changes).mean(0)
+
+
 def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
@@ -139,9 +169,30 @@ def engine():
         training_data=training_data,
         updates=updates,
         plain_loop=plain_loop,
+        paths=PATHS,
+        full_batch_round=full_batch_round,
         wait_until=wait_until,
         holder=holder,
     )
+
+
+@pytest.fixture(params=PATHS)
+def path(request):
+    """The name of every way to train, one after the other."""
+    return request.param
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """A maker of recorded stays: (client, join, leave) each."""
+
+    def make(*stays):
+        lines = [",".join(map(str, stay)) for stay in stays]
+        file = tmp_path / "stays.csv"
+        file.write_text("\n".join(["client,join,leave", *lines]) + "\n")
+        return file
+
+    return make
 
 
 def without_wall(rows):

@@ -85,20 +85,6 @@ MODELS = {
     ),
 }
 CHAINS = ["fcnn", "lenet5", "cifar-cnn", "unusual", "shared memory"]
-PATHS = {
-    "loop": lambda task, data: LoopExecutor(task, data),
-    "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
-    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
-    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
-    "vmap 5, flat": lambda task, data: VmapExecutor(task, data, 5, flat=True),
-    "vmap 2, flat": lambda task, data: VmapExecutor(task, data, 2, flat=True),
-    "vmap 1, flat": lambda task, data: VmapExecutor(task, data, 1, flat=True),
-    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
-    "stacked 5": lambda task, data: StackedExecutor(task, data, 5),
-    "stacked 2": lambda task, data: StackedExecutor(task, data, 2),
-    "stacked 1": lambda task, data: StackedExecutor(task, data, 1),
-    "stacked 2, recorded": lambda task, data: StackedExecutor(task, data, 2, recorded=True),
-}
 
 
 @dataclass(frozen=True)
@@ -130,24 +116,25 @@ def test_every_path_equals_the_plain_loop(name, rule, engine):
     expected = engine.plain_loop(module, data, job, lr=0.01, **extra)
     assert float(expected.abs().max()) > 1e-3
     job = replace(job, algorithm=rule(lr=0.01))
-    for path, make_executor in PATHS.items():
+    for path, make_executor in engine.paths.items():
         if path.startswith("stacked") and name not in CHAINS:
             continue
         found = engine.updates(make_executor(task, data), job)
         assert torch.allclose(found, expected, atol=5e-6), path
 
 
-@pytest.mark.parametrize("path", PATHS)
 def test_paths_agree_under_dropout(path, engine):
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
     data = engine.training_data((9,), [20, 5, 50])
     task, job = engine.job_for(module, data)
-    dropped = engine.updates(PATHS[path](task, data), job)
+    dropped = engine.updates(engine.paths[path](task, data), job)
     assert torch.allclose(dropped, engine.updates(LoopExecutor(task, data), job), atol=2e-6)
     without = FCNN((9,), 4, hidden=(40, 20))
     without.load_state_dict(module.state_dict(), strict=False)
     other, job = engine.job_for(without, data)
-    assert not torch.allclose(dropped, engine.updates(PATHS[path](other, data), job), atol=1e-3)
+    assert not torch.allclose(
+        dropped, engine.updates(engine.paths[path](other, data), job), atol=1e-3
+    )
 
 
 def test_what_is_no_chain_is_refused_by_name(engine):

@@ -17,7 +17,6 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.runs.build import build
-from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.penalties import (
     Contrast,
     LogitDistillation,
@@ -135,20 +134,6 @@ MODELS = {
     "fcnn": (lambda: FCNN((9,), 4, hidden=(13, 8)), (9,)),
     "lenet5": (lambda: LeNet5((1, 28, 28), 4), (1, 28, 28)),
     "branched": (branched, (9,)),
-}
-PATHS = {
-    "loop": lambda task, data: LoopExecutor(task, data),
-    "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
-    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
-    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
-    "vmap 5, flat": lambda task, data: VmapExecutor(task, data, 5, flat=True),
-    "vmap 2, flat": lambda task, data: VmapExecutor(task, data, 2, flat=True),
-    "vmap 1, flat": lambda task, data: VmapExecutor(task, data, 1, flat=True),
-    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
-    "stacked 5": lambda task, data: StackedExecutor(task, data, 5),
-    "stacked 2": lambda task, data: StackedExecutor(task, data, 2),
-    "stacked 1": lambda task, data: StackedExecutor(task, data, 1),
-    "stacked 2, recorded": lambda task, data: StackedExecutor(task, data, 2, recorded=True),
 }
 
 
@@ -273,7 +258,7 @@ def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, eng
     without = train_by_hand(module, data, job, ())
     assert float((expected - without).abs().max()) > 1e-3, "the terms matter"
     stacks = name != "branched" and CONTRAST not in penalties
-    for path, make_executor in PATHS.items():
+    for path, make_executor in engine.paths.items():
         if stacks or not path.startswith("stacked"):
             found = engine.updates(make_executor(task, data), job)
             assert torch.allclose(found, expected, atol=5e-6), path
@@ -290,14 +275,13 @@ def test_workers_train_with_terms(engine):
         executor.close()
 
 
-@pytest.mark.parametrize("path", PATHS)
 def test_teachers_run_without_dropout(path, engine):
     """A teacher without gradient through masks: it is the mean network, whatever the student is."""
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
     data = engine.training_data((9,), SIZES)
     task, job = engine.job_for(module, data, steps=1)
     job = replace(job, servers=job.servers | {"teacher": job.servers["params"]}, penalties=(PLAIN,))
-    found = engine.updates(PATHS[path](task, data), job)
+    found = engine.updates(engine.paths[path](task, data), job)
     batches = job.batches(data.source)
     for row in range(len(SIZES)):
         index, weight = batches.index[row, 0], batches.weight[row, 0]

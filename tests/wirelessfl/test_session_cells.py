@@ -5,8 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from torch.func import functional_call
-from torch.nn import functional as F
 
 import wirelessfl
 from wirelessfl.models import FCNN
@@ -17,13 +15,6 @@ from wirelessfl.simulation.loop import simulate
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
-
-
-def trace(tmp_path, *stays):
-    path = tmp_path / "stays.csv"
-    lines = [",".join(map(str, stay)) for stay in stays]
-    path.write_text("\n".join(["client,join,leave", *lines]) + "\n")
-    return path
 
 
 def test_server_sums_are_those_of_who_is_there(config, toy):
@@ -56,7 +47,7 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
         ("hist", {"cells": 2, "local": "fadamgc"}),
     ],
 )
-def test_cells_and_tracking_inside(config, toy, tmp_path, name, flags, uplink):
+def test_cells_and_tracking_inside(config, toy, trace, name, flags, uplink):
     """Learns in its sessions over both uplinks; in the last one a whole cell leaves."""
     common = FLAGS | {"rounds": 4, "lr": 0.02, "uplink": uplink, "edge_rounds": None} | flags
     if name == "hist":
@@ -66,7 +57,7 @@ def test_cells_and_tracking_inside(config, toy, tmp_path, name, flags, uplink):
     assert last["extra_rounds"] == 3
     assert last["extra_uploads"] == 3 * 4 * (common["edge_rounds"] or 1)
     assert last["accuracy"] > 0.6
-    stays = trace(tmp_path, *[(c, 0, "" if c < 4 else 9.5) for c in range(8)])
+    stays = trace(*[(c, 0, "" if c < 4 else 9.5) for c in range(8)])
     gone = wirelessfl.run(config(name, **common, **ALL_DAY, trace=stays), data=toy)
     ends = {row["session"]: row for row in gone.rows}
     assert ends[2]["dropped"] == ends[3]["dropped"] == 4
@@ -74,9 +65,9 @@ def test_cells_and_tracking_inside(config, toy, tmp_path, name, flags, uplink):
     assert np.isfinite(ends[3]["loss"])
 
 
-def test_sums_are_made_again_when_a_client_leaves(config, toy, tmp_path):
+def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
     """SCAFFOLD's c after each round is the mean of the c_i of those who are still there."""
-    stays = trace(tmp_path, *[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
+    stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
     parts = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
     engine, world = SessionsEngine(parts), parts.world
     seen = []
@@ -95,21 +86,21 @@ def test_sums_are_made_again_when_a_client_leaves(config, toy, tmp_path):
 
 
 @pytest.mark.parametrize("local", ["fedavg", "fedacg"])
-def test_a_cell_that_all_have_left_stays_out(config, toy, tmp_path, local):
+def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
     """The cloud's model is the other cell's, and the empty cell's server state stands still."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "sessions": 1, "rounds": 4, "local": local}
     flags |= {"local_steps": 1, "batch_size": 1000, **ALL_DAY}
-    stays = trace(tmp_path, *[(c, 0, "" if c < 4 else 1) for c in range(8)])
+    stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    engine, world, spec = SessionsEngine(parts), parts.world, parts.task.spec
+    run, world, spec = SessionsEngine(parts), parts.world, parts.task.spec
     states = []
 
     def report(decision):
         states.append({n: v.clone() for n, v in {**world.cloud, **world.nodes}.items()})
 
-    engine.start()
-    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    run.start()
+    simulate(run.schedule, run.work, run.clock, report, lambda: None)
     for before, after in pairwise(states[1:]):
         if local == "fedacg":
             assert torch.equal(before["momentum"][1], after["momentum"][1])
@@ -117,20 +108,14 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, tmp_path, local):
             continue
         params = before["params"]
         for _ in range(2):  # edge rounds of full-batch steps, written out
-            changes = []
-            for client in range(4):
-                own, leaf = world.parts[client], params.clone().requires_grad_()
-                logits = functional_call(module, spec.views(leaf), (toy.train_inputs[own],))
-                loss = F.cross_entropy(logits, toy.train_labels[own])
-                changes.append(-0.1 * torch.autograd.grad(loss, leaf)[0])
-            params = params + torch.stack(changes).mean(0)
+            params = engine.full_batch_round(world, spec, module, toy, params, range(4), 0.1)
         torch.testing.assert_close(after["params"], params, rtol=1e-4, atol=1e-6)
 
 
-def test_an_empty_cell_gets_the_smallest_part(config, toy, tmp_path):
+def test_an_empty_cell_gets_the_smallest_part(config, toy, trace):
     """Of masks that are to end the round soonest: it would not make use of a large one."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "mask_sizes": "optimized"}
-    stays = trace(tmp_path, *[(c, 0, "") for c in range(8)])
+    stays = trace(*[(c, 0, "") for c in range(8)])
     parts = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
     there = np.arange(8) < 4
     whole, half = parts.planner.plan(3), parts.planner.plan(3, there)

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.func import functional_call
-from torch.nn import functional as F
 
 import wirelessfl
 from wirelessfl.errors import ConfigError, DataError
@@ -31,13 +29,6 @@ from wirelessfl.simulation.step_sizes import Decay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
-
-
-def trace(tmp_path, *stays):
-    path = tmp_path / "stays.csv"
-    lines = [",".join(map(str, stay)) for stay in stays]
-    path.write_text("\n".join(["client,join,leave", *lines]) + "\n")
-    return path
 
 
 def reports(decisions):
@@ -95,22 +86,9 @@ def test_groups_take_turns_with_labels_of_their_own(config, toy):
     assert known["accuracy"] <= 0.55 < ends[0]["accuracy"]
 
 
-def full_batch_round(world, spec, module, data, params, clients, lr):
-    """FedAvg with one full-batch step a client, written out."""
-    changes = []
-    for client in clients:
-        own = world.parts[client]
-        leaf = params.clone().requires_grad_()
-        logits = functional_call(module, spec.views(leaf), (data.train_inputs[own],))
-        loss = F.cross_entropy(logits, data.train_labels[own])
-        changes.append(-lr * torch.autograd.grad(loss, leaf)[0])
-    return params + torch.stack(changes).mean(0)
-
-
-def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, tmp_path):
+def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, engine, trace):
     """Rounds of 5, then 4 updates, then 4 clients; who comes meanwhile waits for the session."""
     stays = trace(
-        tmp_path,
         *[(c, 0, "") for c in range(4)],
         (4, 0, 1.5),  # out of round 1, and gone
         (5, 0.5, ""),  # there from session 1 on
@@ -126,7 +104,7 @@ def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, tmp_path):
     spec, params = parts.task.spec, parts.world.cloud["params"]
     attend = [[0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 6], [0, 1, 2, 3, 6], *[[0, 1, 2, 3, 5]] * 3]
     for clients in attend:
-        params = full_batch_round(parts.world, spec, module, toy, params, clients, 0.1)
+        params = engine.full_batch_round(parts.world, spec, module, toy, params, clients, 0.1)
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
@@ -137,27 +115,25 @@ def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, tmp_path):
     assert rows[1, 3]["dropped"] == 1
 
 
-def test_times_in_seconds_mean_the_same(config, toy, tmp_path, bare):
+def test_times_in_seconds_mean_the_same(config, toy, trace, bare):
     """The trace above, with rounds of a known length."""
     stays = [(0, 0, ""), (1, 0, ""), (2, 0, 1.5), (3, 0.5, "")]
     flags = FLAGS | {"sessions": 2, "presence": "trace", "step_seconds": 0.5, "uplink": "fixed"}
     rounds = wirelessfl.run(
-        config("fedavg", **flags, presence_unit="rounds", trace=trace(tmp_path, *stays)), data=toy
+        config("fedavg", **flags, presence_unit="rounds", trace=trace(*stays)), data=toy
     )
     length = rounds.rows[1]["sim_seconds"]
     assert all(
         row["sim_seconds"] == pytest.approx(row["round"] * length, rel=1e-9) for row in rounds.rows
     )
     in_seconds = [(c, j * length, leave and leave * length) for c, j, leave in stays]
-    seconds = wirelessfl.run(
-        config("fedavg", **flags, trace=trace(tmp_path, *in_seconds)), data=toy
-    )
+    seconds = wirelessfl.run(config("fedavg", **flags, trace=trace(*in_seconds)), data=toy)
     assert bare(seconds.rows) == bare(rounds.rows)
 
 
-def test_all_who_come_in_an_instant_are_in(config, toy, tmp_path):
+def test_all_who_come_in_an_instant_are_in(config, toy, trace):
     """After a gap three come at once, and all attend."""
-    stays = trace(tmp_path, (0, 0, 1e-4), (1, 20, ""), (2, 20, ""), (3, 20, ""))
+    stays = trace((0, 0, 1e-4), (1, 20, ""), (2, 20, ""), (3, 20, ""))
     flags = FLAGS | {"sessions": 2, "presence": "trace", "local_steps": 1}
     rows = wirelessfl.run(config("fedavg", **flags, trace=stays), data=toy).rows
     start = next(row for row in rows if row["session"] == 1)
@@ -165,36 +141,36 @@ def test_all_who_come_in_an_instant_are_in(config, toy, tmp_path):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_changes_as_a_round_ends_come_before_the_next_session(config, toy, tmp_path, first):
+def test_changes_as_a_round_ends_come_before_the_next_session(config, toy, trace, first):
     """Four leave and four come in the instant in which session 0 ends, whatever comes first."""
     flags = FLAGS | {"sessions": 2, "presence": "trace", "step_seconds": 0.5, "uplink": "fixed"}
     flags |= {"rounds": 2, "local_steps": 1}
-    alone = wirelessfl.run(config("fedavg", **flags, trace=trace(tmp_path, (0, 0, ""))), data=toy)
+    alone = wirelessfl.run(config("fedavg", **flags, trace=trace((0, 0, ""))), data=toy)
     end = next(row["sim_seconds"] for row in alone.rows if row["session_round"] == 2)
     # A change before it puts the next one on the clock behind the end of the round.
     early = (7, 0, end / 4) if first else (7, 0, 0.9 * end)
     stays = [(c, 0, end) for c in range(3)] + [(c, end, "") for c in range(3, 7)] + [early]
-    rows = wirelessfl.run(config("fedavg", **flags, trace=trace(tmp_path, *stays)), data=toy).rows
+    rows = wirelessfl.run(config("fedavg", **flags, trace=trace(*stays)), data=toy).rows
     at = {(row["session"], row["session_round"]): row for row in rows}
     assert at[0, 2]["present"] == 0  # they have left as it ended, with their updates in
     assert at[0, 2]["dropped"] == 1  # client 7's
     assert [at[1, t]["present"] for t in range(3)] == [4, 4, 4]
 
 
-def test_a_deadline_before_anybody_has_come(config, toy, tmp_path):
+def test_a_deadline_before_anybody_has_come(config, toy, trace):
     """One row, of the initial model; between sessions none that is of no session."""
-    late = trace(tmp_path, (0, 5, ""))
+    late = trace((0, 5, ""))
     flags = FLAGS | {"presence": "trace", "local_steps": 1}
     rows = wirelessfl.run(config("fedavg", **flags, trace=late, max_seconds=1.0), data=toy).rows
     assert [(row["round"], row["present"], row["sim_seconds"]) for row in rows] == [(0, 0, 1.0)]
-    gap = trace(tmp_path, (0, 0, 1e-3), (1, 20, ""))
+    gap = trace((0, 0, 1e-3), (1, 20, ""))
     rows = wirelessfl.run(config("fedavg", **flags, trace=gap, max_seconds=10.0), data=toy).rows
     assert {row["session"] for row in rows} == {0}
 
 
-def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, tmp_path):
+def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, trace):
     """In seconds: nobody is there for a while, and the clock goes on to the next arrival."""
-    stays = trace(tmp_path, (0, 0, 1e-3), (1, 5, ""), (2, 6, ""))
+    stays = trace((0, 0, 1e-3), (1, 5, ""), (2, 6, ""))
     flags = FLAGS | {"sessions": 3, "presence": "trace", "local_steps": 1}
     result = wirelessfl.run(config("fedavg", **flags, trace=stays), data=toy)
     rows = {(row["session"], row["session_round"]): row for row in result.rows}
@@ -222,7 +198,7 @@ def test_step_sizes_fall_within_each_session():
         assert share(number) == pytest.approx(0.7 * (1 - t / 50) ** 0.9 + 0.3, rel=1e-12)
 
 
-def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy):
+def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
     """Full batches, one step a round, written out."""
     settings = config(
         "fedavg", clients=4, rounds=3, local_steps=1, batch_size=1000, lr_schedule="poly",
@@ -233,7 +209,9 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy):
     params = parts.world.cloud["params"]
     for t in range(3):
         lr = 0.1 * (0.8 * (1 - t / 3) ** 0.9 + 0.2)
-        params = full_batch_round(parts.world, parts.task.spec, module, toy, params, range(4), lr)
+        params = engine.full_batch_round(
+            parts.world, parts.task.spec, module, toy, params, range(4), lr
+        )
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
@@ -275,9 +253,11 @@ def test_asynchronous_algorithms_have_no_sessions(config):
         config("fedast", sessions=3, cells=1)
 
 
-def test_what_the_data_cannot_give_is_refused_before_anything_is_written(config, toy, tmp_path):
+def test_what_the_data_cannot_give_is_refused_before_anything_is_written(
+    config, toy, tmp_path, trace
+):
     """An overlap that cannot be made; a session without a client; a client in two places."""
-    late = trace(tmp_path, (0, 0, 2), (1, 4, ""))
+    late = trace((0, 0, 2), (1, 4, ""))
     for flags, error, message in (
         ({"overlap": 0.1}, DataError, "overlap is 0.1"),
         ({"split": "distinct", "clients": 12}, DataError, "labels"),
@@ -288,7 +268,7 @@ def test_what_the_data_cannot_give_is_refused_before_anything_is_written(config,
         with pytest.raises(error, match=message):
             wirelessfl.run(settings, data=toy)
         assert not settings.run.out.exists()
-    twice = trace(tmp_path, (0, 0, 5), (0, 4, 9))
+    twice = trace((0, 0, 5), (0, 4, 9))
     with pytest.raises(ConfigError, match="client 0"):
         wirelessfl.run(config("fedavg", **FLAGS | ALL_DAY, trace=twice), data=toy)
 
@@ -301,9 +281,9 @@ def test_labels_without_test_samples(config, toy):
     wirelessfl.run(config("fedavg", **FLAGS, tested_labels="all"), data=half)
 
 
-def test_a_trace_that_ends_before_the_run_is_one_error(config, toy, tmp_path):
+def test_a_trace_that_ends_before_the_run_is_one_error(config, toy, trace):
     """In seconds it shows only when the time has come; what was done is kept."""
-    stays = trace(tmp_path, (0, 0, 1e-3))
+    stays = trace((0, 0, 1e-3))
     settings = config("fedavg", **FLAGS, presence="trace", trace=stays)
     with pytest.raises(ConfigError, match=r"session . has no client after .* nobody comes later"):
         wirelessfl.run(settings, data=toy)
