@@ -1,4 +1,4 @@
-"""Sessions: who is there, who leaves in the middle of a round, and going on across transitions."""
+"""Sessions: who is there, who leaves in the middle of a round, and what is refused."""
 
 from dataclasses import replace
 
