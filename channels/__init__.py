@@ -36,6 +36,7 @@ from channels.fading import (
     path_loss_db,
 )
 from channels.latency import (
+    client_round_seconds,
     compute_joules,
     compute_seconds,
     edge_round_seconds,
@@ -71,6 +72,7 @@ __all__ = [
     "aircomp_mean",
     "aircomp_seconds_per_element",
     "airtime_seconds_per_bit",
+    "client_round_seconds",
     "compute_joules",
     "compute_seconds",
     "correlation_root",

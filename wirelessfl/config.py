@@ -200,6 +200,11 @@ def _resolve(config: Config) -> Config:
         training.clients_per_round,
         training.tracking_clients,
     )
+    if algorithm.timing != "rounds" and training.compression != "none":
+        raise ConfigError(
+            f'compression is "{training.compression}", and algorithm "{name}" has no rounds in '
+            "which a model is compressed. Leave it out."
+        )
     if config.network.step_seconds is not None and config.network.cpu_hz is not None:
         raise ConfigError(
             f"step_seconds is {config.network.step_seconds} and cpu_hz {config.network.cpu_hz}: a "

@@ -203,6 +203,17 @@ class TrainingSection(Section):
         description="step sizes of the clients: constant, or falling within each session (a run "
         "without sessions is one) by lr ((1 - ratio) (1 - t/T)^power + ratio)",
     )
+    compression: Literal["none", "top-k", "quantisation"] = Field(
+        "none",
+        description="of the model on its way to the clients: its largest elements, or a few bits "
+        "an element by stochastic rounding",
+    )
+    compression_keep: float = Field(
+        0.1, gt=0, le=1, description="of top-k: share of the elements that are sent"
+    )
+    compression_bits: int = Field(
+        8, ge=2, le=16, description="of quantisation: bits an element, its sign included"
+    )
     lr_ratio: float = Field(0.0, ge=0, le=1, description="of poly: least step size over --lr")
     lr_power: float = Field(0.9, gt=0, description="of poly: the exponent")
 
@@ -300,6 +311,13 @@ class RunSection(Section):
     )
     chunk: int | None = Field(
         None, ge=1, description="clients that train at once (default: by device)"
+    )
+    padding: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="of clients with submodels of their own, share of padding in what trains at "
+        "once; 0: equal widths only (default: by measurement, see docs/performance.md)",
     )
     replay: Literal["on", "off"] | None = Field(
         None,

@@ -45,7 +45,7 @@ def test_submodels_change_their_own_coordinates_alone(tmp_path):
     for store in stores(tmp_path, size=5):
         store.put("drift", 2, torch.tensor([1.0, 2, 3, 4, 5]))
         clients, node = np.array([2, 4]), np.array([0, 1])
-        gathered = store.gather(submodels, clients, node, like)["drift"]
+        gathered = store.gather(store.names, submodels, clients, node, like)["drift"]
         assert gathered.tolist() == [[1, 3, 0], [0, 0, 0]], "padding and new clients are zero"
         store.scatter(submodels, clients, node, {"drift": torch.tensor([[7.0, 8, 9], [1, 2, 3]])})
         assert store.get("drift", 2).tolist() == [7, 2, 8, 4, 5]

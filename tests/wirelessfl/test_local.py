@@ -8,6 +8,7 @@ import torch
 
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms.narrow import Narrow
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -19,6 +20,9 @@ LOCALS = [
     for name, own in algorithm_classes().items()
     if own.topology == "star" and own.timing == "rounds" and name != "fedavg"
 ]
+OWN = [name for name in LOCALS if issubclass(find_algorithm(name), Narrow)]
+"""Those whose clients train submodels of their own, of a whole model alone."""
+ANYWHERE = [name for name in LOCALS if name not in OWN]
 
 
 def model(hidden=(10,)):
@@ -30,18 +34,28 @@ def flat(result):
     return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
-@pytest.mark.parametrize("local", LOCALS)
-@pytest.mark.parametrize("outer", ["hist", "hfedavg"])
+@pytest.mark.parametrize(
+    ("outer", "local"),
+    [("hist", name) for name in ANYWHERE] + [("hfedavg", name) for name in LOCALS],
+)
 def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
     """N = 1, E = 1: bit for bit for chunks of one size, whoever takes part and tracks."""
     tracking = {"tracking_clients": 2} if find_algorithm(local)().tracks else {}
-    flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, "chunk": 2, **tracking}
+    narrow = {"capacities": (0.5, 1.0)} if local in OWN else {}
+    flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, "chunk": 2}
+    flags |= tracking | narrow
     inside = config(outer, local=local, edge_rounds=1, **flags)
     one = wirelessfl.run(inside, data=toy, model=model())
     two = wirelessfl.run(config(local, **flags), data=toy, model=model())
     assert torch.equal(flat(one), flat(two))
     assert one.rows[-1]["uplink_mib"] == two.rows[-1]["uplink_mib"]
     assert one.rows[-1]["accuracy"] > one.rows[0]["accuracy"]
+
+
+@pytest.mark.parametrize("local", OWN)
+def test_parts_of_cells_have_no_submodels_of_clients(config, local):
+    with pytest.raises(ConfigError, match=f"local is '{local}'.*hist.*choose hfedavg"):
+        config("hist", local=local)
 
 
 def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
@@ -82,7 +96,7 @@ def test_without_tracking_it_is_hist_with_local_adam(config, toy, uplink):
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
-@pytest.mark.parametrize("local", LOCALS)
+@pytest.mark.parametrize("local", ANYWHERE)
 def test_padding_stays_exactly_zero(config, toy, local, uplink):
     """Cells of 3 and 4 neurons: what is idle in the narrower ones gets no update and no state."""
     settings = config("hist", local=local, lr=0.01, uplink=uplink, edge_rounds=2, executor="vmap")

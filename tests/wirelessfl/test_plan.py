@@ -13,8 +13,9 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.runs.build import build
 from wirelessfl.runs.network import build_network
+from wirelessfl.simulation.costs import Links
 from wirelessfl.simulation.mask_sizes import mask_size_problem, model_mask_sizes
-from wirelessfl.simulation.plan import Links, Planner
+from wirelessfl.simulation.plan import Planner
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.training.rules import Payload
 from wirelessfl.uplinks import Uplink

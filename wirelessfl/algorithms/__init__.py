@@ -59,6 +59,12 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
             f"local is {local!r}, which has a time of its own: choose one with rounds, such as "
             "fedavg."
         )
+    parts = outer.submodels is not Algorithm.submodels
+    if parts and inner.client_submodels is not Algorithm.client_submodels:
+        raise ConfigError(
+            f"local is {local!r}, whose clients train submodels of their own, and {outer.name!r} "
+            "deals out parts of the model to cells: choose hfedavg, where cells have all of it."
+        )
     hints = get_type_hints(inner, include_extras=True)
     # Defaults of settings that both have are those of the inner one: learning rates differ.
     settings: list[tuple[str, Any, Any]] = [

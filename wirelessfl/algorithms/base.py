@@ -8,17 +8,19 @@ they become flags of the command line and keys of ``[algorithm]``, checked and e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
 from channels.streams import Stream
 from wirelessfl.registry import file_name
-from wirelessfl.submodels import ParamSpec, Partition, Submodels
-from wirelessfl.submodels.partition import Scheme
+from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
+from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.training.penalties import Penalty
 from wirelessfl.training.rules import Cohort, Payload, Received, State
 
@@ -41,8 +43,30 @@ class RoundContext(Protocol):
     def stream(self) -> Stream:
         """The round's own randomness."""
 
+    @property
+    def number(self) -> int:
+        """Of the round, from 0."""
+
+    @property
+    def run_stream(self) -> Stream:
+        """The run's randomness, the same in all rounds."""
+
+    @property
+    def clients(self) -> int:
+        """n, registered."""
+
+    @property
+    def senders(self) -> IntArray:
+        """The clients that take part, in the order of the network."""
+
     def partition(self, scheme: Scheme) -> Partition:
         """The neuron partition of the run's model."""
+
+    def neurons(self) -> NeuronMap:
+        """All neurons of the run's model that a submodel may leave out."""
+
+    def client_seconds(self, lengths: IntArray) -> NDArray[np.float64]:
+        """Seconds [senders, levels] of the round for submodels of ``lengths`` [levels]."""
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         """Neurons for each node that end the round soonest, at most ``cap`` times the mean."""
@@ -103,6 +127,11 @@ class Algorithm(ABC):
         return ()
 
     @property
+    def remembers(self) -> tuple[str, ...]:
+        """What the server remembers of each registered client, [P] each, zeros at first."""
+        return ()
+
+    @property
     def tracks(self) -> bool:
         """Whether some payload is sent by tracking clients alone."""
         return any(payload.senders == "tracking" for payload in self.payloads)
@@ -126,6 +155,14 @@ class Algorithm(ABC):
     def submodels(self, context: RoundContext) -> Submodels:
         """What each node trains this round: the whole model, unless an algorithm says otherwise."""
         return Submodels.whole(context.spec, context.nodes)
+
+    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+        """What each client trains of its node's model; None: all of it."""
+        return None
+
+    def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
+        """The one submodel that is evaluated; None: the whole model."""
+        return None
 
     def initial(self, params: Tensor) -> State:
         """The server's state before the first round, from the initial parameters [P]."""
@@ -176,6 +213,11 @@ class Algorithm(ABC):
         """Whether what is trained has the same shapes in every round."""
         return True
 
+    @property
+    def foresees(self) -> bool:
+        """Whether each round is planned before the first, as some may turn out impossible."""
+        return False
+
     def __init_subclass__(cls) -> None:
         """Name the class after its file, if it does not say otherwise."""
         super().__init_subclass__()
@@ -195,6 +237,10 @@ class Algorithm(ABC):
 
         ``params`` and ``state`` are not used again, and may be overwritten.
         """
+        return {}
+
+    def remember(self, received: Received) -> State:
+        """What the server remembers of each sender from now on, [clients, P] by name."""
         return {}
 
     @abstractmethod

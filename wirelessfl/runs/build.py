@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -20,14 +21,17 @@ from wirelessfl.runs.basis import prepare
 from wirelessfl.runs.network import build_network
 from wirelessfl.sections import TrainingSection
 from wirelessfl.simulation.client_states import make_states
+from wirelessfl.simulation.compression import make_compression
+from wirelessfl.simulation.costs import Links
 from wirelessfl.simulation.participants import check_participation
-from wirelessfl.simulation.plan import Links, Planner
+from wirelessfl.simulation.plan import Planner
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.simulation.step_sizes import Decay, constant
+from wirelessfl.simulation.together import PADDING
 from wirelessfl.simulation.world import TrainingSettings, World
-from wirelessfl.submodels import Partition, make_partition
+from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
 from wirelessfl.submodels.partition import Scheme
-from wirelessfl.training.checks import check_partition
+from wirelessfl.training.checks import check_neurons, check_partition
 from wirelessfl.training.task import Task
 
 
@@ -114,6 +118,14 @@ def build(
             partitions[scheme] = made
         return partitions[scheme]
 
+    @cache
+    def neurons() -> NeuronMap:
+        inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
+        return find_neurons(basis.model, task.spec, inputs)
+
+    compression = make_compression(
+        training.compression, training.compression_keep, training.compression_bits
+    )
     edge_rounds = training.edge_rounds or 1
     mbps = 1e6
     down, back = config.network.downlink_mbps, config.network.backhaul_mbps
@@ -131,6 +143,8 @@ def build(
         per_round=training.clients_per_round,
         tracking=training.tracking_clients,
         lr_share=_lr_share(training),
+        make_neurons=neurons,
+        compression=compression,
     )
     if config.model.layers is not None:
         partition("alternate")  # wrong names are refused, whether or not they are used
@@ -142,17 +156,27 @@ def build(
                 f"{network.clients} clients in a session: choose 1 to {fewest}."
             )
     there = None if basis.groups is None else np.asarray(basis.groups.group_of == 0)
-    planner.plan(0, there)  # refuses impossible masks, sizes and links before anything is written
+    # Refuses impossible masks, sizes and links before anything is written.
+    first = planner.plan(0, there)
+    if algorithm.foresees and config.sessions.sessions is None:
+        for number in range(1, training.rounds):
+            planner.plan(number)
+    padding = config.run.padding
+    if first.own is not None:
+        inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
+        padding = _padding(padding, check_neurons(task, neurons(), inputs))
     device = torch.device(config.run.device)
     states = make_states(
         config.run.client_states,
-        algorithm.client_state,
+        (*algorithm.client_state, *algorithm.remembers),
         task.spec.size,
         network.clients,
         shards.count,
     )
     config = config.model_copy(
-        update={"run": config.run.model_copy(update={"client_states": states.kind})}
+        update={
+            "run": config.run.model_copy(update={"client_states": states.kind, "padding": padding})
+        }
     )
     world = World(
         algorithm,
@@ -162,6 +186,8 @@ def build(
             local_steps=training.local_steps,
             edge_rounds=edge_rounds,
             weight_by_samples=training.weighting == "samples",
+            padding=padding or 0.0,
+            compression=compression,
         ),
         basis.parts,
         basis.start.to(device),
@@ -181,6 +207,21 @@ def build(
         basis.groups,
         basis.notes,
     )
+
+
+def _padding(asked: float | None, mixes: str | None) -> float:
+    """Share of padding in what trains at once.
+
+    Args:
+        asked: by the settings.
+        mixes: why submodels of different widths cannot train in one batch; None: they can.
+
+    Raises:
+        ConfigError: padding is asked for, and cannot be.
+    """
+    if mixes is not None and asked:
+        raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")
+    return 0.0 if mixes is not None else PADDING if asked is None else asked
 
 
 def _lr_share(training: TrainingSection) -> Callable[[int], float]:

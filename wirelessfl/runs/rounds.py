@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from wirelessfl.config import Config
@@ -17,7 +19,9 @@ from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.schedules.base import Deadline, Report, Schedule, Started
 from wirelessfl.simulation.loop import Rounds, Work
 from wirelessfl.simulation.shards import Shards
+from wirelessfl.submodels import Submodels
 from wirelessfl.training.evaluate import evaluate
+from wirelessfl.training.task import Task
 
 
 class RoundsEngine:
@@ -54,9 +58,8 @@ class RoundsEngine:
 
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
-        parts, world = self.parts, self.parts.world
-        params = world.cloud["params"]
-        accuracy, loss = evaluate(parts.task, params, *self.test_samples())
+        world = self.parts.world
+        accuracy, loss = evaluate(*self._deployed(), *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.clock.now,
@@ -66,6 +69,19 @@ class RoundsEngine:
             "loss": finite(loss),
         }
         return row, None
+
+    def _deployed(self) -> tuple[Task, Tensor]:
+        """The model that is evaluated, and its parameters: the cloud's, or a part of it."""
+        task, params = self.parts.task, self.parts.world.cloud["params"]
+        if self._part is None:
+            return task, params
+        return replace(task, spec=self._part.spec), self._part.gather(params)[0]
+
+    @cached_property
+    def _part(self) -> Submodels | None:
+        planner = self.parts.planner
+        own = planner.algorithm.tested(planner.neurons)
+        return None if own is None else own.of(np.zeros(1, dtype=np.int64))
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
         """What it is evaluated on: inputs and labels."""

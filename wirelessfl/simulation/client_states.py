@@ -64,14 +64,19 @@ class ClientStates(ABC):
         """The checkpoint with the latest ``tensors`` is on disk."""
 
     def gather(
-        self, submodels: Submodels, clients: IntArray, node: IntArray, like: Tensor
+        self,
+        names: Sequence[str],
+        submodels: Submodels,
+        clients: IntArray,
+        node: IntArray,
+        like: Tensor,
     ) -> State:
         """What clients keep, at what their nodes train: [clients, P_max] on the device of ``like``.
 
         Padding is zero.
         """
         gathered = {}
-        for name in self.names:
+        for name in names:
             rows = torch.zeros(len(clients), submodels.spec.size)
             for row, client, own in zip(rows, clients.tolist(), node.tolist(), strict=True):
                 full = self.get(name, client)

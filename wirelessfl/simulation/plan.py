@@ -8,58 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from channels import (
-    ChannelDraw,
-    Network,
-    compute_joules,
-    seconds_per_parameter,
-    transmit_joules,
-)
+from channels import ChannelDraw, Network
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
+from wirelessfl.simulation.compression import Compression
+from wirelessfl.simulation.costs import Cost, Costs, Links
 from wirelessfl.simulation.mask_sizes import mask_size_problem
 from wirelessfl.simulation.participants import Participants, draw_participants
 from wirelessfl.simulation.step_sizes import constant
-from wirelessfl.submodels import ParamSpec, Partition, Submodels
+from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import IntArray, Scheme
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.base import BITS_PER_ELEMENT, Coherence
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Links:
-    """Links beyond the uplink. They are error-free; without a rate they take no time.
-
-    Args:
-        downlink_bps: edge server to each client.
-        backhaul_bps: edge server to cloud, each way.
-    """
-
-    downlink_bps: float | None = None
-    backhaul_bps: float | None = None
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a global round takes.
-
-    Args:
-        seconds: [nodes], (18) before the maximum.
-        uplink_mib: mean over clients.
-        downlink_mib: mean over clients.
-        backhaul_mib: mean over edge servers, both ways.
-        joules: mean over clients, computing and transmitting.
-    """
-
-    seconds: FloatArray
-    uplink_mib: float
-    downlink_mib: float
-    backhaul_mib: float
-    joules: float
 
 
 @dataclass(frozen=True)
@@ -75,6 +39,7 @@ class Plan:
         submodels: what each node trains.
         cost: what it takes.
         lr_share: of the algorithm's step size, what clients use.
+        own: what each sender trains of its node's model; None: all of it.
     """
 
     round: int
@@ -85,6 +50,7 @@ class Plan:
     submodels: Submodels
     cost: Cost
     lr_share: float = 1.0
+    own: ClientSubmodels | None = None
 
     def without(self, clients: IntArray) -> Plan:
         """The round when these clients have left in the middle of it; its cost stays."""
@@ -94,6 +60,7 @@ class Plan:
             clients=self.clients[stays],
             tracking=self.tracking[stays],
             node=self.node[stays],
+            own=None if self.own is None else self.own.of_rows(np.flatnonzero(stays)),
         )
 
     def draw(self, edge_round: int) -> ChannelDraw:
@@ -120,6 +87,8 @@ class Planner:
         per_round: S, clients that take part in a round; None: all.
         tracking: of these, who tracks; None: all.
         lr_share: of the algorithm's step size, what clients use in round ``number``.
+        make_neurons: finds what clients' submodels may leave out of the model.
+        compression: of the model on its way to the clients.
     """
 
     algorithm: Algorithm
@@ -135,6 +104,27 @@ class Planner:
     per_round: int | None = None
     tracking: int | None = None
     lr_share: Callable[[int], float] = constant
+    make_neurons: Callable[[], NeuronMap] | None = None
+    compression: Compression | None = None
+
+    @property
+    def costs(self) -> Costs:
+        """Counts what rounds take."""
+        return Costs(
+            self.algorithm,
+            self.network,
+            self.uplink,
+            self.links,
+            self.spec,
+            self.local_steps,
+            self.edge_rounds,
+            self.compression,
+        )
+
+    def neurons(self) -> NeuronMap:
+        """All neurons that clients' submodels may leave out."""
+        assert self.make_neurons is not None, "the algorithm has submodels of clients"
+        return self.make_neurons()
 
     def plan(self, number: int, there: BoolArray | None = None) -> Plan:
         """Global round ``number``, from its channel draws to its cost.
@@ -149,8 +139,13 @@ class Planner:
         draws = self.network.draws(self.stream.child("channel"), indices)
         stream = self.stream.child("round", number)
         who = draw_participants(self.network, self.per_round, self.tracking, stream, there)
-        submodels = self.algorithm.submodels(_RoundContext(self, draws, stream, who))
-        cost = self._cost(draws, submodels, who)
+        context = _RoundContext(self, number, draws, stream, who)
+        submodels = self.algorithm.submodels(context)
+        own = self.algorithm.client_submodels(context)
+        if own is None:
+            cost = self.costs.of_nodes(draws, submodels, who)
+        else:
+            cost = self.costs.of_clients(draws, own, who)
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
@@ -159,7 +154,7 @@ class Planner:
             )
         node = self.network.cell_of[who.clients]
         share = self.lr_share(number)
-        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share)
+        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, own)
 
     def broadcast_seconds(self) -> float:
         """Seconds that the whole model takes to all clients, beside any round."""
@@ -171,63 +166,7 @@ class Planner:
     @property
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
-        return self.algorithm.topology == "cells"
-
-    def seconds_per_parameter(self, draws: ChannelDraw, who: Participants) -> FloatArray:
-        """Seconds that a parameter costs in a global round; latency is linear in it.
-
-        Args:
-            draws: the channels, in blocks that last equally long.
-            who: takes part, and tracks.
-
-        Returns:
-            [cells].
-        """
-        active = who.active(self.network.clients)
-        vectors = who.vectors(self.algorithm, self.network.clients)
-        # An uplink whose seconds do not depend on the channel may leave out the blocks.
-        seconds_per_bit = self.uplink.seconds_per_bit(draws, active)
-        seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
-        charged = self.uplink.charged(vectors, active, self.network.cell_of)
-        with np.errstate(invalid="ignore"):  # who sends nothing takes no time at rate 0
-            seconds_per_bit = np.where(charged > 0, charged * seconds_per_bit, 0.0)
-        if self.links.downlink_bps is not None:
-            down = len(self.algorithm.sends) / self.links.downlink_bps
-            seconds_per_bit = seconds_per_bit + down
-        edge = seconds_per_parameter(
-            draws,
-            model_parameters=self.spec.size,
-            local_steps=self.local_steps,
-            seconds_per_bit=seconds_per_bit,
-            bits_per_parameter=BITS_PER_ELEMENT,
-            active=active,
-        )
-        seconds = self.edge_rounds * edge.mean(0)
-        if self.hierarchical and self.links.backhaul_bps is not None:
-            seconds = seconds + 2 * BITS_PER_ELEMENT / self.links.backhaul_bps  # once, down and up
-        return np.asarray(seconds)
-
-    def _cost(self, draws: ChannelDraw, submodels: Submodels, who: Participants) -> Cost:
-        network = self.network
-        active = who.active(network.clients)
-        vectors = who.vectors(self.algorithm, network.clients)
-        lengths = submodels.lengths.astype(np.float64)
-        seconds = self.seconds_per_parameter(draws, who) * lengths  # (17), (18)
-        length = lengths[network.cell_of] * active
-        airtime = self.uplink.airtime_per_bit(draws, active) * BITS_PER_ELEMENT * vectors * length
-        joules = transmit_joules(network, airtime) + compute_joules(
-            network, self.local_steps, length / self.spec.size
-        )
-        mib = BITS_PER_ELEMENT / 8 / 2**20
-        sent = float((vectors * (length + self.uplink.side_elements)).mean())
-        down = len(self.algorithm.sends) * float(length.mean())
-        return Cost(
-            seconds=seconds,
-            uplink_mib=self.edge_rounds * mib * sent,
-            downlink_mib=self.edge_rounds * mib * down,
-            backhaul_mib=2 * mib * float(lengths.mean()) if self.hierarchical else 0.0,
-            joules=self.edge_rounds * float(joules.mean()),
-        )
+        return self.costs.hierarchical
 
 
 @dataclass(frozen=True)
@@ -235,6 +174,7 @@ class _RoundContext:
     """What the algorithm may ask for when it hands out submodels."""
 
     planner: Planner
+    number: int
     draws: ChannelDraw
     stream: Stream
     who: Participants
@@ -247,8 +187,26 @@ class _RoundContext:
     def nodes(self) -> int:
         return self.planner.network.cells
 
+    @property
+    def run_stream(self) -> Stream:
+        return self.planner.stream
+
+    @property
+    def clients(self) -> int:
+        return self.planner.network.clients
+
+    @property
+    def senders(self) -> IntArray:
+        return self.who.clients
+
     def partition(self, scheme: Scheme) -> Partition:
         return self.planner.make_partition(scheme)
+
+    def neurons(self) -> NeuronMap:
+        return self.planner.neurons()
+
+    def client_seconds(self, lengths: IntArray) -> FloatArray:
+        return self.planner.costs.most_seconds(self.draws, self.who, lengths)
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         if partition.scheme != "alternate":
@@ -256,7 +214,7 @@ class _RoundContext:
                 'mask_sizes "optimized" needs partition "alternate": with "all" a submodel\'s size '
                 'is not linear in its neurons. Choose mask_sizes "uniform".'
             )
-        seconds = self.planner.seconds_per_parameter(self.draws, self.who)
+        seconds = self.planner.costs.seconds_per_parameter(self.draws, self.who)
         # A cell without a client would end first; its part is to be the smallest, not the largest.
         seconds = np.where(seconds > 0, seconds, seconds.max())
         try:

@@ -15,15 +15,18 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.data.parts import part_sizes
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.client_states import ClientStates, Overlay
+from wirelessfl.simulation.compression import Compression, relative_error
+from wirelessfl.simulation.cover import Cover
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.simulation.shards import Shards
+from wirelessfl.simulation.together import PADDING, Together, together
 from wirelessfl.submodels import Submodels
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.penalties import Penalty
 from wirelessfl.training.rules import Received, State
 from wirelessfl.uplinks import AirRound, Uplink
-from wirelessfl.uplinks.base import BoolArray, FloatArray
+from wirelessfl.uplinks.base import BoolArray, FloatArray, Reception
 
 
 @dataclass
@@ -49,11 +52,15 @@ class TrainingSettings:
         local_steps: H.
         edge_rounds: E.
         weight_by_samples: merge clients and cells by their samples, not uniformly.
+        padding: share of padding in a batch of clients with submodels of different widths.
+        compression: of the model on its way to the clients.
     """
 
     local_steps: int
     edge_rounds: int
     weight_by_samples: bool
+    padding: float = PADDING
+    compression: Compression | None = None
 
 
 class World:
@@ -169,59 +176,54 @@ class World:
         client_weights, node_weights = self._weights(plan)
         nodes = {name: submodels.gather(value) for name, value in sent.items()}
         nodes |= {name: submodels.gather_each(value) for name, value in self.nodes.items()}
-        exchanged = submodels.exchanged()
-        if exchanged is not None:
-            exchanged = exchanged.to(nodes["params"].device)
         like = nodes["params"]
         silent = {p.name: ~plan.tracking for p in algorithm.payloads if p.senders == "tracking"}
+        air = AirRound(
+            nodes=submodels.nodes,
+            node=plan.node,
+            clients=plan.clients,
+            weights=client_weights,
+            each=frozenset(p.name for p in algorithm.payloads if p.each),
+            sent=None,
+            units={p.name: algorithm.unit(p, settings.local_steps) for p in algorithm.payloads},
+            silent=silent,
+            draw=plan.draw(0),
+            stream=self.stream,
+        )
+        cover = Cover.of(plan, air, [p.name for p in algorithm.payloads], like)
+        exchanged = cover.sent() if cover is not None else submodels.exchanged()
+        if exchanged is not None:
+            exchanged = exchanged.to(like.device)
         share = self._share(plan)
         idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
         teacher = {} if self.teacher is None else {"teacher": submodels.gather(self.teacher)}
+        covering = {} if cover is None else cover.metrics()
         metrics: list[Mapping[str, float]] = []
         for edge_round in range(settings.edge_rounds):
-            job = Job(
-                algorithm=algorithm,
-                spec=submodels.spec,
-                servers={**algorithm.outgoing(nodes), **teacher},
-                node=plan.node,
-                clients=plan.clients,
-                first_steps=self.steps_done[plan.clients],
-                local_steps=settings.local_steps,
-                label=f"{self.title} {plan.round + 1}, edge round {edge_round + 1}",
-                tracking=plan.tracking,
-                own=lambda who, node: self.states.gather(submodels, who, node, like),
-                penalties=(*algorithm.penalties, *self.penalties),
-            )
+            label = f"{self.title} {plan.round + 1}, edge round {edge_round + 1}"
+            stream = self.stream.child("round", plan.round, "edge", edge_round)
             reception = self.uplink.receive(
-                AirRound(
-                    nodes=submodels.nodes,
-                    node=plan.node,
-                    clients=plan.clients,
-                    weights=client_weights,
-                    each=frozenset(p.name for p in algorithm.payloads if p.each),
-                    sent=exchanged,
-                    units={
-                        p.name: algorithm.unit(p, settings.local_steps) for p in algorithm.payloads
-                    },
-                    silent=silent,
-                    draw=plan.draw(edge_round),
-                    stream=self.stream.child("round", plan.round, "edge", edge_round, "air"),
-                )
+                replace(air, sent=exchanged, draw=plan.draw(edge_round), stream=stream.child("air"))
             )
-            mine = self.shards.share(len(plan.clients))
-            others: dict[str, list[Tensor]] = {name: [] for name in algorithm.client_state}
-            for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
-                part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
-                reception.add(part, chunk.payloads)
-                self._keep(plan, part, chunk.kept, others)
+            servers, lost = self._sent(algorithm.outgoing(nodes), submodels, stream)
+            servers |= teacher
+            for jobs in together(plan, servers, settings.padding, self.executor.chunk):
+                self._train_together(algorithm, plan, jobs, label, reception)
             reception.share(self.shards, [p.name for p in algorithm.payloads], like)
-            self._share_kept(plan, others, like)
-            received = replace(reception.result(), local_steps=settings.local_steps, share=share)
+            received = replace(
+                reception.result(),
+                local_steps=settings.local_steps,
+                share=share,
+                weights=client_weights.tolist(),
+            )
             for value in (*received.mean.values(), *received.each.values()):
                 submodels.silence(value)
+            if cover is not None:
+                received = cover.of_those_who_cover(received)
+            received = self._with_memory(algorithm, received)
             merged = self._merged(algorithm, nodes, received, submodels)
             nodes = _kept_where(idle, nodes, merged) if idle.any() else merged
-            metrics.append(received.metrics)
+            metrics.append({**received.metrics, **lost, **covering})
             self.steps_done[plan.clients] += settings.local_steps
         for name, value in self.nodes.items():
             self.nodes[name] = submodels.scatter_each(value, nodes.pop(name))
@@ -230,6 +232,84 @@ class World:
         self.metrics = {
             name: sum(own[name] for own in metrics) / len(metrics) for name in metrics[0]
         }
+
+    def _sent(
+        self, servers: State, submodels: Submodels, stream: Stream
+    ) -> tuple[State, dict[str, float]]:
+        """What reaches the clients, and the error of compression w_2."""
+        compression = self.settings.compression
+        if compression is None:
+            return dict(servers), {}
+        before = servers["params"]
+        after = compression.compress(before, submodels.spec, stream.child("compression"))
+        return {**servers, "params": after}, {"compression_error": relative_error(before, after)}
+
+    def _train_together(
+        self, algorithm: Algorithm, plan: Plan, some: Together, label: str, reception: Reception
+    ) -> None:
+        """Train the clients of one job; what they send goes to ``reception``."""
+        like, submodels = some.servers["params"], some.submodels
+        clients = plan.clients[some.rows]
+        job = Job(
+            algorithm=algorithm,
+            spec=submodels.spec,
+            servers=some.servers,
+            node=some.node,
+            clients=clients,
+            first_steps=self.steps_done[clients],
+            local_steps=self.settings.local_steps,
+            label=label,
+            tracking=plan.tracking[some.rows],
+            own=lambda who, node: self.states.gather(
+                algorithm.client_state, submodels, who, node, like
+            ),
+            penalties=(*algorithm.penalties, *self.penalties),
+        )
+        mine = self.shards.share(len(clients))
+        others: dict[str, list[Tensor]] = {name: [] for name in algorithm.client_state}
+        for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
+            part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
+            reception.add(some.rows[part], some.sent(chunk.payloads, part))
+            if self.shards.count == 1:
+                self._keep(some, clients, part, chunk.kept)
+                continue
+            for name, value in chunk.kept.items():
+                others[name].append(value.clone())
+        if self.shards.count > 1:
+            kept = {
+                name: self.shards.gather(torch.cat([like[:0], *own]), len(clients))
+                for name, own in others.items()
+            }
+            self._keep(some, clients, slice(None), kept)
+
+    def _keep(self, some: Together, clients: IntArray, part: slice, kept: State) -> None:
+        """Store what some of the clients that have trained together keep."""
+        # What a client keeps of something that it also sends stays zero where nothing is sent:
+        # its server knows nothing there.
+        sent = {payload.name for payload in self.algorithm.payloads}
+        for name, value in kept.items():
+            own = some.submodels.silence(value.clone()) if name in sent else value
+            self.states.scatter(some.submodels, clients[part], some.node[part], {name: own})
+
+    def _with_memory(self, algorithm: Algorithm, received: Received) -> Received:
+        """With what the server remembers of the senders; what it is to remember is stored."""
+        if not algorithm.remembers:
+            return received
+        like = next(iter(received.mean.values()))
+        clients = received.clients.tolist()
+        remembered = {}
+        for name in algorithm.remembers:
+            rows = torch.zeros(len(clients), like.shape[1])
+            for row, client in zip(rows, clients, strict=True):
+                before = self.states.get(name, client)
+                if before is not None:
+                    row.copy_(before)
+            remembered[name] = rows.to(like.device)
+        received = replace(received, remembered=remembered)
+        for name, now in algorithm.remember(received).items():
+            for row, client in zip(now.detach().cpu(), clients, strict=True):
+                self.states.put(name, client, row)
+        return received
 
     def _merged(
         self, algorithm: Algorithm, nodes: State, received: Received, submodels: Submodels
@@ -246,31 +326,6 @@ class World:
                 f"and its merge gives {sorted(merged)}: they must agree."
             )
         return {name: submodels.blank(value) for name, value in merged.items()}
-
-    def _keep(self, plan: Plan, part: slice, kept: State, others: dict[str, list[Tensor]]) -> None:
-        """Store what the clients in ``part`` keep, or set it aside for the other processes."""
-        if self.shards.count == 1:
-            self._scatter(plan, part, kept)
-            return
-        for name, value in kept.items():
-            others[name].append(value.clone())
-
-    def _share_kept(self, plan: Plan, others: dict[str, list[Tensor]], like: Tensor) -> None:
-        """Store what the clients of all processes keep, in each of them."""
-        if self.shards.count > 1:
-            kept = {
-                name: self.shards.gather(torch.cat([like[:0], *own]), len(plan.clients))
-                for name, own in others.items()
-            }
-            self._scatter(plan, slice(None), kept)
-
-    def _scatter(self, plan: Plan, part: slice, kept: State) -> None:
-        # What a client keeps of something that it also sends stays zero where nothing is sent:
-        # its server knows nothing there.
-        sent = {payload.name for payload in self.algorithm.payloads}
-        for name, value in kept.items():
-            own = plan.submodels.silence(value.clone()) if name in sent else value
-            self.states.scatter(plan.submodels, plan.clients[part], plan.node[part], {name: own})
 
     def _sizes(self, clients: IntArray) -> FloatArray:
         """Weight of each of the ``clients`` in means."""

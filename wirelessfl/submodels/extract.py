@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from wirelessfl.submodels.flat import ParamSpec
+from wirelessfl.submodels.merging import covered_mean
+from wirelessfl.submodels.neurons import Neurons
 from wirelessfl.submodels.partition import IntArray, Partition
 
 
@@ -94,6 +96,20 @@ class Submodels:
         padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
         return padded.gather(1, self.index.to(full.device) % padded.shape[1])
 
+    def gather_from(self, full: Tensor, node: IntArray) -> Tensor:
+        """Submodels [rows, P_max], each of the vector ``full`` [nodes, P] of its node [rows]."""
+        assert self.index is not None
+        padded = torch.cat([full, full.new_zeros(len(full), 1)], 1)
+        rows = torch.from_numpy(node)[:, None].to(full.device)
+        return padded[rows, self.index.to(full.device)]
+
+    def spread(self, parts: Tensor, rows: slice) -> Tensor:
+        """``parts`` [rows, P_max] in full coordinates, [rows, P]; zero where nothing is covered."""
+        assert self.index is not None
+        full = parts.new_zeros(len(parts), self.full_size + 1)  # padding falls on the last one
+        full.scatter_(1, self.index[rows].to(parts.device) % (self.full_size + 1), parts)
+        return full[:, :-1]
+
     def scatter_each(self, full: Tensor, parts: Tensor) -> Tensor:
         """``full`` [nodes, P] with what each node has trained, ``parts`` [nodes, P_max], in it."""
         if self.index is None:
@@ -131,46 +147,61 @@ class Submodels:
             total[where] += share * parts[node]
             weight[where] += share
         total, weight = total[:-1], weight[:-1]
-        return torch.where(weight > 0, total / weight.clamp(min=1e-30), full)
+        return covered_mean(total, weight, full)
 
 
 def extract(partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submodels:
-    """The submodels that hold the given neurons.
+    """The submodels of cells that hold the given neurons.
 
     Args:
         partition: what is split.
         cells: per cell, per split layer, neuron numbers, as from ``deal_neurons``.
+    """
+    return extract_neurons(partition.spec, partition.neurons, cells)
+
+
+def extract_neurons(
+    spec: ParamSpec, layers: Sequence[Neurons], chosen: Sequence[Sequence[IntArray]]
+) -> Submodels:
+    """The submodels that hold the chosen neurons of these layers, and all of the others.
+
+    Args:
+        spec: the full model's parameters.
+        layers: neurons that can be left out.
+        chosen: per submodel, per layer, neuron numbers.
 
     Returns:
-        Submodels padded to the widest cell of each layer; padded neurons have zero weights and,
+        Submodels padded to the widest of each layer; padded neurons have zero weights and,
         behind an activation with act(0) = 0, zero gradients.
     """
-    spec = partition.spec
-    widest = [max(len(cell[i]) for cell in cells) for i in range(len(partition.layers))]
+    widest = [max(len(own[i]) for own in chosen) for i in range(len(layers))]
     shapes = {name: list(shape) for name, shape in spec.shapes.items()}
-    axes: dict[str, list[tuple[int, int]]] = {}  # name -> (axis, split layer)
-    for i, layer in enumerate(partition.layers):
-        for name, axis in (
-            (f"{layer.producer}.weight", 0),
-            (f"{layer.producer}.bias", 0),
-            (f"{layer.consumer}.weight", 1),
-        ):
-            if name in shapes:
-                shapes[name][axis] = widest[i]
-                axes.setdefault(name, []).append((axis, i))
-    rows = []
-    for cell in cells:
-        pieces = []
-        for name, shape in spec.shapes.items():
-            position = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
-            position += spec.offsets[name]
-            for axis, i in axes.get(name, []):
-                position = position.take(cell[i], axis)
-                room = [(0, 0)] * position.ndim
-                room[axis] = (0, widest[i] - len(cell[i]))
-                position = np.pad(position, room, constant_values=-1)
-            pieces.append(position.reshape(-1))
-        rows.append(np.concatenate(pieces))
-    index = np.stack(rows)
+    lying: dict[str, dict[int, tuple[int, int]]] = {}  # name -> axis -> (layer, repeat)
+    for i, layer in enumerate(layers):
+        for slot in layer.slots:
+            shapes[slot.parameter][slot.axis] = widest[i] * slot.repeat
+            lying.setdefault(slot.parameter, {})[slot.axis] = (i, slot.repeat)
     padded = ParamSpec({name: tuple(shape) for name, shape in shapes.items()})
+    index = np.empty((len(chosen), padded.size), dtype=np.int64)
+    for row, own in zip(index, chosen, strict=True):
+        for name, shape in spec.shapes.items():
+            start = padded.offsets[name]
+            place = row[start : start + math.prod(padded.shapes[name])]
+            stride = math.prod(shape)
+            place = place.reshape(padded.shapes[name])
+            place[...] = spec.offsets[name]
+            for axis, entries in enumerate(shape):
+                stride //= entries
+                room = (-1,) + (1,) * (len(shape) - axis - 1)
+                found = lying.get(name, {}).get(axis)
+                if found is None:
+                    place += (stride * np.arange(entries)).reshape(room)
+                    continue
+                layer_number, repeat = found
+                neurons = own[layer_number]
+                steps = stride * (repeat * neurons[:, None] + np.arange(repeat)).reshape(-1)
+                # What no other axis makes positive again: there is nothing of a padded neuron.
+                gap = np.full((widest[layer_number] - len(neurons)) * repeat, -2 * spec.size - 1)
+                place += np.concatenate([steps, gap]).reshape(room)
+    np.maximum(index, -1, out=index)
     return Submodels(padded, (index >= 0).sum(1), torch.from_numpy(index), spec.size)

@@ -46,7 +46,7 @@ class Neurons:
     blocks: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NeuronMap:
     """All neurons of a model that a submodel may leave out.
 

@@ -19,6 +19,7 @@ from torch import nn
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.flat import ParamSpec
+from wirelessfl.submodels.neurons import Neurons, Slot
 
 IntArray = NDArray[np.int64]
 Scheme = Literal["alternate", "all"]
@@ -54,6 +55,26 @@ class Partition:
     spec: ParamSpec
     layers: tuple[HiddenLayer, ...]
     scheme: Scheme = "alternate"
+
+    @property
+    def neurons(self) -> tuple[Neurons, ...]:
+        """The split layers' neurons, and where they lie."""
+        return tuple(
+            Neurons(
+                layer.producer,
+                layer.width,
+                tuple(
+                    Slot(name, axis)
+                    for name, axis in (
+                        (f"{layer.producer}.weight", 0),
+                        (f"{layer.producer}.bias", 0),
+                        (f"{layer.consumer}.weight", 1),
+                    )
+                    if name in self.spec.shapes
+                ),
+            )
+            for layer in self.layers
+        )
 
     @property
     def width(self) -> int:

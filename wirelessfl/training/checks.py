@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import Partition, Submodels, extract
+from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
 from wirelessfl.training.task import Task
 
 
@@ -135,6 +135,41 @@ def check_partition(task: Task, partition: Partition, x: Tensor) -> None:
             f"model {name}: a submodel changes when idle neurons are added to it. What stands "
             "between the split layers must act on each neuron alone (no normalisation over them)."
         )
+
+
+def check_neurons(task: Task, neurons: NeuronMap, x: Tensor) -> str | None:
+    """Why submodels of different widths cannot train in one batch; None where they can.
+
+    Compares a narrow submodel with the same one padded by idle neurons, on ``x`` [batch, ...].
+
+    Raises:
+        ConfigError: the model does not run with fewer neurons.
+    """
+    flat, name = task.spec.from_module(task.module), type(task.module).__name__
+    few = [
+        np.concatenate([np.arange(max(size // 2, 1)) + block * size for block in range(blocks)])
+        for blocks, size in ((own.blocks, own.width // own.blocks) for own in neurons.layers)
+    ]
+    whole = [np.arange(own.width) for own in neurons.layers]
+    task.module.eval()  # dropout would draw different masks for the two
+    try:
+        tight, _ = _submodel_gradient(
+            task, extract_neurons(neurons.spec, neurons.layers, [few]), flat, x
+        )
+    except RuntimeError as error:
+        raise ConfigError(
+            f"model {name} cannot run with fewer neurons in "
+            f"{', '.join(own.name for own in neurons.layers)}: {str(error).splitlines()[0]}"
+        ) from error
+    padded, idle = _submodel_gradient(
+        task, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
+    )
+    if bool((idle != 0).any()) or not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
+        return (
+            f"idle neurons change what a submodel of {name} learns (a norm over neurons, or an "
+            "activation with act(0) != 0), so that only submodels of equal widths train together"
+        )
+    return None
 
 
 def _submodel_gradient(

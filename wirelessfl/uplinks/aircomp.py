@@ -147,10 +147,10 @@ class AirReception(Reception):
         super().__init__(air)
         self.uplink = uplink
         self._rms: dict[str, FloatArray] = {}
-        self._held: dict[str, list[tuple[slice, Tensor]]] = {}
+        self._held: dict[str, list[tuple[slice | IntArray, Tensor]]] = {}
         self._metrics: dict[str, float] = {}
 
-    def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
+    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
         """Take in what the clients in ``part`` send: [clients, elements] by payload."""
         sent = {name: self._on_the_air(part, updates) for name, updates in payloads.items()}
         for name, updates in sent.items():
@@ -160,7 +160,7 @@ class AirReception(Reception):
                 self._held.setdefault(name, []).append((part, updates.clone()))
         super().add(part, sent)
 
-    def _on_the_air(self, part: slice, updates: Tensor) -> Tensor:
+    def _on_the_air(self, part: slice | IntArray, updates: Tensor) -> Tensor:
         """Updates with zeros where nothing is sent."""
         if self.air.sent is None:
             return updates

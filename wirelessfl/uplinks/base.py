@@ -76,9 +76,9 @@ class Reception:
     def __init__(self, air: AirRound) -> None:
         self.air = air
         self._sums: dict[str, Tensor] = {}
-        self._each: dict[str, list[Tensor]] = {name: [] for name in air.each}
+        self._each: dict[str, Tensor] = {}
 
-    def add(self, part: slice, payloads: dict[str, Tensor]) -> None:
+    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
         """Take in what the clients in ``part`` send: [clients, elements] by payload."""
         node = self.air.node[part].tolist()
         for name, sent in payloads.items():
@@ -88,8 +88,8 @@ class Reception:
             for receiver, weight, own in zip(node, weights, sent, strict=True):
                 if weight > 0:
                     sums[receiver].add_(own, alpha=weight)
-            if name in self._each:
-                self._each[name].append(sent.clone())
+            if name in self.air.each:
+                self._held_each(name, sent)[part] = sent
 
     def share(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
         """Take in what the clients of other processes have sent.
@@ -101,14 +101,18 @@ class Reception:
         """
         for name in payloads:
             shards.sum(self._sums.setdefault(name, torch.zeros_like(like)))
-            if name in self._each:
-                own = torch.cat([like[:0], *self._each[name]])
-                self._each[name] = [shards.gather(own, len(self.air.clients))]
+            if name in self.air.each:
+                shards.sum(self._held_each(name, like))
+
+    def _held_each(self, name: str, like: Tensor) -> Tensor:
+        """Room for every client's own payload, [clients, elements]; zero where none is in yet."""
+        if name not in self._each:
+            self._each[name] = like.new_zeros(len(self.air.clients), like.shape[1])
+        return self._each[name]
 
     def result(self) -> Received:
         """What the nodes have received."""
-        each = {name: torch.cat(parts) for name, parts in self._each.items()}
-        return Received(self._sums, each, self.air.clients, self.air.node)
+        return Received(self._sums, self._each, self.air.clients, self.air.node)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,28 @@
+"""HeteroFL: clients train the first neurons of every layer (Diao, Ding and Tarokh, ICLR 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.narrow import Adaptive, dealing
+from wirelessfl.submodels.masks import deal_masks
+from wirelessfl.submodels.partition import IntArray
+
+
+@dataclass(frozen=True)
+class HeteroFL(Adaptive, FedAvg):
+    """FedAvg on nested submodels: a client that affords k neurons of a layer has the first k.
+
+    Each coordinate is averaged over those who have it. The paper's scaler, masked loss and static
+    batch norm are left out, so that it differs from the other methods in its masks alone; clients
+    all train by the same rule.
+    """
+
+    name = "heterofl"
+
+    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
+        """By the mask maker."""
+        layers = context.neurons().layers
+        return deal_masks("ordered", layers, counts, dealing(context))

@@ -1,0 +1,170 @@
+"""Submodels of as many neurons as each client can afford, for RA-Fed and its kin to derive from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from solvers import fastest_widths, widths_by_deadline
+from wirelessfl.algorithms.base import Algorithm, RoundContext
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import ClientSubmodels
+from wirelessfl.submodels.budgets import dealt_capacities, levels_of
+from wirelessfl.submodels.masks import Dealing, check_coverage
+from wirelessfl.submodels.partition import IntArray
+
+Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
+
+
+@dataclass(frozen=True)
+class Narrow(Algorithm):
+    """Clients that train submodels of their own, and send what these cover.
+
+    A submodel keeps a share of the neurons of every hidden layer and of the channels of every
+    convolution; inputs and outputs stay whole. Every coordinate is averaged over those who cover
+    it, whatever the algorithm makes of that mean.
+
+    Args:
+        capacities: what clients can afford of the full model, in ``budget``'s unit: 1, 1/2, ... are
+            dealt out evenly among the clients at random, once for the run.
+        budget: what ``capacities`` are shares of: neurons of each layer (``width``), parameters
+            (``bytes``), or multiplications (``flops``).
+    """
+
+    name = ""
+
+    capacities: Annotated[
+        tuple[Annotated[float, Field(gt=0, le=1)], ...],
+        Field(min_length=1, description="what clients can afford, in shares of the full model"),
+    ] = (1.0, 0.5, 0.25, 0.125)
+    budget: Annotated[
+        Literal["width", "bytes", "flops"],
+        Field(description="unit of --capacities: neurons a layer, parameters, or multiplications"),
+    ] = "width"
+
+    @abstractmethod
+    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
+        """Per sender, per layer, sorted numbers of as many neurons as ``counts`` [senders, layers]."""
+
+    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+        """Neurons for each sender: as many as it can afford."""
+        neurons = context.neurons()
+        counts = levels_of(neurons).widths[self.levels(context)]
+        return ClientSubmodels(neurons, self.choose(context, counts))
+
+    def levels(self, context: RoundContext) -> IntArray:
+        """[senders], the level of width of each, see ``budgets.Levels``.
+
+        Raises:
+            ConfigError: a client cannot afford the smallest submodel.
+        """
+        levels = levels_of(context.neurons())
+        own = dealt_capacities(self.capacities, context.clients, context.run_stream)
+        of = {share: levels.within(self.budget, share) for share in set(self.capacities)}
+        return np.array([of[share] for share in own[context.senders].tolist()], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Adaptive(Narrow):
+    """Widths by what clients can afford, or by the network that they are in.
+
+    Args:
+        capacities: of the full model, what clients can afford.
+        budget: their unit. Or widths follow from the network, afresh for each round's channels: the
+            widest submodels with which every client ends the round within ``deadline`` seconds, or
+            those that end the round soonest while every neuron is covered by ``min_coverage``
+            clients (``fastest``), see ``solvers.widths_by_deadline`` and ``fastest_widths``.
+        deadline: seconds of a round, for budget ``deadline``.
+        min_coverage: Gamma*, clients of a round that cover each neuron at least; 0: no such demand.
+    """
+
+    name = ""
+
+    budget: Annotated[
+        Budget,
+        Field(
+            description="unit of --capacities: neurons a layer, parameters, or multiplications; or "
+            "widths from the network: within a deadline, or fastest for --min-coverage"
+        ),
+    ] = "width"  # type: ignore[assignment]  # it knows more units
+    deadline: Annotated[
+        float | None, Field(gt=0, description="of budget deadline: most seconds of a round")
+    ] = None
+    min_coverage: Annotated[
+        int, Field(ge=0, description="clients of a round that cover each neuron at least (Gamma*)")
+    ] = 0
+
+    def __post_init__(self) -> None:
+        if (self.budget == "deadline") != (self.deadline is not None):
+            raise ValueError(
+                f"deadline is {self.deadline} and budget {self.budget!r}: give both, "
+                "--budget deadline --deadline SECONDS, or neither"
+            )
+        if self.budget == "fastest" and not self.min_coverage:
+            raise ValueError(
+                "budget is 'fastest' and min_coverage 0: submodels with least neurons would be the "
+                "fastest. Give --min-coverage 1 or more"
+            )
+
+    @property
+    def one_shape(self) -> bool:
+        """Not where the channel of each round decides the widths."""
+        return self.budget not in ("deadline", "fastest")
+
+    @property
+    def foresees(self) -> bool:
+        """Where a coverage is demanded, or a time that may turn out too short."""
+        return self.min_coverage > 0 or not self.one_shape
+
+    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+        """Neurons for each sender.
+
+        Raises:
+            ConfigError: some are covered less often than demanded; the message names them.
+        """
+        found = super().client_submodels(context)
+        if self.min_coverage and found is not None:
+            check_coverage(
+                found.chosen,
+                found.neurons.layers,
+                self.min_coverage,
+                clients=len(context.senders),
+                number=context.number,
+            )
+        return found
+
+    def levels(self, context: RoundContext) -> IntArray:
+        """[senders], the level of width of each.
+
+        Raises:
+            ConfigError: a client cannot afford the smallest submodel, or has not the time for it;
+                or the coverage cannot be had.
+        """
+        if self.one_shape:
+            return super().levels(context)
+        levels = levels_of(context.neurons())
+        seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
+        if self.deadline is not None:
+            solution = widths_by_deadline(seconds, widths, self.deadline)
+            remedy = "Raise the deadline, or give clients more bandwidth or faster processors."
+        else:
+            solution = fastest_widths(seconds, widths, self.min_coverage)
+            remedy = "Lower min_coverage, or take more clients a round."
+        if solution.value is None:
+            raise ConfigError(f"round {context.number + 1}: {solution.message}. {remedy}")
+        return np.asarray(solution.value)
+
+
+def dealing(context: RoundContext, overlap: float = 0.0) -> Dealing:
+    """What mask makers may know of a round."""
+    return Dealing(
+        number=context.number,
+        clients=context.senders,
+        round=context.stream,
+        run=context.run_stream,
+        overlap=overlap,
+    )

@@ -1,0 +1,46 @@
+"""RA-Fed: clients train submodels of arbitrary neurons (KDD '23, supplement A.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.narrow import Adaptive, dealing
+from wirelessfl.submodels.masks import Masks, deal_masks
+from wirelessfl.submodels.partition import IntArray
+
+
+@dataclass(frozen=True)
+class RaFed(Adaptive, FedAvg):
+    """FedAvg on submodels: a coordinate moves by the mean change of those who cover it.
+
+    theta^i <- theta^i - (1/Gamma^i) sum_{n covers i} (theta_{n,0} - theta_{n,T})^i. What nobody
+    covers in a round stays. With full submodels it is FedAvg; with disjoint ones HIST with a client
+    a cell and one edge round.
+
+    Args:
+        masks: which neurons a client gets: the first ones (``ordered``), a window that moves on
+            every round (``rolling``), drawn afresh in every round (``random``) or once for the run
+            (``static``); dealt round a circle, so that neurons are covered as evenly as can be
+            (``covered``); or the parts of HIST, which may overlap (``partition``).
+        overlap: of ``partition``, what a part has of the parts behind it, in shares of its own
+            size.
+    """
+
+    name = "ra-fed"
+
+    masks: Annotated[
+        Masks, Field(description="which neurons each client gets, see docs/submodels.md")
+    ] = "random"
+    overlap: Annotated[
+        float, Field(ge=0, description="of masks partition: what parts share, over their size")
+    ] = 0.0
+
+    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
+        """By the mask maker."""
+        layers = context.neurons().layers
+        return deal_masks(self.masks, layers, counts, dealing(context, self.overlap))
