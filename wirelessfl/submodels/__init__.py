@@ -1,14 +1,28 @@
-"""Submodels: flat parameters, neuron partitions, extraction and merging by coverage."""
+"""Submodels: flat parameters, neuron partitions, masks, extraction and merging by coverage."""
 
 from wirelessfl.submodels.extract import Submodels, extract
 from wirelessfl.submodels.flat import ParamSpec
+from wirelessfl.submodels.masks import (
+    Dealing,
+    Masks,
+    best_coverage,
+    check_coverage,
+    coverage,
+    deal_masks,
+)
 from wirelessfl.submodels.partition import HiddenLayer, Partition, deal_neurons, make_partition
 
 __all__ = [
+    "Dealing",
     "HiddenLayer",
+    "Masks",
     "ParamSpec",
     "Partition",
     "Submodels",
+    "best_coverage",
+    "check_coverage",
+    "coverage",
+    "deal_masks",
     "deal_neurons",
     "extract",
     "make_partition",
