@@ -19,7 +19,6 @@ from wirelessfl.submodels import (
     ParamSpec,
     Partition,
     best_coverage,
-    check_coverage,
     coverage,
     deal_masks,
     deal_neurons,
@@ -256,39 +255,6 @@ def test_nobody_takes_part():
         assert deal_masks(kind, [layer(4)], none, dealing(clients=())) == []
     assert coverage([], [layer(4)])[0].tolist() == [0] * 4
     assert best_coverage([layer(4)], none).tolist() == [0]
-
-
-def refusal(held, width=300, least=2, clients=3):
-    """What ``check_coverage`` says of a layer of which client after client holds ``held``."""
-    layers = [layer(2, name="layers.0"), layer(width, name="layers.1")]
-    chosen = [[np.arange(2), np.array(sorted(mine), np.int64)] for mine in held]
-    with pytest.raises(ConfigError) as caught:
-        check_coverage(chosen, layers, least, clients=clients, number=1)
-    return str(caught.value)
-
-
-def test_poor_coverage_is_refused_with_the_neurons_in_ranges():
-    all_but = set(range(300)) - set(range(150, 200)) - {203}
-    assert refusal([all_but, set(range(150)), all_but]) == (
-        "neurons 150 to 199 and 203 of layer 'layers.1' are held by none of the 3 clients of "
-        "round 1, and min_coverage is 2. Give clients larger shares, take more clients a round, "
-        'or choose masks "covered".'
-    )
-    everything = set(range(300))
-    only = refusal([everything, everything - {4, 9, 10}])
-    assert only.startswith("neurons 4 and 9 to 10 of layer 'layers.1' are held by only 1 of the 3")
-    assert refusal([everything, everything - {7}]).startswith("neuron 7 of layer 'layers.1' is ")
-    gaps = refusal([set(range(0, 300, 2))] * 2)
-    assert gaps.startswith("neurons 1, 3, 5, 7, 9, 11, 13, 15 and 142 more of layer")
-
-
-def test_enough_coverage_passes():
-    layers, counts = [layer(10), layer(6, 3)], np.array([[5, 3], [7, 6], [8, 3]])
-    chosen = deal_masks("covered", layers, counts, dealing())
-    check_coverage(chosen, layers, 2, clients=3, number=0)
-    with pytest.raises(ConfigError, match="only 2 of the 3 clients"):
-        check_coverage(chosen, layers, 3, clients=3, number=0)
-    check_coverage([], [], 1, clients=0, number=0)
 
 
 def test_wrong_counts_are_refused():
