@@ -1,24 +1,43 @@
-"""Submodels: flat parameters, neuron partitions, extraction and merging by coverage."""
+"""Submodels: flat parameters, neurons, partitions and masks, extraction and merging by coverage."""
 
+from wirelessfl.submodels.budgets import Budget, Levels, dealt_capacities, levels_of
 from wirelessfl.submodels.client_submodels import ClientSubmodels
 from wirelessfl.submodels.extract import Submodels, extract, extract_neurons
 from wirelessfl.submodels.flat import ParamSpec
+from wirelessfl.submodels.masks import (
+    Dealing,
+    Masks,
+    best_coverage,
+    check_coverage,
+    coverage,
+    deal_masks,
+)
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import HiddenLayer, Partition, deal_neurons, make_partition
 from wirelessfl.submodels.tracing import find_neurons
 
 __all__ = [
+    "Budget",
     "ClientSubmodels",
+    "Dealing",
     "HiddenLayer",
+    "Levels",
+    "Masks",
     "NeuronMap",
     "Neurons",
     "ParamSpec",
     "Partition",
     "Slot",
     "Submodels",
+    "best_coverage",
+    "check_coverage",
+    "coverage",
+    "deal_masks",
     "deal_neurons",
+    "dealt_capacities",
     "extract",
     "extract_neurons",
     "find_neurons",
+    "levels_of",
     "make_partition",
 ]

@@ -1,0 +1,46 @@
+"""Poor coverage is refused in words that name the neurons."""
+
+import numpy as np
+import pytest
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import Dealing, check_coverage, deal_masks
+from wirelessfl.submodels.neurons import Neurons
+
+
+def refusal(held):
+    """What ``check_coverage`` says of a layer of 300, each client holding its set of ``held``."""
+    layers = [Neurons("layers.0", 2, ()), Neurons("layers.1", 300, ())]
+    chosen = [[np.arange(2), np.array(sorted(mine), np.int64)] for mine in held]
+    with pytest.raises(ConfigError) as caught:
+        check_coverage(chosen, layers, 2, clients=3, number=1)
+    return str(caught.value)
+
+
+def test_poor_coverage_is_refused_with_the_neurons_in_ranges():
+    all_but = set(range(300)) - set(range(150, 200)) - {203}
+    assert refusal([all_but, set(range(150)), all_but]) == (
+        "neurons 150 to 199 and 203 of layer 'layers.1' are held by none of the 3 clients of "
+        "round 1, and min_coverage is 2. Give clients larger shares, take more clients a round, "
+        'or choose masks "covered".'
+    )
+    everything = set(range(300))
+    only = refusal([everything, everything - {4, 9, 10}])
+    assert only.startswith("neurons 4 and 9 to 10 of layer 'layers.1' are held by only 1 of the 3")
+    assert refusal([everything, everything - {7}]).startswith("neuron 7 of layer 'layers.1' is ")
+    gaps = refusal([set(range(0, 300, 2))] * 2)
+    assert gaps.startswith("neurons 1, 3, 5, 7, 9, 11, 13, 15 and 142 more of layer")
+
+
+def test_enough_coverage_passes():
+    """Of 20 held by 10 neurons, and 12 by 6 in three blocks: twice each."""
+    layers = [Neurons("a", 10, ()), Neurons("b", 6, (), 3)]
+    counts = np.array([[5, 3], [7, 6], [8, 3]])
+    clients = np.arange(3)
+    deal = Dealing(0, clients, Stream(0).child("round", 0), Stream(0))
+    chosen = deal_masks("covered", layers, counts, deal)
+    check_coverage(chosen, layers, 2, clients=3, number=0)
+    with pytest.raises(ConfigError, match="only 2 of the 3 clients"):
+        check_coverage(chosen, layers, 3, clients=3, number=0)
+    check_coverage([], [], 1, clients=0, number=0)

@@ -1,0 +1,282 @@
+"""Masks hold what was asked, where their kind says, and cover what the theorem says."""
+
+from dataclasses import replace
+from itertools import combinations
+from math import sqrt
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import (
+    Dealing,
+    HiddenLayer,
+    Masks,
+    ParamSpec,
+    Partition,
+    best_coverage,
+    coverage,
+    deal_masks,
+    deal_neurons,
+)
+from wirelessfl.submodels.neurons import Neurons
+
+KINDS = get_args(Masks)
+BY_COUNTS = [kind for kind in KINDS if kind != "partition"]
+
+
+def dealing(number=0, clients=(0, 1, 2), seed=0, overlap=0.0):
+    run = Stream(seed)
+    return Dealing(number, np.array(clients, np.int64), run.child("round", number), run, overlap)
+
+
+def layer(width, blocks=1, name="hidden"):
+    return Neurons(name, width, (), blocks)
+
+
+@st.composite
+def cases(draw):
+    """Layers, counts that fit them, and a round."""
+    shapes = draw(
+        st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=1, max_size=3)
+    )
+    layers = [layer(size * blocks, blocks, f"l{i}") for i, (size, blocks) in enumerate(shapes)]
+    clients = draw(st.lists(st.integers(0, 40), min_size=1, max_size=6, unique=True))
+    counts = np.array(
+        [[b * draw(st.integers(1, size)) for size, b in shapes] for _ in clients], np.int64
+    )
+    number, seed = draw(st.integers(0, 30)), draw(st.integers(0, 9))
+    overlap = draw(st.sampled_from([0.0, 0.3, 0.5, 1.0, 1e300]))
+    return layers, counts, dealing(number, clients, seed, overlap)
+
+
+def listed(chosen):
+    return [[neurons.tolist() for neurons in mine] for mine in chosen]
+
+
+def by_block(neurons, layer):
+    """The neurons of each block, numbered from its first."""
+    size = layer.width // layer.blocks
+    return [neurons[neurons // size == b] - b * size for b in range(layer.blocks)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(case=cases())
+def test_masks_are_sorted_distinct_and_equal_over_blocks(kind, case):
+    layers, counts, deal = case
+    chosen = deal_masks(kind, layers, counts, deal)
+    assert len(chosen) == len(deal.clients)
+    for mine, wanted in zip(chosen, counts, strict=True):
+        assert len(mine) == len(layers)
+        for neurons, one, count in zip(mine, layers, wanted, strict=True):
+            assert neurons.dtype == np.int64
+            assert (np.diff(neurons) > 0).all()
+            assert ((neurons >= 0) & (neurons < one.width)).all()
+            assert len({len(part) for part in by_block(neurons, one)}) == 1
+            assert kind == "partition" or len(neurons) == count
+    assert listed(deal_masks(kind, layers, counts, deal)) == listed(chosen)
+
+
+@given(cases())
+def test_ordered_masks_are_the_first_neurons(case):
+    layers, counts, deal = case
+    for mine, wanted in zip(deal_masks("ordered", layers, counts, deal), counts, strict=True):
+        for neurons, one, count in zip(mine, layers, wanted, strict=True):
+            for part in by_block(neurons, one):
+                assert part.tolist() == list(range(count // one.blocks))
+
+
+def test_rolling_masks_follow_the_window_of_fedrolex():
+    """Three of 5: 0-2, 1-3, 2-4, then round the end; two blocks of 3 roll each in itself."""
+    windows = [[0, 1, 2], [1, 2, 3], [2, 3, 4], [0, 3, 4], [0, 1, 4], [0, 1, 2]]
+    paired = [[0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5], [0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5]]
+    for number in range(6):
+        deal = dealing(number, (7, 3))
+        chosen = deal_masks("rolling", [layer(5), layer(6, 2)], [[3, 4], [1, 2]], deal)
+        assert chosen[0][0].tolist() == windows[number]
+        assert chosen[0][1].tolist() == paired[number]
+        assert chosen[1][0].tolist() == [number % 5]
+
+
+@given(cases())
+def test_rolling_masks_meet_every_neuron_once_a_turn(case):
+    """In as many rounds as a block has neurons, each is held in as many as a client has of them."""
+    layers, counts, deal = case
+    for place, one in enumerate(layers):
+        seen = np.zeros((len(deal.clients), one.width), dtype=int)
+        for turn in range(one.width // one.blocks):
+            now = replace(deal, number=deal.number + turn)
+            for row, mine in zip(seen, deal_masks("rolling", layers, counts, now), strict=True):
+                row[mine[place]] += 1
+        assert (seen == counts[:, [place]] // one.blocks).all()
+
+
+@pytest.mark.parametrize("kind", ["random", "static", "covered", "partition"])
+def test_neurons_and_pairs_are_held_equally_often(kind):
+    """Drawn uniformly: a neuron with n/W = 0.4, a pair with n(n-1)/(W(W-1)) = 0.1.
+
+    Of 4000 draws the standard errors are 0.0077 and 0.0047; the tolerance is five of them. Arcs
+    of one circle, too, are uniform subsets: here the second client's.
+    """
+    draws, width, count = 4000, 5, 2
+    held = np.zeros((draws, width), dtype=bool)
+    for draw in range(draws):
+        deal = dealing(0 if kind == "static" else draw, (3, draw + 4))
+        mine = deal_masks(kind, [layer(width)], [[3], [count]], deal)[1][0]
+        held[draw, mine] = True
+    neuron, pair = 0.4, 0.1
+    assert np.abs(held.mean(0) - neuron).max() < 5 * sqrt(neuron * (1 - neuron) / draws)
+    for a, b in combinations(range(width), 2):
+        together = (held[:, a] & held[:, b]).mean()
+        assert abs(together - pair) < 5 * sqrt(pair * (1 - pair) / draws)
+
+
+@pytest.mark.parametrize("kind", ["random", "covered", "partition", "static"])
+def test_what_is_drawn_afresh(kind):
+    """Rounds, clients, layers and blocks differ; static masks are the same in every round."""
+    layers = [layer(60, name="a"), layer(60, name="b"), layer(120, 2, name="c")]
+    counts = np.array([[20, 20, 40]] * 3)
+    first = deal_masks(kind, layers, counts, dealing(0))
+    later = deal_masks(kind, layers, counts, dealing(1))
+    for place in range(3):
+        same = [(x[place] == y[place]).all() for x, y in zip(first, later, strict=True)]
+        assert all(same) if kind == "static" else not any(same)
+        assert (first[0][place] != first[1][place]).any()
+    for mine in first:
+        assert (mine[0] != mine[1]).any()
+        low, high = by_block(mine[2], layers[2])
+        assert (low != high).any()
+
+
+@given(cases(), st.data())
+def test_static_masks_nest(case, data):
+    """A client's smaller mask lies in its larger one, also of another round."""
+    layers, counts, deal = case
+    smaller = [
+        [
+            one.blocks * data.draw(st.integers(1, n // one.blocks))
+            for n, one in zip(row, layers, strict=True)
+        ]
+        for row in counts
+    ]
+    later = replace(deal, number=deal.number + 1, round=Stream(99))
+    large = deal_masks("static", layers, counts, deal)
+    small = deal_masks("static", layers, np.array(smaller), later)
+    for few, many in zip(small, large, strict=True):
+        for a, b in zip(few, many, strict=True):
+            assert set(a.tolist()) <= set(b.tolist())
+
+
+@pytest.mark.parametrize("kind", ["ordered", "rolling", "random", "static"])
+@given(case=cases())
+def test_masks_do_not_depend_on_who_else_takes_part(kind, case):
+    layers, counts, deal = case
+    together = deal_masks(kind, layers, counts, deal)
+    for place in range(len(deal.clients)):
+        alone = replace(deal, clients=deal.clients[[place]])
+        (mine,) = deal_masks(kind, layers, counts[[place]], alone)
+        assert listed([mine]) == listed([together[place]])
+
+
+@given(cases())
+def test_covered_masks_attain_the_best_least_coverage(case):
+    """Floor or ceil of sum/width everywhere; no kind has a higher least coverage."""
+    layers, counts, deal = case
+    total, best = counts.sum(0), best_coverage(layers, counts)
+    for kind in BY_COUNTS:
+        chosen = deal_masks(kind, layers, counts, deal)
+        held = coverage(chosen, layers)
+        for place, one in enumerate(layers):
+            said = [sum(n in mine[place] for mine in chosen) for n in range(one.width)]
+            assert held[place].tolist() == said
+            assert held[place].min() <= best[place] == total[place] // one.width
+            if kind == "covered":
+                assert held[place].min() == best[place]
+                assert held[place].max() == -(-total[place] // one.width)
+
+
+@given(st.data())
+def test_partition_without_overlap_deals_the_neurons_of_hist(data):
+    """The same neurons as ``deal_neurons`` for the same streams, in layers of any widths."""
+    widths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
+    cuts = sorted(data.draw(st.lists(st.integers(0, max(widths)), max_size=4)))
+    sizes = np.diff([0, *cuts, max(widths)])
+    deal = dealing(data.draw(st.integers(0, 5)), range(len(sizes)))
+    named = [f"l{i}" for i in range(len(widths))]
+    partition = Partition(
+        ParamSpec({}), tuple(HiddenLayer(n, "", w) for n, w in zip(named, widths, strict=True))
+    )
+    dice = [deal.round.child("mask", name).generator() for name in named]
+    layers = [layer(w, name=n) for n, w in zip(named, widths, strict=True)]
+    counts = np.repeat(sizes[:, None], len(widths), 1)
+    chosen = deal_masks("partition", layers, counts, deal)
+    assert listed(chosen) == listed(deal_neurons(partition, sizes.tolist(), dice))
+
+
+@given(cases())
+def test_parts_overlap_by_what_was_asked(case):
+    """A part is its own neurons and the next round(overlap * own) of the circle, up to a turn."""
+    layers, counts, deal = case
+    disjoint = deal_masks("partition", layers, counts, replace(deal, overlap=0.0))
+    wider = deal_masks("partition", layers, counts, deal)
+    for place, one in enumerate(layers):
+        together = np.concatenate([mine[place] for mine in disjoint])
+        assert sorted(together.tolist()) == list(range(one.width))
+        size = one.width // one.blocks
+        for own, more in zip(disjoint, wider, strict=True):
+            assert set(own[place].tolist()) <= set(more[place].tolist())
+            for a, b in zip(by_block(own[place], one), by_block(more[place], one), strict=True):
+                assert len(b) == min(len(a) + round(deal.overlap * len(a)), size)
+
+
+@pytest.mark.parametrize(("overlap", "shared"), [(0.0, 0), (0.2, 2), (0.5, 5), (1.0, 10)])
+def test_adjacent_parts_share_neurons(overlap, shared):
+    """Four parts of 10: each shares with its successor, the last with the first, no others."""
+    deal = dealing(clients=range(4), overlap=overlap)
+    parts = [set(mine[0]) for mine in deal_masks("partition", [layer(40)], [[1]] * 4, deal)]
+    for a, b in combinations(range(4), 2):
+        assert len(parts[a] & parts[b]) == (0 if b - a == 2 else shared)
+
+
+def test_proportions_may_leave_a_client_without_neurons():
+    deal = dealing(clients=range(5))
+    sizes = [len(mine[0]) for mine in deal_masks("partition", [layer(3)], [[7]] * 5, deal)]
+    assert sum(sizes) == 3
+    assert 0 in sizes
+
+
+def test_nobody_takes_part():
+    none = np.zeros((0, 1), np.int64)
+    for kind in KINDS:
+        assert deal_masks(kind, [layer(4)], none, dealing(clients=())) == []
+    assert coverage([], [layer(4)])[0].tolist() == [0] * 4
+    assert best_coverage([layer(4)], none).tolist() == [0]
+
+
+def test_wrong_counts_are_refused():
+    deal = dealing(clients=(4, 5))
+    two = [layer(8, 2)]
+    with pytest.raises(ValueError, match="there are 2 clients and 1 layers"):
+        deal_masks("ordered", two, [[2]], deal)
+    for wrong in (0, 3, 10, -2):
+        with pytest.raises(ValueError, match=rf"counts\[1\] of layer 'hidden' is {wrong}: give a"):
+            deal_masks("random", two, [[2], [wrong]], deal)
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="not all 0"):
+            deal_masks("partition", two, [[0], [wrong]], deal)
+    with pytest.raises(ValueError, match="'rollin': choose one of ordered"):
+        deal_masks("rollin", two, [[2], [2]], deal)
+
+
+def test_wrong_rounds_are_refused():
+    for overlap in (-0.1, float("inf"), float("nan")):
+        with pytest.raises(ConfigError, match="overlap is"):
+            dealing(overlap=overlap)
+    with pytest.raises(ValueError, match="count from 0"):
+        dealing(number=-1)
+    with pytest.raises(ValueError, match="twice"):
+        dealing(clients=(1, 1))

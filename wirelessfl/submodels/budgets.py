@@ -1,0 +1,166 @@
+"""From what clients can afford to how many neurons they hold.
+
+A width ratio r keeps floor(r W) of the W neurons of every layer, as in HeteroFL and FedRolex; a
+budget in bytes or multiplications is the largest such submodel that it pays for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels.neurons import NeuronMap
+from wirelessfl.submodels.partition import IntArray
+
+FloatArray = NDArray[np.float64]
+Budget = Literal["width", "bytes", "flops"]
+
+# 0.29 * 100 is 28.999999999999996: shares that mean a whole number of neurons get it.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The submodels that width ratios give, from the smallest to the full model.
+
+    Args:
+        shares: [levels], the least width ratio that gives each; rising.
+        widths: [levels, layers], neurons of each layer; none falls from level to level.
+        parameters: [levels]; rising.
+        multiplications: [levels], by weights, in the forward pass of one sample; never falling.
+    """
+
+    shares: FloatArray
+    widths: IntArray
+    parameters: IntArray
+    multiplications: IntArray
+
+    def at(self, share: float) -> int:
+        """The level, from 0, of a width ratio: floor(share * W) neurons of each layer of width W.
+
+        With b blocks these are b * floor(share * W/b), so that blocks keep equally many. Where it
+        is below one, a layer keeps one neuron (of each block).
+
+        Args:
+            share: width ratio in (0, 1].
+
+        Raises:
+            ConfigError: share is out of range.
+        """
+        _check_share("share", share)
+        level = int(np.searchsorted(self.shares, share + ROUNDING, side="right")) - 1
+        return max(level, 0)
+
+    def within(self, budget: Budget, share: float) -> int:
+        """The largest level, from 0, that a share of the full model's cost pays for.
+
+        Args:
+            budget: what the share is of: ``width`` is ``at``; ``bytes`` counts parameters;
+                ``flops`` multiplications by weights.
+            share: in (0, 1].
+
+        Raises:
+            ConfigError: share is out of range, or even the smallest submodel costs more.
+        """
+        if budget == "width":
+            return self.at(share)
+        _check_share("share", share)
+        costs = self.parameters if budget == "bytes" else self.multiplications
+        paid = share * float(costs[-1]) * (1 + ROUNDING)
+        level = int(np.searchsorted(costs, paid, side="right")) - 1
+        if level < 0:
+            least = _rounded_up(int(costs[0]) / int(costs[-1]))
+            raise ConfigError(
+                f"capacities: {share:g} of the model's {budget} is less than the smallest "
+                f"submodel, which has {least} of them: give at least {least}."
+            )
+        return level
+
+
+def levels_of(neurons: NeuronMap) -> Levels:
+    """All submodels of ``neurons`` that one width ratio for all layers gives.
+
+    The ratios are k/W, k = 1..W, of every layer's width (of its blocks' width): at each of them a
+    layer gains a neuron, and nowhere between. Where the widest layer's width is a multiple of
+    the others', it has one level for each of its neurons.
+
+    Raises:
+        ConfigError: the model has no neurons to leave out.
+    """
+    if not neurons.layers:
+        raise ConfigError("the model has no hidden neurons or channels that can be left out.")
+    blocks = np.array([layer.blocks for layer in neurons.layers], dtype=np.int64)
+    sizes = np.array(neurons.widths, dtype=np.int64) // blocks
+    steps = [np.arange(1, size + 1) / size for size in np.unique(sizes)]
+    shares = np.unique(np.concatenate(steps))
+    kept = np.maximum(np.floor(shares[:, None] * sizes + ROUNDING), 1).astype(np.int64)
+    # The first neuron of a narrow layer is there before its share is reached: no new level.
+    new = np.diff(kept, axis=0, prepend=0).any(1)
+    widths = kept[new] * blocks
+    return Levels(shares[new], widths, *_costs(neurons, widths))
+
+
+def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) -> FloatArray:
+    """What each client can afford, for the whole run: [clients].
+
+    Each capacity goes to equally many clients, drawn at random; where the number does not divide,
+    the first ones of the list go to one client more.
+
+    Args:
+        capacities: shares of the full model, in (0, 1].
+        clients: how many there are, >= 1.
+        stream: randomness of the run.
+
+    Raises:
+        ConfigError: there are no capacities, or one is out of range.
+        ValueError: there are no clients.
+    """
+    if not len(capacities):
+        raise ConfigError("capacities is empty: give shares of the full model, e.g. 1,0.5,0.25.")
+    for share in capacities:
+        _check_share("capacities", share)
+    if clients < 1:
+        raise ValueError(f"clients is {clients}: capacities go to one or more.")
+    order = stream.child("capacities").generator().permutation(clients)
+    return np.asarray(capacities, dtype=np.float64)[order % len(capacities)]
+
+
+def _costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:
+    """Parameters and multiplications [levels], all levels at once.
+
+    ``NeuronMap.parameters`` and ``.multiplications`` count one submodel; of thousands this is the
+    same in milliseconds.
+    """
+    varied = {
+        (slot.parameter, slot.axis): widths[:, place] * slot.repeat
+        for place, layer in enumerate(neurons.layers)
+        for slot in layer.slots
+    }
+    parameters = np.zeros(len(widths), dtype=np.int64)
+    multiplications = np.zeros_like(parameters)
+    for name, shape in neurons.spec.shapes.items():
+        entries = np.ones_like(parameters)
+        for axis, length in enumerate(shape):
+            entries *= varied.get((name, axis), length)
+        parameters += entries
+        if len(shape) > 1:
+            multiplications += entries * neurons.uses.get(name, 1)
+    return parameters, multiplications
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0 < share <= 1:
+        raise ConfigError(f"{name}: {share} is no share of the full model: give above 0, up to 1.")
+
+
+def _rounded_up(share: float) -> str:
+    """``share`` in three digits that do not understate it, so that who gives them gets through."""
+    scale = 10.0 ** (2 - math.floor(math.log10(share)))
+    return f"{math.ceil(share * scale * (1 - ROUNDING)) / scale:g}"
