@@ -314,6 +314,15 @@ WORK = {
         ),
         [("fc1", 5)],
     ),
+    "one scale for all": (
+        Own(
+            lambda m, x: m.fc2(m.fc1(x.flatten(1)) * m.scale),
+            fc1=nn.Linear(36, 5),
+            fc2=nn.Linear(5, CLASSES),
+            scale=nn.Parameter(torch.ones(1)),
+        ),
+        [("fc1", 5)],
+    ),
     "scaled logits": (
         Own(
             lambda m, x: m.fc2(torch.tanh(m.fc1(x.flatten(1)))) * m.scale,
@@ -389,7 +398,7 @@ REFUSED = {
     "linear": (LinearClassifier((5,), CLASSES), "no hidden neurons"),
     "lstm first": (
         Own(
-            lambda m, x: m.fc(m.lstm(x[:, None])[0][:, -1]),
+            lambda m, x: m.fc(m.lstm(x[:, None])[0].mean(1)),
             lstm=nn.LSTM(5, 6, batch_first=True),
             fc=nn.Linear(6, CLASSES),
         ),
@@ -402,6 +411,15 @@ REFUSED = {
     "layer norm": (hidden(norm=nn.LayerNorm(6)), "'fc1' .* 'norm' is of type LayerNorm"),
     "running": (hidden(norm=nn.BatchNorm1d(6)), "'norm' keeps running statistics"),
     "softmax": (hidden(act=nn.Softmax(-1)), "'act' is of type Softmax"),
+    "mean of neurons": (
+        Own(
+            lambda m, x: m.fc(m.conv(x).mean(1).flatten(1)),
+            conv=nn.Conv2d(1, 4, 3),  # as many channels as rows: shapes do not tell them apart
+            fc=nn.Linear(16, CLASSES),
+        ),
+        "'conv' .* operation 'mean'",
+    ),
+    "pool of neurons": (hidden(pool=nn.MaxPool1d(3, 1, 1)), "'pool' is of type MaxPool1d"),
     "prelu": (hidden(act=nn.PReLU(6)), "'act' is of type PReLU"),
     "function": (
         Own(
