@@ -34,8 +34,8 @@ RAM-Fed:
 - gamma < 1/(L T) follows from gamma <= 1/(4 L T). 2 T_2 + 2 T_3 would do for T_1 + T_2, which is
   bounded by 3 T_2 + 2 T_3.
 - One age tau_q is given to the memory of all clients at all coordinates. Ages may differ between
-  clients, but one that ever sent less than all coordinates holds several at once. Each costs
-  a term of its own: see ``ages``.
+  clients, but one whose last update left coordinates out holds several at once. Each costs a
+  term of its own: see ``ages``.
 - Memory must hold an update of every client at every coordinate. Where a client never covers a
   coordinate the bound can be broken, so that it says nothing of static submodels. Rounds count
   from when memory is full.
