@@ -28,15 +28,26 @@ from wirelessfl.theory.hist import (
     step_size_limit,
     theorem_1,
 )
+from wirelessfl.theory.ra_fed import (
+    RAFedBound,
+    RAMFedBound,
+    SubmodelRun,
+    ra_fed_bound,
+    ram_fed_bound,
+)
+from wirelessfl.theory.submodels import minimum_coverage, relative_error, submodel_noise
 
 __all__ = [
     "Constants",
     "Corollary1",
     "GradientNormBound",
     "LargestStepSize",
+    "RAFedBound",
+    "RAMFedBound",
     "RoundConstants",
     "ShiftedExponential",
     "StepSizeLimit",
+    "SubmodelRun",
     "Theorem1",
     "Theorem2",
     "arrival_seconds",
@@ -48,9 +59,14 @@ __all__ = [
     "gradient_norm_bound",
     "largest_step_size",
     "mask_size_cap",
+    "minimum_coverage",
+    "ra_fed_bound",
+    "ram_fed_bound",
+    "relative_error",
     "sgd_path",
     "smallest_rounds",
     "step_size_limit",
+    "submodel_noise",
     "synchronous_round_seconds",
     "theorem_1",
     "theorem_2",
