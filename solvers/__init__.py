@@ -5,6 +5,7 @@ from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
 from solvers.mask_sizes import optimize_mask_sizes
 from solvers.mask_sizes_milp import available_backends
 from solvers.solution import Solution, SolverUnavailableError, Status
+from solvers.widths import coverage_frontier, fastest_widths, widths_by_deadline
 
 __all__ = [
     "BEAMFORMER_BACKENDS",
@@ -13,6 +14,9 @@ __all__ = [
     "Status",
     "allocate_requests",
     "available_backends",
+    "coverage_frontier",
+    "fastest_widths",
     "optimize_beamformer",
     "optimize_mask_sizes",
+    "widths_by_deadline",
 ]

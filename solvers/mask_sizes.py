@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from channels.checks import is_tensor
 from solvers import mask_sizes_exact
+from solvers.arrays import like
 from solvers.mask_sizes_milp import BACKENDS
 from solvers.mask_sizes_problem import Problem, read_problem
 from solvers.solution import Solution, Status
@@ -132,7 +131,7 @@ def _single(problem: Problem, given: Any, backend: str, time_limit: float | None
     bound = min(bound, objective)
     gap = (objective - bound) / objective if bound < objective else 0.0
     sizes = (cells.step * steps[0]).astype(np.int64)
-    return _like(given, sizes), objective, bound, gap, status, ""
+    return like(given, sizes), objective, bound, gap, status, ""
 
 
 def _batch(problem: Problem, given: Any) -> _Outcome:
@@ -153,14 +152,7 @@ def _batch(problem: Problem, given: Any) -> _Outcome:
         message = f"{len(rows)} of {feasible.size} problems are infeasible; "
         message += f"item [{item}]: {problem.explain(int(rows[0]))}"
     arrays = (array.reshape(problem.shape) for array in (objective, np.zeros_like(objective)))
-    least, gap = (_like(given, array) for array in arrays)
-    value = _like(given, sizes.reshape(*problem.shape, problem.cells.low.shape[-1]))
+    least, gap = (like(given, array) for array in arrays)
+    value = like(given, sizes.reshape(*problem.shape, problem.cells.low.shape[-1]))
     # The bound is a copy, so that changing one in place leaves the other.
     return value, least, least + gap, gap, status.reshape(problem.shape), message
-
-
-def _like(given: Any, array: NDArray[Any]) -> Any:
-    """The array as a tensor on the device of ``given``, if that is one."""
-    if not is_tensor(given):
-        return array
-    return sys.modules["torch"].from_numpy(array).to(given.device)

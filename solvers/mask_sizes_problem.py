@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.checks import is_tensor
+from solvers.arrays import first, numbers
 from solvers.mask_sizes_exact import Cells, Floats
 
 # Within these, no sum or product of a problem overflows, underflows or loses a whole number.
@@ -87,7 +87,7 @@ def read_problem(
     """The problem, checked; arguments and errors are those of ``optimize_mask_sizes``."""
     total = _whole("total", total, 0)
     step = _whole("granularity", granularity, 1)
-    seconds = _numbers("seconds_per_unit", seconds_per_unit)
+    seconds = numbers("seconds_per_unit", seconds_per_unit)
     if seconds.ndim == 0 or seconds.shape[-1] == 0:
         raise ValueError(
             f"seconds_per_unit has shape {seconds.shape}: give [..., cells] with at least one cell."
@@ -120,26 +120,12 @@ def _whole(name: str, value: Any, least: int) -> int:
     return whole
 
 
-def _numbers(name: str, values: Any) -> Floats:
-    """Values as float64 on the CPU."""
-    if is_tensor(values):
-        values = values.detach().cpu()
-        values = values.double().numpy() if values.is_floating_point() else values.numpy()
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} is no array of numbers: {error}") from error
-    if array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
-    return array.astype(np.float64, copy=False)
-
-
 def _per_cell(name: str, values: Any, shape: tuple[int, ...], most: float) -> Floats:
     """Values from 0 to ``most``, one for each cell."""
-    array = _numbers(name, values)
+    array = numbers(name, values)
     good = (array >= 0) & (array <= most)
     if not good.all():
-        place, value = _first(good, array)
+        place, value = first(good, array)
         limits = "that is 0 or more" if most == np.inf else f"from 0 to {most:g}"
         raise ValueError(f"{name}{place} is {value}: give a number {limits}.")
     if array.ndim == 0:
@@ -154,7 +140,7 @@ def _per_cell(name: str, values: Any, shape: tuple[int, ...], most: float) -> Fl
 
 
 def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
-    place, value = _first(usable, seconds)
+    place, value = first(usable, seconds)
     if value > 0 and value < np.inf:
         remedy = f"outside {_LEAST_SECONDS:g} to {_MOST_SECONDS:g}. Change the unit of time."
     elif value == 0:
@@ -164,13 +150,6 @@ def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
     else:
         remedy = "a cell needs a finite, positive latency per unit."
     raise ValueError(f"seconds_per_unit{place} is {value}: {remedy}")
-
-
-def _first(good: NDArray[np.bool_], values: Floats) -> tuple[str, float]:
-    """Index (as text) and value of the first entry that is not good."""
-    index = np.unravel_index(int((~good).argmax()), good.shape)
-    text = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
-    return text, float(values[index])
 
 
 def _units(number: float) -> str:

@@ -1,0 +1,43 @@
+"""Arrays in and out: NumPy or alike, or torch on any device."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.checks import is_tensor
+
+
+def numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Values as float64 on the CPU.
+
+    Raises:
+        ValueError: they are no array of real numbers.
+    """
+    if is_tensor(values):
+        values = values.detach().cpu()
+        values = values.double().numpy() if values.is_floating_point() else values.numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is no array of numbers: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
+    return array.astype(np.float64, copy=False)
+
+
+def like(given: Any, array: NDArray[Any]) -> Any:
+    """The array as a tensor on the device of ``given``, if that is one."""
+    if not is_tensor(given):
+        return array
+    return sys.modules["torch"].from_numpy(array).to(given.device)
+
+
+def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, float]:
+    """Index (as text) and value of the first entry that is not good."""
+    index = np.unravel_index(int((~good).argmax()), good.shape)
+    text = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
+    return text, float(values[index])

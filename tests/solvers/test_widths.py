@@ -1,0 +1,319 @@
+"""Widths of clients against brute force, a mixed-integer program, masks that are dealt, by hand."""
+
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, sparse
+
+from solvers import Status, coverage_frontier, fastest_widths, widths_by_deadline
+
+SECONDS = st.one_of(st.integers(0, 5).map(float), st.floats(0, 3))  # ties, and zeros
+
+
+@st.composite
+def problems(draw, clients=5, levels=4):
+    """Seconds [clients, levels] and neurons [layers, levels]; some steps of either are 0."""
+    clients, levels = draw(st.integers(1, clients)), draw(st.integers(1, levels))
+    row = st.lists(SECONDS, min_size=levels, max_size=levels).map(sorted)
+    layer = st.lists(st.integers(1, 9), min_size=levels, max_size=levels).map(sorted)
+    seconds = draw(st.lists(row, min_size=clients, max_size=clients))
+    return np.array(seconds), np.array(draw(st.lists(layer, min_size=1, max_size=2)))
+
+
+def slowest(seconds, levels):
+    return seconds[np.arange(len(seconds)), levels].max()
+
+
+def covers(neurons, levels, coverage):
+    return (neurons[:, levels].sum(-1) >= coverage * neurons[:, -1]).all()
+
+
+def choices(seconds):
+    """Every level of every client."""
+    clients, levels = seconds.shape
+    return [np.array(choice) for choice in product(range(levels), repeat=clients)]
+
+
+def dealt_masks(widths, full):
+    """Masks [clients, full] of these widths: each client goes on where the one before ended."""
+    masks, place = np.zeros((len(widths), full), dtype=bool), 0
+    for mask, width in zip(masks, widths, strict=True):
+        mask[(place + np.arange(width)) % full] = True
+        place += width
+    return masks
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    clients, levels, layers = rng.integers(2, 25), rng.integers(2, 9), rng.integers(1, 4)
+    seconds = rng.integers(1, 200, (clients, levels)).cumsum(1) / 8  # exact in a program's floats
+    neurons = rng.integers(1, 40, (layers, levels)).cumsum(1)
+    return seconds, neurons, int(rng.integers(1, clients + 1))
+
+
+@given(problems(), st.integers(1, 6))
+def test_no_choice_of_levels_is_faster(problem, coverage):
+    """Brute force; and no client could take a larger level in the same time."""
+    seconds, neurons = problem
+    solution = fastest_widths(seconds, neurons, coverage)
+    enough = [k for k in choices(seconds) if covers(neurons, k, coverage)]
+    if not enough:
+        assert coverage > len(seconds)
+        assert solution.status is Status.INFEASIBLE
+        assert solution.value is None
+        assert solution.objective == solution.bound == np.inf
+        return
+    assert solution.status is Status.OPTIMAL
+    assert solution.value.dtype == np.int64
+    assert covers(neurons, solution.value, coverage)
+    best = min(slowest(seconds, k) for k in enough)
+    assert solution.objective == solution.bound == best == slowest(seconds, solution.value)
+    assert solution.gap == 0
+    in_time = [k for k in choices(seconds) if slowest(seconds, k) <= best]
+    assert np.array_equal(solution.value, np.max(in_time, axis=0))
+
+
+@given(problems(), SECONDS.filter(bool))
+def test_no_choice_of_levels_keeps_the_deadline_and_covers_more(problem, deadline):
+    seconds, neurons = problem
+    solution = widths_by_deadline(seconds, neurons, deadline)
+    in_time = [k for k in choices(seconds) if slowest(seconds, k) <= deadline]
+    if not in_time:
+        assert solution.status is Status.INFEASIBLE
+        assert solution.value is None
+        assert solution.objective == solution.bound == -np.inf
+        return
+    assert solution.status is Status.OPTIMAL
+    assert solution.value.dtype == np.int64
+    best = max((neurons[:, k].sum(-1) / neurons[:, -1]).min() for k in in_time)
+    assert solution.objective == solution.bound == best
+    assert solution.gap == 0
+    assert np.array_equal(solution.value, np.max(in_time, axis=0))
+
+
+@given(problems(clients=12, levels=6))
+def test_the_frontier_is_what_single_problems_say(problem):
+    """Which is that a higher coverage takes no less time, too."""
+    seconds, neurons = problem
+    frontier = coverage_frontier(seconds, neurons)
+    singles = [fastest_widths(seconds, neurons, g + 1) for g in range(len(seconds))]
+    times = np.array([single.objective for single in singles])
+    assert (np.diff(times) >= 0).all()
+    for field in (frontier.value, frontier.objective, frontier.bound):
+        assert field.dtype == np.float64
+        assert np.array_equal(field, times)
+    assert (frontier.gap == 0).all()
+    assert (frontier.status == Status.OPTIMAL).all()
+    for single in singles:
+        if single.objective > 0:
+            by_deadline = widths_by_deadline(seconds, neurons, single.objective)
+            assert np.array_equal(by_deadline.value, single.value)
+
+
+@given(problems(clients=12, levels=6), st.data())
+def test_less_time_does_not_suffice(problem, data):
+    """Some client has not ended its level 0, or the largest levels that have ended fall short."""
+    seconds, neurons = problem
+    coverage = data.draw(st.integers(1, len(seconds)))
+    objective = fastest_widths(seconds, neurons, coverage).objective
+    levels = (seconds < objective).sum(-1) - 1
+    assert levels.min() < 0 or not covers(neurons, levels, coverage)
+
+
+@given(problems(clients=12, levels=6), st.data())
+def test_masks_attain_the_coverage_of_each_neuron(problem, data):
+    """Dealt round a circle, and to a deadline the floor of the objective; one more is too much."""
+    seconds, neurons = problem
+    coverage = data.draw(st.integers(1, len(seconds)))
+    solution = fastest_widths(seconds, neurons, coverage)
+    guaranteed = []
+    for layer in neurons:
+        widths = layer[solution.value]
+        masks = dealt_masks(widths, layer[-1])
+        assert np.array_equal(masks.sum(-1), widths)
+        assert masks.sum(0).min() >= coverage
+        assert np.ptp(masks.sum(0)) <= 1
+        guaranteed.append(masks.sum(0).min())
+    if solution.objective > 0:
+        by_deadline = widths_by_deadline(seconds, neurons, solution.objective)
+        assert np.floor(by_deadline.objective) == min(guaranteed)
+        later = fastest_widths(seconds, neurons, min(guaranteed) + 1)
+        assert later.objective > solution.objective
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 4))
+def test_masks_exist_just_where_the_widths_add_up(widths, coverage):
+    """The theorem, against all masks of three clients on four neurons."""
+    masks = [list(product([0, 1], repeat=4)) for _ in widths]
+    fits = ([m for m in ms if sum(m) == w] for ms, w in zip(masks, widths, strict=True))
+    most = max(np.sum(choice, axis=0).min() for choice in product(*fits))
+    assert (most >= coverage) == (sum(widths) >= coverage * 4)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_mixed_integer_program_agrees(seed):
+    """min t over one binary a client and level: HiGHS knows nothing of largest levels."""
+    seconds, neurons, coverage = random_problem(seed)
+    clients, levels = seconds.shape
+    one_each = sparse.kron(sparse.eye(clients), np.ones((1, levels)))
+    times = one_each.multiply(seconds.ravel())
+    kept = np.tile(neurons, clients)
+    rows = sparse.bmat(
+        [[one_each, None], [times, -np.ones((clients, 1))], [kept, np.zeros((len(kept), 1))]]
+    )
+    low = np.concatenate([np.ones(clients), np.full(clients, -np.inf), coverage * neurons[:, -1]])
+    high = np.concatenate([np.ones(clients), np.zeros(clients), np.full(len(kept), np.inf)])
+    size = clients * levels
+    answer = optimize.milp(
+        np.append(np.zeros(size), 1),
+        integrality=np.append(np.ones(size), 0),
+        bounds=optimize.Bounds(0, np.append(np.ones(size), np.inf)),
+        constraints=optimize.LinearConstraint(rows.tocsr(), low, high),
+        options={"mip_rel_gap": 0},
+    )
+    assert answer.status == 0
+    found = answer.x[:size].reshape(clients, levels).argmax(-1)
+    assert covers(neurons, found, coverage)
+    solution = fastest_widths(seconds, neurons, coverage)
+    assert solution.objective == slowest(seconds, found)
+
+
+@given(problems(clients=8), st.data())
+def test_the_order_of_clients_does_not_matter(problem, data):
+    seconds, neurons = problem
+    coverage = data.draw(st.integers(1, len(seconds)))
+    order = data.draw(st.permutations(range(len(seconds))))
+    value = fastest_widths(seconds, neurons, coverage).value
+    assert np.array_equal(fastest_widths(seconds[order], neurons, coverage).value, value[order])
+
+
+def test_by_hand():
+    """Three clients, the last of them slow, on a layer of 8 neurons."""
+    seconds = [[1, 2, 4], [1, 2, 4], [3, 6, 12]]
+
+    def widths(coverage):
+        solution = fastest_widths(seconds, [2, 4, 8], coverage)
+        return solution.objective, solution.value.tolist()
+
+    assert widths(1) == (3, [1, 1, 0])  # 4 + 4 + 2: the slow one's level 0 takes 3 s
+    assert widths(2) == (4, [2, 2, 0])  # 8 + 8 + 2
+    assert widths(3) == (12, [2, 2, 2])
+    assert coverage_frontier(seconds, [2, 4, 8]).value.tolist() == [3, 4, 12]
+    # A second layer, of which submodels keep less: 8 + 8 + 1 of 8 neurons, then 8 + 8 + 2.
+    two = [[2, 4, 8], [1, 2, 8]]
+    assert coverage_frontier(seconds, two).value.tolist() == [4, 4, 12]
+    by_deadline = widths_by_deadline(seconds, two, 3.5)
+    assert by_deadline.value.tolist() == [1, 1, 0]
+    assert by_deadline.objective == 5 / 8
+
+
+def test_infeasible_problems_say_by_how_much():
+    seconds = [[1, 2], [3, 5]]
+    solution = fastest_widths(seconds, [[2, 5], [3, 8]], 3)
+    assert solution.message == (
+        "layer 1: coverage 3 of 8 neurons takes as many clients, and with 2, all at the full "
+        "width, 8 neurons are missing"
+    )
+    assert str(solution).startswith("infeasible")
+    solution = widths_by_deadline([[1, 2], [3, 5], [4, 4]], [2, 5], 2.5)
+    assert solution.message == (
+        "2 of 3 clients are late even at level 0; the slowest, client 2, needs 4.0 seconds there, "
+        "and deadline is 2.5"
+    )
+    assert fastest_widths(seconds, [2, 5], 10**30).status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64])
+def test_torch_in_torch_out(dtype):
+    seconds, neurons = torch.tensor([[1, 2, 4], [3, 6, 12]], dtype=dtype), torch.tensor([2, 4, 8])
+    plain = seconds.numpy(), neurons.numpy()
+    for solve, last in (
+        (fastest_widths, (1,)),
+        (widths_by_deadline, (6,)),
+        (coverage_frontier, ()),
+    ):
+        ours, numpys = solve(seconds, neurons, *last), solve(*plain, *last)
+        assert isinstance(ours.value, torch.Tensor)
+        assert isinstance(numpys.value, np.ndarray)
+        assert np.array_equal(ours.value.numpy(), numpys.value)
+        assert np.array_equal(np.asarray(ours.objective), numpys.objective)
+        assert isinstance(solve(plain[0], neurons, *last).value, np.ndarray)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "neurons", "message"),
+    [
+        ([1, 2], [1, 2], r"seconds has shape \(2,\): give \[clients, levels\], at least one"),
+        ([[], []], [1, 2], r"seconds has shape \(2, 0\)"),
+        ([[1, 2], [3]], [1, 2], "seconds is no array of numbers"),
+        ([["1"]], [1], "seconds has dtype <U1: give real numbers"),
+        ([[1, 2], [-1, 2]], [1, 2], r"seconds\[1, 0\] is -1.0: give a finite number, 0 or more\.$"),
+        ([[1, np.nan]], [1, 2], r"seconds\[0, 1\] is nan: give a finite number, 0 or more\.$"),
+        ([[1, np.inf]], [1, 2], r"seconds\[0, 1\] is inf: .* leave out clients and levels that"),
+        (
+            [[1, 2, 3], [1, 5, 4]],
+            [1, 2, 3],
+            r"seconds\[1, 2\] is 4.0, less than the 5.0 of the level before: give levels in rising",
+        ),
+        ([[1, 2]], [1, 2, 3], r"neurons has shape \(3,\): give .* with the 2 levels of seconds"),
+        ([[1, 2]], [[[1, 2]]], r"neurons has shape \(1, 1, 2\)"),
+        ([[1, 2]], np.ones((0, 2)), r"neurons has shape \(0, 2\)"),
+        ([[1, 2]], [0, 2], r"neurons\[0\] is 0.0: give a whole number from 1 to 2\^30"),
+        ([[1, 2]], [[1, 2], [1, 2.5]], r"neurons\[1, 1\] is 2.5: give a whole number"),
+        ([[1, 2]], [1, np.nan], r"neurons\[1\] is nan"),
+        ([[1, 2]], [1, 2**31], r"neurons\[1\] is 2147483648.0"),
+        ([[1, 2]], [[1, 2], [4, 3]], r"neurons\[1, 1\] is 3.0, less than the 4.0 of the level bef"),
+    ],
+)
+def test_errors_of_problems(seconds, neurons, message):
+    for solve, last in (
+        (fastest_widths, (1,)),
+        (widths_by_deadline, (1,)),
+        (coverage_frontier, ()),
+    ):
+        with pytest.raises(ValueError, match=message):
+            solve(seconds, neurons, *last)
+
+
+@pytest.mark.parametrize(
+    ("solve", "last", "error", "message"),
+    [
+        (fastest_widths, 0, ValueError, "coverage is 0: give a whole number from 1"),
+        (fastest_widths, 1.0, TypeError, "coverage is 1.0: give an integer"),
+        (widths_by_deadline, 0, ValueError, "deadline is 0: give a finite number of seconds"),
+        (widths_by_deadline, np.inf, ValueError, "deadline is inf"),
+        (widths_by_deadline, float("nan"), ValueError, "deadline is nan"),
+        (widths_by_deadline, [1.0], ValueError, r"deadline is \[1.0\]"),
+        (widths_by_deadline, "soon", ValueError, "deadline has dtype <U4"),
+    ],
+)
+def test_errors_of_goals(solve, last, error, message):
+    with pytest.raises(error, match=message):
+        solve([[1, 2]], [1, 2], last)
+
+
+def test_the_solution_shares_nothing_with_its_arguments():
+    seconds = np.array([[1.0, 2.0, 4.0], [3.0, 6.0, 12.0]])
+    given = seconds.copy()
+    frontier = coverage_frontier(seconds, [2, 4, 8])
+    frontier.value[:] = frontier.objective[:] = -1
+    fastest_widths(seconds, [2, 4, 8], 2)
+    assert np.array_equal(seconds, given)
+    assert frontier.bound.tolist() == [4, 12]
+
+
+def test_ten_thousand_clients_take_no_time():
+    """With room for a busy machine: some 0.15 s for three million levels, the frontier 0.4."""
+    rng = np.random.default_rng(0)
+    seconds, neurons = rng.random((10_000, 300)).cumsum(1), np.arange(1, 301)
+    start = time.perf_counter()
+    fastest_widths(seconds, neurons, 3000)
+    middle = time.perf_counter()
+    coverage_frontier(seconds, neurons)
+    assert middle - start < 1
+    assert time.perf_counter() - middle < 2
