@@ -48,7 +48,7 @@ class Narrow(Algorithm):
 
     @abstractmethod
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Per sender, per layer, sorted numbers of as many neurons as ``counts`` [senders, layers]."""
+        """Per sender, per layer, ``counts`` [senders, layers] neurons, their numbers sorted."""
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
         """Neurons for each sender: as many as it can afford."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -84,6 +85,7 @@ class Levels:
         return level
 
 
+@lru_cache(maxsize=8)  # asked for in every round
 def levels_of(neurons: NeuronMap) -> Levels:
     """All submodels of ``neurons`` that one width ratio for all layers gives.
 
