@@ -66,8 +66,9 @@ class Hist(HFedAvg):
     def __post_init__(self) -> None:
         if self.mask_overlap and self.mask_sizes == "optimized":
             raise ValueError(
-                f"mask_overlap is {self.mask_overlap} and mask_sizes 'optimized': those are of least latency "
-                "for parts that do not overlap. Choose mask_sizes uniform, or mask_overlap 0"
+                f"mask_overlap is {self.mask_overlap} and mask_sizes 'optimized': those are of "
+                "least latency for parts that do not overlap. Choose mask_sizes uniform, or "
+                "mask_overlap 0"
             )
 
     @property
