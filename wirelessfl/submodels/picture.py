@@ -56,7 +56,6 @@ def draw_masks(
         raise ConfigError(f"path is {os.fspath(path)!r}: give a name in {', '.join(_SUFFIXES)}.")
     layers = [Neurons("hidden", width, ())]
     figure = Figure(figsize=(1.55 * len(kinds), 1.2 * rounds + 0.2), layout="constrained")
-    figure.get_layout_engine().set(hspace=0.02, wspace=0.02)  # type: ignore[union-attr]
     grid = figure.add_gridspec(rounds, len(kinds))
     stream = Stream(seed)
     for column, kind in enumerate(kinds):
@@ -73,7 +72,7 @@ def draw_masks(
             for row, own in zip(held, chosen, strict=True):
                 row[own[0]] = True
             panels = grid[number, column].subgridspec(2, 1, height_ratios=[6, 1], hspace=0.0)
-            above, below = (figure.add_subplot(panel) for panel in panels)
+            above, below = figure.add_subplot(panels[0]), figure.add_subplot(panels[1])
             times = coverage(chosen, layers)[0]
             above.imshow(held, aspect="auto", cmap="Blues", vmin=0, vmax=1.4)
             below.imshow(times[None], aspect="auto", cmap="Greens", vmin=0, vmax=len(counts))
