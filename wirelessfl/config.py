@@ -17,7 +17,7 @@ from pydantic import (
     ValidationError,
 )
 
-from wirelessfl.algorithms import Algorithm
+from wirelessfl.algorithms import LOCAL, Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.sections import (
     DataSection,
@@ -177,8 +177,10 @@ def _resolve(config: Config) -> Config:
         check_pilot(config.sessions.sessions, started)
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
+        local = getattr(algorithm, "local", LOCAL)
+        who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
         raise ConfigError(
-            f'algorithm "{name}" needs each client\'s {" and ".join(alone)}, and uplink '
+            f'{who} needs each client\'s {" and ".join(alone)}, and uplink '
             f'"{config.uplink["name"]}" gives only their sum. Choose uplink "tdma" or "ofdma".'
         )
     cells = config.network.cells or (1 if star else min(4, config.network.clients))
