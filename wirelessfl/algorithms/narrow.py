@@ -133,7 +133,7 @@ class Adaptive(Narrow):
                 found.neurons.layers,
                 self.min_coverage,
                 clients=len(context.senders),
-                number=context.number,
+                number=context.number + 1,
             )
         return found
 
@@ -150,12 +150,17 @@ class Adaptive(Narrow):
         seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
         if self.deadline is not None:
             solution = widths_by_deadline(seconds, widths, self.deadline)
-            remedy = "Raise the deadline, or give clients more bandwidth or faster processors."
+            slowest = int(seconds[:, 0].argmax())
+            why = (
+                f"client {context.senders[slowest]} needs {seconds[slowest, 0]:.4g} seconds for "
+                f"the smallest submodel, and deadline is {self.deadline:g}. Raise it, or give "
+                "clients more bandwidth or faster processors."
+            )
         else:
             solution = fastest_widths(seconds, widths, self.min_coverage)
-            remedy = "Lower min_coverage, or take more clients a round."
+            why = f"{solution.message}. Lower min_coverage, or take more clients a round."
         if solution.value is None:
-            raise ConfigError(f"round {context.number + 1}: {solution.message}. {remedy}")
+            raise ConfigError(f"round {context.number + 1}: {why}")
         return np.asarray(solution.value)
 
 

@@ -152,7 +152,7 @@ def check_coverage(
         layers: of which they are.
         least: min_coverage, the Gamma* that RA-Fed's rate rests on.
         clients: how many take part, for the message.
-        number: of the round, from 0, for the message.
+        number: of the round, from 1, for the message.
 
     Raises:
         ConfigError: naming the layer that is covered least, and those of its neurons that are.
