@@ -195,7 +195,9 @@ def test_a_deadline_holds_in_every_edge_round(make):
             assert plan.own.widths.min() < 30
 
 
-@pytest.mark.parametrize(("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)])
+@pytest.mark.parametrize(
+    ("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)]
+)
 def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
     """The planned seconds are its objective, and masks "covered" have the coverage."""
     flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
@@ -228,7 +230,7 @@ def test_rows_say_the_coverage_that_was_asked_for(config, toy):
     assert all(row["uncovered"] == 0 for row in result.rows[1:])
 
 
-LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest submodel, and deadline is 1e-06\."
+LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
 POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
 
 
