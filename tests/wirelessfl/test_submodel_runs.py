@@ -118,15 +118,24 @@ def test_noise_is_larger_where_few_cover(config, toy):
 
 
 def test_what_nobody_covers_hears_no_noise(config, toy):
-    flags = {"cells": 1, "uplink": "aircomp", "snr_db": 0.0, "capacities": (0.3,), "rounds": 1}
-    parts = build(config("heterofl", **flags), data=toy, model=model())
-    before = parts.world.cloud["params"].clone()
-    parts.world.train(parts.planner.plan(0), parts.world.cloud)
-    covered = parts.planner.plan(0).own.covers(np.arange(6)).any(0)
-    moved = parts.world.cloud["params"] != before
+    """Uncovered coordinates rest, and the error that rows tell is that of the others alone."""
+    flags = {"cells": 1, "uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
+    flags |= {"convention": "physical"}
+    loud, clear = (
+        build(config("heterofl", snr_db=snr, **flags), data=toy, model=model())
+        for snr in (0.0, 250.0)
+    )
+    before = loud.world.cloud["params"].clone()
+    for parts in (loud, clear):
+        parts.world.train(parts.planner.plan(0), parts.world.cloud)
+    covered = loud.planner.plan(0).own.covers(np.arange(6)).any(0)
+    moved = loud.world.cloud["params"] != before
     assert not moved[~covered].any()
     assert moved[covered].all()
-    assert 0.5 < parts.world.metrics["uncovered"] < 1
+    error = (loud.world.cloud["params"] - clear.world.cloud["params"])[covered].double()
+    told = loud.world.metrics["air_error"] * 0.1**2  # in units of gamma = 0.1
+    assert float(error.square().mean()) == pytest.approx(told, rel=1e-3)
+    assert 0.5 < loud.world.metrics["uncovered"] < 1
 
 
 COMPRESSED = {
