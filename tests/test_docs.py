@@ -134,7 +134,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 def test_the_solver_studies_run_and_draw(tmp_path):
     """Each in a process of its own, as a user would, within the 20 lines that are promised."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 3
+    assert len(found) == 4
     quick = {**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
     for file, code in found:
         assert len(code.splitlines()) <= 20
@@ -142,7 +142,7 @@ def test_the_solver_studies_run_and_draw(tmp_path):
         study = [sys.executable, file]
         shown = subprocess.run(study, check=True, cwd=tmp_path, env=quick, stdout=subprocess.PIPE)
     assert shown.stdout.count(b"below equal shares") == 3
-    for name in ("beamforming.png", "mask-sizes.png"):
+    for name in ("beamforming.png", "mask-sizes.png", "widths.png"):
         assert (tmp_path / name).stat().st_size > 10_000
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import Submodels, deal_neurons, extract
+from wirelessfl.submodels import Dealing, Submodels, deal_masks, extract_neurons
 from wirelessfl.submodels.partition import Scheme, even_sizes
 
 
@@ -19,7 +20,8 @@ class Hist(HFedAvg):
     """HFedAvg whose cells train disjoint parts of the model, dealt afresh every global round.
 
     In the cells it is FedAvg on the submodel, (4) to (6). The cloud puts the parts together, (7);
-    what no part owns is shared by all cells and averaged over them. One cell is FedAvg.
+    what no part owns is shared by all cells and averaged over them, like what parts share that
+    overlap. One cell is FedAvg.
 
     Args:
         lr: step size gamma.
@@ -30,6 +32,8 @@ class Hist(HFedAvg):
         hidden_biases: biases of the split neurons travel with them, or stay with the client, which
             trains them in its local steps and never sends them: servers keep them as they were
             drawn. That is how we read the published code, which leaves them out of the exchange.
+        mask_overlap: neurons of the next parts that a part has beside its own, in shares of these
+            (footnote 3: where many cells make parts too small); of equal parts only.
     """
 
     name = "hist"
@@ -54,6 +58,18 @@ class Hist(HFedAvg):
         Literal["exchanged", "local"],
         Field(description="biases of split neurons: exchanged, or trained and never sent"),
     ] = "exchanged"
+    mask_overlap: Annotated[
+        float,
+        Field(ge=0, description="what parts of the model share, in units of a part's own size"),
+    ] = 0.0
+
+    def __post_init__(self) -> None:
+        if self.mask_overlap and self.mask_sizes == "optimized":
+            raise ValueError(
+                f"mask_overlap is {self.mask_overlap} and mask_sizes 'optimized': those are of "
+                "least latency for parts that do not overlap. Choose mask_sizes uniform, or "
+                "mask_overlap 0"
+            )
 
     @property
     def one_shape(self) -> bool:
@@ -72,9 +88,21 @@ class Hist(HFedAvg):
                 f"cells is {context.nodes}, and the model has {partition.width} neurons to split: "
                 "each cell needs one. Have fewer cells."
             )
-        dice = [context.stream.child("mask", layer.producer) for layer in partition.layers]
-        neurons = deal_neurons(partition, sizes, [d.generator() for d in dice])
-        submodels = extract(partition, neurons)
+        layers = partition.neurons
+        counts = np.repeat(np.array(sizes, dtype=np.int64)[:, None], len(layers), 1)
+        cells = deal_masks(
+            "partition",
+            layers,
+            counts,
+            Dealing(
+                number=context.number,
+                clients=np.arange(context.nodes),
+                round=context.stream,
+                run=context.run_stream,
+                overlap=self.mask_overlap,
+            ),
+        )
+        submodels = extract_neurons(partition.spec, layers, cells)
         if self.hidden_biases == "local":
             return submodels.keeping([f"{layer.producer}.bias" for layer in partition.layers])
         return submodels

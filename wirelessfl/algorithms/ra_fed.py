@@ -27,7 +27,7 @@ class RaFed(Adaptive, FedAvg):
             every round (``rolling``), drawn afresh in every round (``random``) or once for the run
             (``static``); dealt round a circle, so that neurons are covered as evenly as can be
             (``covered``); or the parts of HIST, which may overlap (``partition``).
-        overlap: of ``partition``, what a part has of the parts behind it, in shares of its own
+        mask_overlap: of ``partition``, what a part has of the parts behind it, in shares of its own
             size.
     """
 
@@ -36,7 +36,7 @@ class RaFed(Adaptive, FedAvg):
     masks: Annotated[
         Masks, Field(description="which neurons each client gets, see docs/submodels.md")
     ] = "random"
-    overlap: Annotated[
+    mask_overlap: Annotated[
         float, Field(ge=0, description="of masks partition: what parts share, over their size")
     ] = 0.0
 
@@ -56,4 +56,4 @@ class RaFed(Adaptive, FedAvg):
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker."""
         layers = context.neurons().layers
-        return deal_masks(self.masks, layers, counts, dealing(context, self.overlap))
+        return deal_masks(self.masks, layers, counts, dealing(context, self.mask_overlap))

@@ -45,9 +45,11 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
     if what in ("all", "solvers"):
         from wirelessfl.bench.beamforming import beamforming_bench
         from wirelessfl.bench.mask_sizes import mask_size_bench
+        from wirelessfl.bench.widths import width_bench
 
         with console.status("timing the solvers") if not quiet else console:
             tables["mask sizes"] = mask_size_bench(repeats)
+            tables["widths"] = width_bench(repeats)
             few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}
             tables |= beamforming_bench(repeats, **(few if quick else {}))
     if quick:

@@ -1,0 +1,129 @@
+"""Widths of clients: wall time of the exact method beside a mixed-integer program, in one run."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.streams import Stream
+from solvers import fastest_widths
+
+_LIMIT_SECONDS = 5.0
+
+
+class _Case(NamedTuple):
+    clients: int
+    levels: int
+    backends: tuple[str, ...]
+
+
+_CASES = (
+    _Case(60, 10, ("exact", "highs")),
+    _Case(1000, 10, ("exact", "highs")),
+    _Case(10_000, 300, ("exact",)),
+)
+
+
+def width_bench(repeats: int = 5) -> list[dict[str, object]]:
+    """Median seconds of ``fastest_widths`` and of HiGHS (by scipy) on each problem.
+
+    Seconds of the full model are log-uniform over [1, 100], those of a level at least its share
+    of the neurons; 9 of 10 clients are to cover each neuron, so that more than the slowest
+    client's smallest level decides. Both take turns, so that a busy moment of the machine meets
+    both; a first, unmeasured turn loads them. HiGHS is not run again where its limit of 5 s stops
+    it.
+
+    Returns:
+        Rows with problem, backend, seconds, ratio_to_exact, note.
+    """
+    return [row for case in _CASES for row in _measure(case, repeats)]
+
+
+def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
+    seconds, neurons, coverage = _problem(case.clients, case.levels)
+    taken: dict[str, list[float]] = {name: [] for name in case.backends}
+    notes = dict.fromkeys(case.backends, "")
+    for turn in range(repeats + 1):
+        for name in case.backends:
+            if notes[name]:
+                continue
+            start = time.perf_counter()
+            if name == "exact":
+                fastest_widths(seconds, neurons, coverage)
+            else:
+                _, notes[name] = highs_widths(seconds, neurons, coverage, _LIMIT_SECONDS)
+            if turn or notes[name]:
+                taken[name].append(time.perf_counter() - start)
+    exact = median(taken["exact"])
+    return [
+        {
+            "problem": f"{case.clients} clients, {case.levels} levels",
+            "backend": name,
+            "seconds": median(taken[name]),
+            "ratio_to_exact": median(taken[name]) / exact,
+            "note": notes[name],
+        }
+        for name in case.backends
+    ]
+
+
+def _problem(clients: int, levels: int) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+    dice = Stream(0, ("bench", "widths", clients, levels)).generator()
+    full = 10 ** dice.uniform(0, 2, (clients, 1))
+    fixed = dice.uniform(0, 0.1, (clients, 1))  # what a round takes whatever the width
+    neurons = np.arange(1, levels + 1)
+    return full * (fixed + (1 - fixed) * neurons / levels), neurons, 9 * clients // 10
+
+
+def highs_widths(
+    seconds: NDArray[np.float64],
+    neurons: NDArray[np.int64],
+    coverage: int,
+    limit_seconds: float,
+) -> tuple[float | None, str]:
+    """Seconds of the shortest round that HiGHS finds, and what kept it from the optimum, if so.
+
+    Binaries y[n, k], k >= 1, say whether client n's level is at least k: the problem of
+    ``fastest_widths`` is  min t  with  s_n0 + sum_k (s_nk - s_n,k-1) y_nk <= t,  y_nk not
+    increasing in k,  sum_nk (w_k - w_k-1) y_nk >= Gamma* K - n w_0.
+
+    Args:
+        seconds: [clients, levels], at least two levels.
+        neurons: [levels].
+        coverage: Gamma*.
+        limit_seconds: after which it stops with what it has.
+    """
+    from scipy import optimize, sparse
+
+    clients, levels = seconds.shape
+    size = clients * (levels - 1)
+    slower = sparse.block_diag(np.diff(seconds)[:, None, :])
+    order = sparse.kron(sparse.identity(clients), np.diff(np.identity(levels - 1), axis=0))
+    rows = sparse.bmat(
+        [
+            [slower, -np.ones((clients, 1))],
+            [order, None],
+            [np.tile(np.diff(neurons), clients)[None], None],
+        ]
+    )
+    missing = coverage * neurons[-1] - clients * neurons[0]
+    free = np.full(order.shape[0], -np.inf)
+    answer = optimize.milp(
+        np.append(np.zeros(size), 1),
+        integrality=np.append(np.ones(size), 0),
+        bounds=optimize.Bounds(0, np.append(np.ones(size), np.inf)),
+        constraints=optimize.LinearConstraint(
+            rows.tocsr(),
+            np.concatenate([np.full(clients, -np.inf), free, [missing]]),
+            np.concatenate([-seconds[:, 0], np.zeros(len(free)), [np.inf]]),
+        ),
+        options={"mip_rel_gap": 0, "time_limit": limit_seconds},
+    )
+    note = "" if answer.status == 0 else f"not closed in {limit_seconds:g} s"
+    if note and answer.mip_gap is not None:
+        note += f", gap {answer.mip_gap:.2g}"
+    return answer.fun, note
