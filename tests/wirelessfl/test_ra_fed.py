@@ -58,14 +58,15 @@ def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weightin
         assert torch.allclose(flat(own), flat(full), atol=2e-6 if equal else 1e-2) == equal
 
 
+@pytest.mark.parametrize("overlap", [0.0, 0.7])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
-def test_disjoint_submodels_are_hist(config, toy, weighting):
+def test_parts_are_hist(config, toy, weighting, overlap):
     """One client a cell and one edge round: the same masks, and the same model to rounding.
 
     Fifteen neurons for five, as both round sizes that do not divide in ways of their own.
     """
     flags = {"clients": 5, "rounds": 4, "weighting": weighting, "split": "dirichlet"}
-    flags |= {"min_samples": 5}
+    flags |= {"min_samples": 5, "mask_overlap": overlap}
     hist = config("hist", cells=5, edge_rounds=1, **flags)
     own = config("ra-fed", cells=1, masks="partition", capacities=(1.0,), **flags)
     one, two = (wirelessfl.run(made, data=toy, model=model((15,))) for made in (hist, own))
@@ -181,7 +182,7 @@ def test_ram_feds_merge_by_hand(config, toy):
 def test_parts_that_overlap_meet_in_their_mean(config, toy):
     """Three parts of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
     settings = config(
-        "ra-fed", clients=3, cells=1, masks="partition", ra_fed_overlap=0.5, capacities=(1.0,)
+        "ra-fed", clients=3, cells=1, masks="partition", mask_overlap=0.5, capacities=(1.0,)
     )
     parts = build(settings, data=toy, model=model((12,)))
     plan, world = parts.planner.plan(0), parts.world
@@ -278,7 +279,7 @@ COHORTS = {
     ("name", "own"),
     [
         ("ra-fed", {"masks": "random"}),
-        ("ra-fed", {"masks": "partition", "overlap": 0.4}),
+        ("ra-fed", {"masks": "partition", "mask_overlap": 0.4}),
         ("ram-fed", {"masks": "rolling"}),
         ("ram-fed", {"masks": "covered"}),
         ("heterofl", {}),
@@ -290,10 +291,7 @@ def test_against_a_loop_written_out(config, toy, name, own, cohort):
     flags = COHORTS[cohort] | own | {"split": "dirichlet", "min_samples": 5, "lr": LR}
     flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}
     inside = flags["cells"] > 1
-    outer = {"algorithm": "hfedavg", "local": name} if inside else {"algorithm": name}
-    if "overlap" in flags:  # a setting of sessions, too
-        flags[f"{outer['algorithm'].replace('-', '_')}_overlap"] = flags.pop("overlap")
-    settings = config(**outer, **flags)
+    settings = config("hfedavg", local=name, **flags) if inside else config(name, **flags)
     parts = build(settings, data=toy, model=model((9, 8)))
     expected = written_out(parts, model((9, 8)), toy, 3, name == "ram-fed")
     result = wirelessfl.run(settings, data=toy, model=model((9, 8)))

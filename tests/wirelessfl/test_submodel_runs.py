@@ -86,7 +86,7 @@ def test_noise_is_larger_where_few_cover(config, toy):
 
     Some 1000 elements of each kind: standard errors of 4.5 % in a variance.
     """
-    flags = {"cells": 1, "clients": 4, "rounds": 1, "masks": "partition", "ra_fed_overlap": 1.0}
+    flags = {"cells": 1, "clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
     flags |= {"weighting": "samples", "split": "dirichlet", "min_samples": 5}
     wide = {"uplink": "aircomp", "snr_db": 10.0, "capacities": (1.0,), "local_steps": 1}
     loud, clear = (
@@ -208,8 +208,11 @@ NONSENSE = {
     ),
     "no coverage": ({"budget": "fastest"}, "budget is 'fastest' and min_coverage 0: .*Give --min"),
     "coverage -1": ({"min_coverage": -1}, "min_coverage is -1: .* equal to 0"),
-    "overlap -1": ({"ra_fed_overlap": -1, "masks": "partition"}, "overlap is -1: .* equal to 0"),
-    "overlap of nothing": ({"ra_fed_overlap": 0.5}, "overlap is 0.5 and masks 'random': .*Choose"),
+    "overlap -1": ({"mask_overlap": -1, "masks": "partition"}, "mask_overlap is -1: .* equal to 0"),
+    "overlap of nothing": (
+        {"mask_overlap": 0.5},
+        "mask_overlap is 0.5 and masks 'random': .*Choose",
+    ),
     "masks": ({"masks": "some"}, "masks is 'some': .*'covered' or 'partition'"),
     "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
     "bits": ({"compression_bits": 1}, r"training\.compression_bits is 1"),

@@ -42,10 +42,10 @@ class RaFed(Adaptive, FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.overlap and self.masks != "partition":
+        if self.mask_overlap and self.masks != "partition":
             raise ValueError(
-                f"overlap is {self.overlap:g} and masks {self.masks!r}: parts alone overlap. "
-                'Choose masks "partition", or leave it out'
+                f"mask_overlap is {self.mask_overlap:g} and masks {self.masks!r}: parts alone "
+                'overlap. Choose masks "partition", or leave it out'
             )
         if self.masks == "partition" and not self.one_shape:
             raise ValueError(
