@@ -9,8 +9,8 @@ from pydantic import Field
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Adaptive, dealing
-from wirelessfl.submodels.masks import Masks, deal_masks
+from wirelessfl.algorithms.narrow import Adaptive, deal
+from wirelessfl.submodels.masks import Masks
 from wirelessfl.submodels.partition import IntArray
 
 
@@ -55,5 +55,4 @@ class RaFed(Adaptive, FedAvg):
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker."""
-        layers = context.neurons().layers
-        return deal_masks(self.masks, layers, counts, dealing(context, self.mask_overlap))
+        return deal(self.masks, context, counts, self.mask_overlap)
