@@ -225,6 +225,43 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
         assert solution.objective < fewer
 
 
+def test_each_cell_covers_enough(make):
+    """Cells merge by themselves; those that would end sooner use the time for more neurons."""
+    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
+    parts = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
+    planner, world = parts.planner, parts.world
+    levels = levels_of(planner.neurons())
+    for number in range(3):
+        plan = planner.plan(number)
+        soonest = []
+        for cell in range(2):
+            rows = np.flatnonzero(plan.node == cell)
+            seconds = [
+                [
+                    client_seconds(parts, plan, 0, c, length, uplink="tdma", senders=len(rows))
+                    for length in levels.parameters
+                ]
+                for c in plan.clients[rows]
+            ]
+            soonest.append(5 * fastest_widths(np.array(seconds), levels.widths.T, 2).objective)
+            held = coverage(plan.own.of_rows(rows).chosen, planner.neurons().layers)[0]
+            assert held.min() >= 2
+        assert plan.cost.seconds.max() == pytest.approx(max(soonest), rel=1e-5)
+        first = int(np.argmin(soonest))
+        widest = plan.own.widths[plan.node == first]
+        assert plan.cost.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
+        world.train(plan, world.cloud)
+        assert world.metrics["coverage"] >= 2
+        assert world.metrics["uncovered"] == 0
+
+
+def test_a_cell_that_covers_too_little_is_named(make):
+    """Three clients with half of the neurons each hold 45 of the 60 that it takes."""
+    flags = {"capacities": (0.5,), "masks": "covered", "min_coverage": 2, "cells": 2}
+    with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, and min_cov"):
+        make("hfedavg", local="ra-fed", **flags)
+
+
 def test_rows_say_the_coverage_that_was_asked_for(config, toy):
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered", "cells": 1}
     result = wirelessfl.run(config("ra-fed", rounds=4, **flags), data=toy, model=model())
