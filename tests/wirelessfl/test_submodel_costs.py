@@ -269,28 +269,6 @@ def test_rows_say_the_coverage_that_was_asked_for(config, toy):
     assert all(row["uncovered"] == 0 for row in result.rows[1:])
 
 
-LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
-POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ({"budget": "fastest", "min_coverage": 7, "masks": "covered"}, "round 1: .*coverage 7 of"),
-        ({"budget": "deadline", "deadline": 1e-6}, LATE),
-        ({"min_coverage": 7, "masks": "covered"}, "min_coverage is 7"),
-        ({"min_coverage": 3, "masks": "ordered"}, POOR),
-        ({"budget": "bytes", "capacities": (0.01,)}, "capacities: 0.01 of the model's bytes"),
-    ],
-)
-def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags, words):
-    settings = config("ra-fed", cells=1, **{"capacities": (1.0, 0.5, 0.2)} | flags)
-    with pytest.raises(ConfigError, match=words) as caught:
-        wirelessfl.run(settings, data=toy, model=model())
-    assert "\n" not in str(caught.value)
-    assert not settings.run.out.exists()
-
-
 def test_who_is_late_is_named_by_its_number(config, toy):
     """Not by its place among those who take part."""
     flags = {"budget": "deadline", "cells": 1, "clients": 9, "clients_per_round": 3}

@@ -242,3 +242,25 @@ def test_models_without_neurons_are_refused(config, toy):
             wirelessfl.run(settings, data=data, model=module)
         assert "\n" not in str(caught.value)
         assert not settings.run.out.exists()
+
+
+LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
+POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"budget": "fastest", "min_coverage": 7, "masks": "covered"}, "round 1: .*coverage 7 of"),
+        ({"budget": "deadline", "deadline": 1e-6}, LATE),
+        ({"min_coverage": 7, "masks": "covered"}, "min_coverage is 7"),
+        ({"min_coverage": 3, "masks": "ordered"}, POOR),
+        ({"budget": "bytes", "capacities": (0.01,)}, "capacities: 0.01 of the model's bytes"),
+    ],
+)
+def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags, words):
+    settings = config("ra-fed", cells=1, **{"capacities": (1.0, 0.5, 0.2)} | flags)
+    with pytest.raises(ConfigError, match=words) as caught:
+        wirelessfl.run(settings, data=toy, model=model((30,)))
+    assert "\n" not in str(caught.value)
+    assert not settings.run.out.exists()
