@@ -106,6 +106,14 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
         main([*commands[0], "--help"])
 
 
+def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
+    """Widths that end a round soonest take less time to the target than the full model."""
+    monkeypatch.chdir(tmp_path)
+    run_blocks(blocks(ROOT / "docs" / "submodels.md"))
+    full, fastest = re.findall(r"60 % after \d+ rounds, (\S+) s", capsys.readouterr().out)
+    assert float(fastest) < float(full)
+
+
 def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
     """The example, the trace, and the warm start of one's own."""
     from wirelessfl.cli import main

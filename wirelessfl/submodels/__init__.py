@@ -14,6 +14,7 @@ from wirelessfl.submodels.masks import (
 )
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import HiddenLayer, Partition, deal_neurons, make_partition
+from wirelessfl.submodels.picture import draw_masks
 from wirelessfl.submodels.tracing import find_neurons
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "deal_masks",
     "deal_neurons",
     "dealt_capacities",
+    "draw_masks",
     "extract",
     "extract_neurons",
     "find_neurons",
