@@ -17,7 +17,7 @@ from pydantic import (
     ValidationError,
 )
 
-from wirelessfl.algorithms import Algorithm
+from wirelessfl.algorithms import LOCAL, Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.sections import (
     DataSection,
@@ -177,8 +177,10 @@ def _resolve(config: Config) -> Config:
         check_pilot(config.sessions.sessions, started)
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
+        local = getattr(algorithm, "local", LOCAL)
+        who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
         raise ConfigError(
-            f'algorithm "{name}" needs each client\'s {" and ".join(alone)}, and uplink '
+            f"{who} needs each client's {' and '.join(alone)}, and uplink "
             f'"{config.uplink["name"]}" gives only their sum. Choose uplink "tdma" or "ofdma".'
         )
     cells = config.network.cells or (1 if star else min(4, config.network.clients))
@@ -269,7 +271,11 @@ def _of_task(config: Config, table: Mapping[str, Any], name: str) -> Config:
 def _explain(error: ValidationError) -> str:
     """Pydantic's findings in one line: which setting, which value, what is needed."""
     lines = []
+    wrong = {entry["loc"] for entry in error.errors()}
     for entry in error.errors():
+        # A list whose entries are wrong is then found to be too short, which helps nobody.
+        if entry["type"] == "too_short" and any(own[:-1] == entry["loc"] for own in wrong if own):
+            continue
         where = ".".join(str(part) for part in entry["loc"])
         if entry["type"] == "extra_forbidden":
             lines.append(f"{where} is no setting")

@@ -59,6 +59,10 @@ class RoundContext(Protocol):
     def senders(self) -> IntArray:
         """The clients that take part, in the order of the network."""
 
+    @property
+    def node(self) -> IntArray:
+        """The node that each of them reports to."""
+
     def partition(self, scheme: Scheme) -> Partition:
         """The neuron partition of the run's model."""
 

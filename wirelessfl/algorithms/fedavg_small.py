@@ -9,10 +9,9 @@ import numpy as np
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Narrow, dealing
+from wirelessfl.algorithms.narrow import Narrow, deal
 from wirelessfl.submodels import ClientSubmodels, NeuronMap
 from wirelessfl.submodels.budgets import levels_of
-from wirelessfl.submodels.masks import deal_masks
 from wirelessfl.submodels.partition import IntArray
 
 
@@ -27,8 +26,7 @@ class FedAvgSmall(Narrow, FedAvg):
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker."""
-        layers = context.neurons().layers
-        return deal_masks("ordered", layers, counts, dealing(context))
+        return deal("ordered", context, counts)
 
     def levels(self, context: RoundContext) -> IntArray:
         """The level of the smallest capacity for everybody."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Adaptive, dealing
-from wirelessfl.submodels.masks import deal_masks
+from wirelessfl.algorithms.narrow import Adaptive, deal
 from wirelessfl.submodels.partition import IntArray
 
 
@@ -23,5 +22,4 @@ class FedRolex(Adaptive, FedAvg):
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker."""
-        layers = context.neurons().layers
-        return deal_masks("rolling", layers, counts, dealing(context))
+        return deal("rolling", context, counts)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Adaptive, dealing
-from wirelessfl.submodels.masks import deal_masks
+from wirelessfl.algorithms.narrow import Adaptive, deal
 from wirelessfl.submodels.partition import IntArray
 
 
@@ -24,5 +23,4 @@ class HeteroFL(Adaptive, FedAvg):
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker."""
-        layers = context.neurons().layers
-        return deal_masks("ordered", layers, counts, dealing(context))
+        return deal("ordered", context, counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -13,8 +14,8 @@ from solvers import fastest_widths, widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm, RoundContext
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels
-from wirelessfl.submodels.budgets import dealt_capacities, levels_of
-from wirelessfl.submodels.masks import Dealing, check_coverage
+from wirelessfl.submodels.budgets import FloatArray, dealt_capacities, levels_of
+from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 from wirelessfl.submodels.partition import IntArray
 
 Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
@@ -79,7 +80,8 @@ class Adaptive(Narrow):
             those that end the round soonest while every neuron is covered by ``min_coverage``
             clients (``fastest``), see ``solvers.widths_by_deadline`` and ``fastest_widths``.
         deadline: seconds of a round, for budget ``deadline``.
-        min_coverage: Gamma*, clients of a round that cover each neuron at least; 0: no such demand.
+        min_coverage: Gamma*, clients of a round that cover each neuron at least, in each cell where
+            there are cells; 0: no such demand.
     """
 
     name = ""
@@ -127,13 +129,16 @@ class Adaptive(Narrow):
             ConfigError: some are covered less often than demanded; the message names them.
         """
         found = super().client_submodels(context)
-        if self.min_coverage and found is not None:
+        if found is None or not self.min_coverage:
+            return found
+        for node, rows in reporting(context):
             check_coverage(
-                found.chosen,
+                found.of_rows(rows).chosen,
                 found.neurons.layers,
                 self.min_coverage,
-                clients=len(context.senders),
-                number=context.number,
+                clients=len(rows),
+                number=context.number + 1,
+                cell=None if context.nodes == 1 else node,
             )
         return found
 
@@ -148,23 +153,53 @@ class Adaptive(Narrow):
             return super().levels(context)
         levels = levels_of(context.neurons())
         seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
-        if self.deadline is not None:
-            solution = widths_by_deadline(seconds, widths, self.deadline)
-            remedy = "Raise the deadline, or give clients more bandwidth or faster processors."
-        else:
-            solution = fastest_widths(seconds, widths, self.min_coverage)
-            remedy = "Lower min_coverage, or take more clients a round."
+        deadline = self.deadline
+        if deadline is None:  # cells wait for the slowest of them, each with its coverage
+            deadline = max(
+                self._soonest(context, seconds[rows], widths) for _, rows in reporting(context)
+            )
+        solution = widths_by_deadline(seconds, widths, deadline)
         if solution.value is None:
-            raise ConfigError(f"round {context.number + 1}: {solution.message}. {remedy}")
+            slowest = int(seconds[:, 0].argmax())
+            raise ConfigError(
+                f"round {context.number + 1}: client {context.senders[slowest]} needs "
+                f"{seconds[slowest, 0]:.4g} seconds for the smallest submodel, and deadline is "
+                f"{deadline:g}. Raise it, or give clients more bandwidth or faster processors."
+            )
         return np.asarray(solution.value)
 
+    def _soonest(self, context: RoundContext, seconds: FloatArray, widths: IntArray) -> float:
+        """Seconds until clients of one node can have covered all of it enough."""
+        solution = fastest_widths(seconds, widths, self.min_coverage)
+        if solution.value is None:
+            raise ConfigError(
+                f"round {context.number + 1}: {solution.message}. Lower min_coverage, or take more "
+                "clients a round."
+            )
+        return float(solution.objective)
 
-def dealing(context: RoundContext, overlap: float = 0.0) -> Dealing:
-    """What mask makers may know of a round."""
-    return Dealing(
-        number=context.number,
-        clients=context.senders,
-        round=context.stream,
-        run=context.run_stream,
-        overlap=overlap,
-    )
+
+def deal(
+    kind: Masks, context: RoundContext, counts: IntArray, overlap: float = 0.0
+) -> list[list[IntArray]]:
+    """Masks for each sender, dealt among those who report to the same node: see ``deal_masks``."""
+    chosen: list[list[IntArray]] = [[] for _ in context.senders]
+    for node, rows in reporting(context):
+        stream = context.stream if context.nodes == 1 else context.stream.child("cell", node)
+        own = Dealing(
+            number=context.number,
+            clients=context.senders[rows],
+            round=stream,
+            run=context.run_stream,
+            overlap=overlap,
+        )
+        masks = deal_masks(kind, context.neurons().layers, counts[rows], own)
+        for row, mine in zip(rows.tolist(), masks, strict=True):
+            chosen[row] = mine
+    return chosen
+
+
+def reporting(context: RoundContext) -> Iterator[tuple[int, IntArray]]:
+    """Each node that somebody reports to, and the places of those who do among the senders."""
+    for node in np.unique(context.node).tolist():
+        yield node, np.flatnonzero(context.node == node)

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Adaptive, dealing
-from wirelessfl.submodels.masks import Masks, deal_masks
+from wirelessfl.algorithms.narrow import Adaptive, deal
+from wirelessfl.submodels.masks import Masks
 from wirelessfl.submodels.partition import IntArray
 
 
@@ -40,7 +40,19 @@ class RaFed(Adaptive, FedAvg):
         float, Field(ge=0, description="of masks partition: what parts share, over their size")
     ] = 0.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mask_overlap and self.masks != "partition":
+            raise ValueError(
+                f"mask_overlap is {self.mask_overlap:g} and masks {self.masks!r}: parts alone "
+                'overlap. Choose masks "partition", or leave it out'
+            )
+        if self.masks == "partition" and not self.one_shape:
+            raise ValueError(
+                f"masks is 'partition' and budget {self.budget!r}: parts of a whole are as wide as "
+                'it takes, whatever the round has time for. Choose masks "covered"'
+            )
+
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker."""
-        layers = context.neurons().layers
-        return deal_masks(self.masks, layers, counts, dealing(context, self.mask_overlap))
+        return deal(self.masks, context, counts, self.mask_overlap)

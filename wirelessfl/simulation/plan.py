@@ -199,6 +199,10 @@ class _RoundContext:
     def senders(self) -> IntArray:
         return self.who.clients
 
+    @property
+    def node(self) -> IntArray:
+        return np.asarray(self.planner.network.cell_of[self.who.clients])
+
     def partition(self, scheme: Scheme) -> Partition:
         return self.planner.make_partition(scheme)
 

@@ -144,6 +144,7 @@ def check_coverage(
     *,
     clients: int,
     number: int,
+    cell: int | None = None,
 ) -> None:
     """Refuse masks of which fewer than ``least`` hold a neuron.
 
@@ -152,7 +153,8 @@ def check_coverage(
         layers: of which they are.
         least: min_coverage, the Gamma* that RA-Fed's rate rests on.
         clients: how many take part, for the message.
-        number: of the round, from 0, for the message.
+        number: of the round, from 1, for the message.
+        cell: whose clients these are, for the message; None: there are no cells.
 
     Raises:
         ConfigError: naming the layer that is covered least, and those of its neurons that are.
@@ -165,11 +167,12 @@ def check_coverage(
     by = f"only {lowest[worst]}" if lowest[worst] else "none"
     poor = np.flatnonzero(held[worst] == lowest[worst]).astype(np.int64, copy=False)
     one = len(poor) == 1
+    where = "" if cell is None else f"cell {cell} in "
     raise ConfigError(
         f"neuron{'' if one else 's'} {_ranges(poor)} of layer {layers[worst].name!r} "
-        f"{'is' if one else 'are'} held by {by} of the {clients} clients of round {number}, and "
-        f"min_coverage is {least}. Give clients larger shares, take more clients a round, or "
-        'choose masks "covered".'
+        f"{'is' if one else 'are'} held by {by} of the {clients} clients of {where}"
+        f"round {number}, and min_coverage is {least}. Give clients larger shares, take more "
+        'clients a round, or choose masks "covered".'
     )
 
 

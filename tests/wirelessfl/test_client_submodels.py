@@ -1,0 +1,274 @@
+"""Submodels of clients are smaller models: trained as the full one under masks, in any batches."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN, LeNet5, ResNet18
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.together import together
+
+LR = 0.05
+
+
+def model(hidden=(9, 8)):
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=hidden)
+
+
+def lenet():
+    torch.manual_seed(3)
+    return LeNet5((1, 28, 28), 4)
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+def images(shape, samples=60, classes=4):
+    random = Stream(1, ("images",)).generator()
+    x = torch.from_numpy(random.standard_normal((samples, *shape))).float().clamp(-3, 3) / 3
+    y = torch.from_numpy(np.arange(samples) % classes)
+    return Dataset("images", x, y, x[:20], y[:20], classes)
+
+
+def full_masks(spec, kept):
+    """[P] of 0 and 1 from what is kept: by parameter, the entries of its first two axes."""
+    mask = torch.zeros(spec.size)
+    for name, view in spec.views(mask).items():
+        first, second = kept[name]
+        view[first if view.ndim == 1 else np.ix_(first, second)] = 1.0
+    return mask
+
+
+def kept_of_lenet(conv1, conv2, fc1, fc2):
+    """A channel of the second convolution is 4x4 pixels, which the first layer reads."""
+    inputs, classes = np.arange(1), np.arange(4)
+    pixels = (16 * conv2[:, None] + np.arange(16)).reshape(-1)
+    held = {
+        "features.0": (conv1, inputs),
+        "features.3": (conv2, conv1),
+        "fc1": (fc1, pixels),
+        "fc2": (fc2, fc1),
+        "fc3": (classes, fc2),
+    }
+    return {f"{name}.{kind}": own for name, own in held.items() for kind in ("weight", "bias")}
+
+
+def kept_of_fcnn(spec, *chosen):
+    names = list(spec.shapes)
+    held = [np.arange(12), *chosen, np.arange(4)]
+    return {name: (held[i // 2 + 1], held[i // 2]) for i, name in enumerate(names)}
+
+
+def size_of_lenet(a, b, c, d):
+    return 25 * a + a + 25 * a * b + b + 16 * b * c + c + c * d + d + 4 * d + 4
+
+
+def size_of_fcnn(a, b):
+    return 13 * a + a * b + b + 4 * b + 4
+
+
+@pytest.mark.parametrize("padding", [0.0, 1.0])
+@pytest.mark.parametrize("kind", ["fcnn", "lenet5"])
+def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, padding):
+    """Parameters and gradients times the mask; what a job holds and sends has the small size."""
+    module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
+    size = size_of_lenet if kind == "lenet5" else size_of_fcnn
+    flags = {"capacities": (1.0, 0.5, 0.3), "cells": 1, "padding": padding, "lr": LR}
+    parts = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
+    world, spec, plan = parts.world, parts.task.spec, parts.planner.plan(0)
+    start = spec.from_module(module)
+    found, jobs = torch.zeros(6, spec.size), []
+    real = world.executor.train
+
+    def train(job):
+        jobs.append(job)
+        for chunk in real(job):
+            assert chunk.payloads["update"].shape[1] == job.spec.size
+            yield chunk
+
+    world.executor.train = train
+    received = []
+    merge = type(world.algorithm).merge
+
+    def watching(server, seen):
+        received.append(seen)
+        return merge(world.algorithm, server, seen)
+
+    object.__setattr__(world.algorithm, "merge", watching)
+    world.train(plan, world.cloud)
+    widths = [[len(own) for own in chosen] for chosen in plan.own.chosen]
+    assert len({tuple(own) for own in widths}) == 3
+    assert plan.own.lengths.tolist() == [size(*own) for own in widths]
+    assert sum(len(job.clients) for job in jobs) == 6
+    for job in jobs:
+        own = [size(*widths[client]) for client in job.clients]
+        assert job.servers["params"].shape == (len(own), job.spec.size)
+        assert job.spec.size == max(own)
+        if padding == 0:
+            assert len(set(own)) == 1
+    assert len(jobs) == (3 if padding == 0 else 1)
+    if padding == 0:
+        assert sorted({job.spec.size for job in jobs})[-1] == spec.size
+        assert min(job.spec.size for job in jobs) < 0.3 * spec.size
+    total, weight = torch.zeros(spec.size), torch.zeros(spec.size)
+    for row, client in enumerate(plan.clients.tolist()):
+        chosen = plan.own.chosen[row]
+        kept = kept_of_lenet(*chosen) if kind == "lenet5" else kept_of_fcnn(spec, *chosen)
+        mask = full_masks(spec, kept)
+        assert int(mask.sum()) == plan.own.lengths[row]
+        local = mask * start
+        batches = world.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
+        for rows, share in zip(batches.index[0], batches.weight[0], strict=True):
+            rows = rows[share > 0]
+            leaf = local.clone().requires_grad_()
+            logits = functional_call(module, spec.views(leaf), (data.train_inputs[rows],))
+            loss = F.cross_entropy(logits, data.train_labels[rows])
+            local = local - LR * mask * torch.autograd.grad(loss, leaf)[0]
+        found[row] = local - mask * start
+        total += found[row]
+        weight += mask
+        # Alone, in the coordinates of its own submodel.
+        alone = plan.own.of(np.array([row]))
+        assert alone.spec.size == plan.own.lengths[row]
+        assert torch.equal(alone.index[0].sort().values, torch.nonzero(mask).flatten())
+    expected = torch.where(weight > 0, total / weight.clamp(min=1), 0.0)
+    assert float(expected.abs().max()) > 1e-3
+    assert torch.allclose(received[0].mean["update"][0], expected, atol=1e-6)
+
+
+WAYS = [
+    {"padding": 0.0},
+    {"padding": 0.1},
+    {"padding": 1.0},
+    {"padding": 1.0, "chunk": 1},
+    {"padding": 0.1, "chunk": 2, "executor": "vmap"},
+    {"padding": 1.0, "chunk": 3, "executor": "vmap", "replay": "on"},
+    {"padding": 0.0, "chunk": 5, "executor": "stacked"},
+    {"padding": 1.0, "executor": "loop"},
+]
+
+
+@pytest.mark.parametrize("name", ["ra-fed", "ram-fed"])
+def test_batches_chunks_and_executors_agree(config, toy, name):
+    """Parameters within 1e-5 after three rounds; seconds are equal."""
+    flags = {"cells": 1, "clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
+    reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
+    assert reference.config.run.padding == 0.1
+    for other in WAYS:
+        result = wirelessfl.run(config(name, **flags, **other), data=toy, model=model())
+        assert torch.allclose(flat(result), flat(reference), atol=1e-5), other
+        for row, expected in zip(result.rows, reference.rows, strict=True):
+            assert row["sim_seconds"] == expected["sim_seconds"]
+            assert row["uplink_mib"] == expected["uplink_mib"]
+            assert row["accuracy"] == pytest.approx(expected["accuracy"], abs=1e-3)
+
+
+def test_processes_agree(config, toy):
+    """Two that train give what one does."""
+    flags = {"cells": 1, "capacities": (1.0, 0.5), "chunk": 2}
+    one, two = (
+        wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
+        for n in (1, 2)
+    )
+    assert torch.allclose(flat(one), flat(two), atol=1e-5)
+    assert [row["sim_seconds"] for row in one.rows] == [row["sim_seconds"] for row in two.rows]
+
+
+def test_batches_waste_no_more_than_they_may(config, toy):
+    """Every sender once; padding over all parameters of a batch within the limit."""
+    flags = {"cells": 1, "clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
+    parts = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
+    own, number = parts.planner.plan(0).own, {}
+    for padding in (0.0, 0.1, 0.5, 1.0):
+        batches = own.batches(padding, 32)
+        number[padding] = len(batches)
+        assert np.sort(np.concatenate(batches)).tolist() == list(range(80))
+        for rows in batches:
+            assert (np.diff(rows) > 0).all()
+            held = own.of(rows)
+            assert held.index.shape == (len(rows), held.spec.size)
+            idle = float((held.index < 0).double().mean())
+            assert idle <= padding + 1e-12
+            assert len(rows) <= 32
+            if padding == 0:
+                assert len(np.unique(own.widths[rows], axis=0)) == 1
+    assert number[0.0] == 6  # a fifth and a tenth are one neuron of 9 and of 8
+    assert number[1.0] == 3
+    assert number[0.0] >= number[0.1] >= number[0.5] >= number[1.0]
+
+
+def test_who_covers_what(config, toy):
+    """Weights and counts by node, against the masks of each client; full cover is exactly 1."""
+    flags = {"cells": 2, "local": "ra-fed", "capacities": (0.5, 0.2), "clients": 7}
+    parts = build(config("hfedavg", **flags), data=toy, model=model())
+    plan = parts.planner.plan(0)
+    weights = np.array([0.1, 0.2, 0.7, 0.0, 0.5, 0.2, 0.3])
+    node = np.array([0, 0, 0, 0, 1, 1, 1])
+    weight, count = plan.own.cover(node, weights.tolist(), 2)
+    masks = plan.own.covers(np.arange(7))
+    for n in range(2):
+        rows = np.flatnonzero((node == n) & (weights > 0))
+        expected = sum(float(weights[row]) * masks[row].float() for row in rows)
+        assert torch.allclose(weight[n], expected)
+        assert torch.equal(count[n], masks[rows].int().sum(0))
+        assert (weight[n][masks[rows].all(0)] == 1.0).all()
+    assert float(count.min()) == 0
+
+
+def test_group_norms_train_by_equal_widths_alone(config):
+    """Channels that are not there would count in a norm: padding asked for is refused."""
+    data = images((3, 32, 32), samples=30, classes=10)
+
+    def resnet():
+        torch.manual_seed(1)
+        return ResNet18((3, 32, 32), 10, width=4)
+
+    flags = {"cells": 1, "clients": 4, "capacities": (1.0, 0.5), "local_steps": 1, "lr": 0.01}
+    flags |= {"rounds": 1, "split": "iid", "executor": "vmap"}
+    settings = config("ra-fed", padding=0.1, **flags)
+    with pytest.raises(ConfigError) as caught:
+        build(settings, data=data, model=resnet())
+    message = str(caught.value)
+    assert message.startswith("padding is 0.1: idle neurons change what a submodel of ResNet18")
+    assert message.endswith("Choose 0.")
+    assert "\n" not in message
+    parts = build(config("ra-fed", **flags), data=data, model=resnet())
+    assert parts.config.run.padding == 0.0
+    world, plan = parts.world, parts.planner.plan(0)
+    sent = {"params": world.cloud["params"][None]}
+    jobs = list(together(plan, sent, world.settings.padding, 4))
+    assert len(jobs) == 2
+    for job in jobs:
+        assert (job.submodels.index >= 0).all()
+    world.train(plan, world.cloud)
+    # The narrow submodel by itself is a ResNet of half the width.
+    small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
+    assert small.spec.shapes == parts.task.spec.of(ResNet18((3, 32, 32), 10, width=2)).shapes
+
+
+def test_a_submodel_is_the_narrow_model(config, toy):
+    """The first neurons of a network, copied into a network of that width, give its logits."""
+    module = model((8, 4))
+    parts = build(config("heterofl", cells=1, capacities=(0.5,)), data=toy, model=module)
+    own, task = parts.planner.plan(0).own.of(np.array([0])), parts.task
+    small = FCNN((12,), 4, hidden=(4, 2))
+    assert own.spec.shapes == task.spec.of(small).shapes
+    values = own.gather(task.spec.from_module(module))[0]
+    small.load_state_dict(dict(own.spec.views(values)))
+    x = toy.test_inputs[:9]
+    logits = functional_call(module, own.spec.views(values), (x,))
+    assert torch.allclose(small(x), logits, atol=1e-6)
+    layers = list(module.parameters())
+    hidden = torch.relu(x @ layers[0][:4].T + layers[1][:4])
+    hidden = torch.relu(hidden @ layers[2][:2, :4].T + layers[3][:2])
+    assert torch.allclose(logits, hidden @ layers[4][:, :2].T + layers[5], atol=1e-6)

@@ -1,0 +1,297 @@
+"""RA-Fed and its kin against each other where they coincide, and against loops written out here."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import wirelessfl
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.submodels import ClientSubmodels
+from wirelessfl.training.executor import Chunk
+
+LR, STEPS = 0.1, 3
+
+
+def model(hidden=(10,)):
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=hidden)
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+@pytest.mark.parametrize("per_round", [None, 4])
+@pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex", "fedavg-small"])
+def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
+    """Bit for bit, whoever takes part; seconds and joules are added up in another order."""
+    flags = {"clients_per_round": per_round, "weighting": weighting, "cells": 1}
+    flags |= {"split": "dirichlet", "min_samples": 5, "server_lr": 0.7}
+    full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
+    own = wirelessfl.run(config(name, capacities=(1.0,), **flags), data=toy, model=model())
+    assert torch.equal(flat(own), flat(full))
+    for row, expected in zip(own.rows, full.rows, strict=True):
+        for key in expected.keys() - {"wall_seconds"}:
+            assert row[key] == pytest.approx(expected[key], rel=1e-12), key
+    assert own.rows[1]["coverage"] == (per_round or 6)
+    assert own.rows[1]["uncovered"] == 0
+    narrow = wirelessfl.run(config(name, capacities=(0.5,), **flags), data=toy, model=model())
+    assert not torch.allclose(flat(narrow), flat(full), atol=1e-3)
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weighting):
+    """To rounding, (u + (mean D - u)) for mean D; those who stay away count, too."""
+    flags = {"weighting": weighting, "cells": 1, "rounds": 6}
+    flags |= {"split": "dirichlet", "min_samples": 5}
+    for per_round, equal in ((None, True), (4, False)):
+        flags["clients_per_round"] = per_round
+        full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
+        own = wirelessfl.run(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
+        assert torch.allclose(flat(own), flat(full), atol=2e-6 if equal else 1e-2) == equal
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.7])
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+def test_parts_are_hist(config, toy, weighting, overlap):
+    """One client a cell and one edge round: the same masks, and the same model to rounding.
+
+    Fifteen neurons for five, as both round sizes that do not divide in ways of their own.
+    """
+    flags = {"clients": 5, "rounds": 4, "weighting": weighting, "split": "dirichlet"}
+    flags |= {"min_samples": 5, "mask_overlap": overlap}
+    hist = config("hist", cells=5, edge_rounds=1, **flags)
+    own = config("ra-fed", cells=1, masks="partition", capacities=(1.0,), **flags)
+    one, two = (wirelessfl.run(made, data=toy, model=model((15,))) for made in (hist, own))
+    assert torch.allclose(flat(one), flat(two), atol=2e-6)
+    assert one.rows[-1]["uplink_mib"] == pytest.approx(two.rows[-1]["uplink_mib"])
+    assert (two.rows[-1]["coverage"], two.rows[-1]["uncovered"]) == (1, 0)
+    assert two.rows[-1]["loss"] < two.rows[0]["loss"] - 0.01
+
+
+class Constant:
+    """In place of an executor: every client changes all that it has by one number."""
+
+    def __init__(self, change):
+        self.change, self.chunk, self.seen = change, 2, []
+
+    def train(self, job):
+        self.seen.append(job)
+        for start in range(0, len(job.clients), self.chunk):
+            part = slice(start, min(start + self.chunk, len(job.clients)))
+            own = [self.change[client] for client in job.clients[part].tolist()]
+            yield Chunk(part, {"update": torch.tensor(own)[:, None].repeat(1, job.spec.size)}, {})
+
+
+def by_neuron(spec, values):
+    """One value for each of the hidden neurons, and one for the output's biases, from [P]."""
+    into, bias, out, last = spec.views(values).values()
+    for n, value in enumerate(bias):  # all that belongs to a neuron has moved alike
+        assert torch.allclose(into[n], value)
+        assert torch.allclose(out[:, n], value)
+    assert torch.allclose(last, last[0])
+    return [*bias.tolist(), float(last[0])]
+
+
+def trained(parts, number, who, chosen, change):
+    """A round of these clients with these neurons, each changing what it has by a number."""
+    plan, world = parts.planner.plan(number), parts.world
+    chosen = [[np.array(own)] for own in chosen]
+    world.executor = Constant(change)
+    before = world.cloud["params"]
+    plan = replace(
+        plan,
+        clients=np.array(who),
+        tracking=np.ones(len(who), bool),
+        node=np.zeros(len(who), int),
+        own=ClientSubmodels(plan.own.neurons, chosen),
+    )
+    world.train(plan, world.cloud)
+    return by_neuron(parts.task.spec, world.cloud["params"] - before)
+
+
+# Neuron 0 is covered by client 0 alone, 1 by two, 2 by client 2, 3 by nobody; outputs by all.
+FIRST = (0, 1, 2), ([0, 1], [1], [2]), {0: 3.0, 1: 5.0, 2: 7.0}
+# Client 2 stays away; neuron 2 is covered by nobody.
+SECOND = (0, 1), ([1], [0, 3]), {0: 1.0, 1: 2.0}
+SAMPLES = (1.0, 3.0, 4.0)
+
+
+def prepared(config, toy, name, weighting):
+    settings = config(name, clients=3, cells=1, weighting=weighting, lr=0.5)
+    parts = build(settings, data=toy, model=model((4,)))
+    parts.world.sizes[:] = SAMPLES
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("weighting", "first", "second"),
+    [
+        ("uniform", [3, (3 + 5) / 2, 7, 0, (3 + 5 + 7) / 3], [2, 1, 0, 2, (1 + 2) / 2]),
+        (
+            "samples",
+            [3, (3 + 3 * 5) / 4, 7, 0, (3 + 3 * 5 + 4 * 7) / 8],
+            [2, 1, 0, 2, (1 + 3 * 2) / 4],
+        ),
+    ],
+)
+def test_the_merge_by_hand(config, toy, weighting, first, second):
+    """A coordinate moves by the mean change of those who cover it, or rests."""
+    parts = prepared(config, toy, "ra-fed", weighting)
+    assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
+    assert parts.world.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
+    assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-6)
+
+
+def test_ram_feds_merge_by_hand(config, toy):
+    """u_n of those who do not cover counts; in units of the change, mean u = [1, 8/3, 7/3, 0, 5]
+    after the first round, and by samples [3/8, 18/8, 28/8, 0, 46/8]."""
+    for weighting, first, second, mean in (
+        (
+            "uniform",
+            [3, 4, 7, 0, 5],
+            [1 + 2, 8 / 3 + 1 - 3, 7 / 3, 0 + 2, 5 + (1 - 3 + 2 - 5) / 2],
+            [(3 + 2) / 3, (1 + 5) / 3, 7 / 3, 2 / 3, (1 + 2 + 7) / 3],
+        ),
+        (
+            "samples",
+            [3, 4.5, 7, 0, 5.75],
+            [3 / 8 + 2, 18 / 8 + 1 - 3, 28 / 8, 2, 46 / 8 + (1 - 3 + 3 * (2 - 5)) / 4],
+            [(3 + 3 * 2) / 8, (1 + 3 * 5) / 8, 28 / 8, 6 / 8, (1 + 6 + 28) / 8],
+        ),
+    ):
+        parts = prepared(config, toy, "ram-fed", weighting)
+        world, spec = parts.world, parts.task.spec
+        assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
+        assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-5)
+        kept = -0.5 * world.nodes["memory"][0]  # Delta = -change / gamma
+        assert by_neuron(spec, kept) == pytest.approx(mean, rel=1e-5)
+        own = [by_neuron(spec, -0.5 * world.states.get("memory", n)) for n in range(3)]
+        assert own == [[3, 1, 0, 0, 1], [2, 5, 0, 2, 2], [0, 0, 7, 0, 7]]
+
+
+def test_parts_that_overlap_meet_in_their_mean(config, toy):
+    """Three parts of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
+    flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
+    settings = config("ra-fed", clients=3, cells=1, **flags)
+    parts = build(settings, data=toy, model=model((12,)))
+    plan, world = parts.planner.plan(0), parts.world
+    holders = [{n for n in range(3) if k in plan.own.chosen[n][0]} for k in range(12)]
+    assert sorted(map(len, holders)) == [1] * 6 + [2] * 6
+    world.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
+    before = world.cloud["params"]
+    world.train(plan, world.cloud)
+    moved = by_neuron(parts.task.spec, world.cloud["params"] - before)
+    means = [sum((3.0, 5.0, 10.0)[n] for n in own) / len(own) for own in holders]
+    assert moved == pytest.approx([*means, 6.0])
+
+
+def mask_of(spec, chosen):
+    """[P], 1 for what a client with these neurons of a fully connected network has."""
+    kept, full = spec.views(torch.ones(spec.size)), torch.zeros(spec.size)
+    names = list(kept)
+    layers = [(names[i], names[i + 1]) for i in range(0, len(names), 2)]
+    outputs = spec.shapes[layers[-1][1]][0]
+    inputs = spec.shapes[layers[0][0]][1]
+    held = [np.arange(inputs), *chosen, np.arange(outputs)]
+    views = spec.views(full)
+    for (weight, bias), (read, made) in zip(layers, pairwise(held), strict=True):
+        views[weight][np.ix_(made, read)] = 1.0
+        views[bias][made] = 1.0
+    return full
+
+
+def written_out(parts, module, data, rounds, memory):
+    """Client by client on full vectors with masks; cells with E edge rounds, then their mean."""
+    world, planner, spec = parts.world, parts.planner, parts.task.spec
+    edge_rounds, clients = world.settings.edge_rounds, len(world.parts)
+    by_samples = world.settings.weight_by_samples
+    sizes = [float(len(own)) if by_samples else 1.0 for own in world.parts]
+    node_of = planner.network.cell_of
+    nodes = int(node_of.max()) + 1
+    x = spec.from_module(module)
+    u, steps_done = torch.zeros(clients, spec.size), np.zeros(clients, int)
+    for number in range(rounds):
+        plan = planner.plan(number)
+        masks = {
+            client: mask_of(spec, own)
+            for client, own in zip(plan.clients.tolist(), plan.own.chosen, strict=True)
+        }
+        models = []
+        for node in range(nodes):
+            members = [c for c in range(clients) if node_of[c] == node]
+            senders = [c for c in plan.clients.tolist() if node_of[c] == node]
+            edge = x.clone()
+            for e in range(edge_rounds):
+                total, weight = torch.zeros(spec.size), torch.zeros(spec.size)
+                mean = sum(sizes[c] * u[c] for c in members) / sum(sizes[c] for c in members)
+                for client in senders:
+                    first = np.array([steps_done[client] + STEPS * e])
+                    batches = world.executor.data.source.draw(np.array([client]), first, STEPS)
+                    mask = masks[client]
+                    local = mask * edge
+                    for rows, share in zip(batches.index[0], batches.weight[0], strict=True):
+                        rows = rows[share > 0]
+                        leaf = local.clone().requires_grad_()
+                        logits = functional_call(
+                            module, spec.views(leaf), (data.train_inputs[rows],)
+                        )
+                        loss = F.cross_entropy(logits, data.train_labels[rows])
+                        local = local - LR * mask * torch.autograd.grad(loss, leaf)[0]
+                    delta = (mask * edge - local) / LR
+                    total += sizes[client] * mask * (delta - u[client] if memory else delta)
+                    weight += sizes[client] * mask
+                    if memory:
+                        u[client] = torch.where(mask > 0, delta, u[client])
+                step = torch.where(weight > 0, total / weight.clamp(min=1e-9), 0.0)
+                edge = edge - LR * (mean + step if memory else step)
+            models.append(edge)
+        for client in plan.clients.tolist():
+            steps_done[client] += STEPS * edge_rounds
+        share = [
+            sum(sizes[c] for c in plan.clients.tolist() if node_of[c] == n) if by_samples else 1.0
+            for n in range(nodes)
+        ]
+        x = sum(s * own for s, own in zip(share, models, strict=True)) / sum(share)
+    return x
+
+
+COHORTS = {
+    "star": {"cells": 1},
+    "some of them": {"cells": 1, "clients_per_round": 4, "weighting": "samples"},
+    "cells": {"cells": 2, "edge_rounds": 2, "clients_per_round": 5, "weighting": "samples"},
+    "equal cells": {"cells": 2, "edge_rounds": 2},
+}
+
+
+@pytest.mark.parametrize("cohort", COHORTS)
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("ra-fed", {"masks": "random"}),
+        ("ra-fed", {"masks": "partition", "mask_overlap": 0.4}),
+        ("ram-fed", {"masks": "rolling"}),
+        ("ram-fed", {"masks": "covered"}),
+        ("heterofl", {}),
+        ("fedrolex", {}),
+    ],
+)
+def test_against_a_loop_written_out(config, toy, name, own, cohort):
+    """Masks on parameters and gradients of the full model equal submodels taken out of it."""
+    flags = COHORTS[cohort] | own | {"split": "dirichlet", "min_samples": 5, "lr": LR}
+    flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}
+    inside = flags["cells"] > 1
+    settings = config("hfedavg", local=name, **flags) if inside else config(name, **flags)
+    parts = build(settings, data=toy, model=model((9, 8)))
+    expected = written_out(parts, model((9, 8)), toy, 3, name == "ram-fed")
+    result = wirelessfl.run(settings, data=toy, model=model((9, 8)))
+    assert torch.allclose(flat(result), expected, atol=3e-6)
+    start = parts.task.spec.from_module(model((9, 8)))
+    assert not torch.allclose(flat(result), start, atol=1e-2)

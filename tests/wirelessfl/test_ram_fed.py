@@ -1,0 +1,184 @@
+"""RAM-Fed's memory: its mean, where it lies, and whose it is."""
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.training.executor import Chunk
+
+FLAGS = {"cells": 1, "capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
+
+
+def model(hidden=(10,)):
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=hidden)
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+class Dice:
+    """In place of an executor: changes at random."""
+
+    chunk = 5
+
+    def __init__(self):
+        self.dice = torch.Generator().manual_seed(5)
+
+    def train(self, job):
+        size = len(job.clients), job.spec.size
+        yield Chunk(slice(0, size[0]), {"update": torch.randn(size, generator=self.dice)}, {})
+
+
+def mean_of_all(world, clients):
+    """The mean of all u_n, in float64; by samples where clients weigh so."""
+    weights = world.sizes[clients] if world.settings.weight_by_samples else np.ones(len(clients))
+    total = torch.zeros(world.states.size, dtype=torch.float64)
+    for client, weight in zip(clients, weights, strict=True):
+        own = world.states.get("memory", client)
+        if own is not None:
+            total += weight / weights.sum() * own.double()
+    return total
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+@pytest.mark.parametrize("local", [False, True])
+def test_the_mean_follows_all_changes(config, toy, weighting, local):
+    """After 100 rounds with random masks of some clients: to 1e-5 of its size, float32's sums."""
+    flags = FLAGS | {"weighting": weighting, "split": "dirichlet", "min_samples": 5, "lr": 0.1}
+    if local:
+        flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
+    parts = build(config("hfedavg" if local else "ram-fed", **flags), data=toy, model=model())
+    world = parts.world
+    world.executor = Dice()
+    for number in range(100):
+        world.train(parts.planner.plan(number), world.cloud)
+    for node, found in enumerate(world.nodes["memory"]):
+        expected = mean_of_all(world, np.flatnonzero(world.node_of == node))
+        assert float(expected.abs().max()) > 5  # changes of 1 over gamma = 0.1
+        assert float((found - expected).abs().max()) < 1e-5 * float(expected.abs().max())
+    incremental = world.nodes["memory"].clone()
+    world.recount()
+    assert torch.allclose(world.nodes["memory"], incremental, atol=1e-4)
+
+
+def test_the_memory_may_lie_on_disk(config, toy, same):
+    """Bit for bit, and who has never been asked has no record."""
+    kept = []
+    for states in ("memory", "disk"):
+        settings = config("ram-fed", clients=8, rounds=2, client_states=states, **FLAGS)
+        result = wirelessfl.run(settings, data=toy, model=model())
+        tensors, _ = RunDirectory(result.directory).load()
+        kept.append((result, tensors))
+    (one, memory), (two, disk) = kept
+    same(one, two)
+    assert torch.equal(memory["nodes.memory"], disk["nodes.memory"])
+    planner = build(settings, data=toy, model=model()).planner
+    asked = sorted({int(n) for t in range(2) for n in planner.plan(t).clients})
+    assert len(asked) < 8
+    assert memory["clients.memory.who"].tolist() == asked
+    records = disk["clients.memory.record"]
+    assert torch.nonzero(records >= 0).flatten().tolist() == asked
+    log = np.fromfile(two.directory / "clients-0.log", np.float32).reshape(-1, memory_size(memory))
+    for row, client in zip(memory["clients.memory.values"], asked, strict=True):
+        assert torch.equal(torch.from_numpy(log[int(records[client])]), row)
+
+
+def memory_size(tensors):
+    return tensors["clients.memory.values"].shape[1]
+
+
+def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
+    """200 clients of whom 3 a round are asked: no vectors of the others."""
+    settings = config("ram-fed", **FLAGS | {"clients": 200, "rounds": 4, "split": "iid"})
+    parts = build(settings, data=toy, model=model())
+    for number in range(4):
+        parts.world.train(parts.planner.plan(number), parts.world.cloud)
+    tensors = parts.world.states.tensors()
+    assert len(tensors["clients.memory.values"]) <= 12
+
+
+def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
+    """Sessions of other labels: at each begin the server's mean is made again."""
+    flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3, "cells": 1}
+    settings = config("ram-fed", capacities=(0.7, 0.4), checkpoint_seconds=0, **flags)
+    result = wirelessfl.run(settings, data=toy, model=model())
+    tensors, _ = RunDirectory(result.directory).load()
+    who = tensors["clients.memory.who"].tolist()
+    there = torch.nonzero(tensors["there"]).flatten().tolist()
+    assert set(there) < set(who), "some have left, and are remembered"
+    rows = dict(zip(who, tensors["clients.memory.values"].double(), strict=True))
+    expected = sum(rows[client] for client in there) / len(there)
+    found = tensors["nodes.memory"][0]
+    assert torch.allclose(found.double(), expected, atol=1e-6)
+    assert not torch.allclose(found.double(), sum(rows.values()) / len(rows), atol=1e-3)
+
+
+def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
+    """And brings it back; a trial on a copy leaves all of it alone."""
+    parts = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
+    world = parts.world
+    for number in range(2):
+        world.train(parts.planner.plan(number), world.cloud)
+    full = world.nodes["memory"].clone()
+    world.there[[1, 4]] = False
+    world.recount()
+    expected = mean_of_all(world, np.array([0, 2, 3, 5]))
+    assert torch.allclose(world.nodes["memory"][0].double(), expected, atol=1e-6)
+    twin = world.branch(world.stream.child("trial"))
+    twin.train(parts.planner.plan(2, twin.there), twin.cloud)
+    assert not torch.allclose(twin.nodes["memory"][0].double(), expected, atol=1e-4)
+    assert torch.allclose(world.nodes["memory"][0].double(), expected, atol=1e-6)
+    assert torch.allclose(mean_of_all(world, np.array([0, 2, 3, 5])), expected, atol=0)
+    world.there[:] = True
+    world.recount()
+    assert torch.allclose(world.nodes["memory"], full, atol=1e-6)
+
+
+def test_steps_that_shrink_keep_their_gradients(config, toy):
+    """With gamma_t falling u_n stays in units of gradients: full models are FedAvg all the same."""
+    flags = {"cells": 1, "lr_schedule": "poly", "rounds": 4}
+    full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
+    own = wirelessfl.run(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
+    assert torch.allclose(flat(own), flat(full), atol=2e-6)
+    flags["clients_per_round"] = 3
+    parts = build(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
+    world = parts.world
+    before = []
+    for number in range(2):
+        before.append((world.cloud["params"].clone(), world.nodes["memory"][0].clone()))
+        world.executor = Dice()
+        world.train(parts.planner.plan(number), world.cloud)
+    plan = parts.planner.plan(1)
+    assert 0 < plan.lr_share < 1
+    stays = 0.1 * plan.lr_share * before[1][1]  # the share of the memory in round 1's step
+    fresh = world.cloud["params"] - before[1][0] + stays
+    asked = parts.planner.plan(0).clients
+    expected = torch.zeros_like(fresh)
+    dice = Dice().dice
+    changes = torch.randn(3, len(fresh), generator=dice)
+    for client, change in zip(plan.clients, changes, strict=True):
+        expected += change / 3
+        if client in asked:  # the same dice: what it sent in round 0, over gamma_0
+            row = int(np.flatnonzero(asked == client)[0])
+            expected -= changes[row] * plan.lr_share / 3
+    assert torch.allclose(fresh, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("who", ["algorithm", "local"])
+def test_a_sum_over_the_air_is_refused(config, who):
+    name, flags = "ram-fed", {"cells": 1}
+    if who == "local":
+        name, flags = "hfedavg", {"local": "ram-fed"}
+    with pytest.raises(ConfigError) as caught:
+        config(name, uplink="aircomp", **flags)
+    assert str(caught.value) == (
+        f'{who} "ram-fed" needs each client\'s update, and uplink "aircomp" gives only their sum. '
+        'Choose uplink "tdma" or "ofdma".'
+    )

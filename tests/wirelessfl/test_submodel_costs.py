@@ -1,0 +1,280 @@
+"""What rounds of clients' submodels cost, by hand; widths that keep a deadline or end soonest."""
+
+import numpy as np
+import pytest
+
+import wirelessfl
+from solvers import fastest_widths
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.participants import Participants
+from wirelessfl.submodels import coverage, levels_of
+
+P = 12 * 30 + 30 + 4 * 30 + 4  # with 30 hidden neurons; 17 for each, and 4
+CYCLES, WATT = 1e6, 0.1  # of a step of the whole model; to transmit
+
+
+def model():
+    return FCNN((12,), 4, hidden=(30,))
+
+
+@pytest.fixture
+def make(config, toy):
+    """A maker of what a run is made of."""
+
+    def made(name="ra-fed", **flags):
+        small = {"cells": 1, "capacities": (1.0, 0.5, 0.2), "local_steps": 7}
+        return build(config(name, **small | flags), data=toy, model=model())
+
+    return made
+
+
+def client_seconds(parts, plan, block, client, length, *, uplink, senders, down=0.0):
+    """(17) for one client with ``length`` parameters of its own, in scalar Python."""
+    network = parts.planner.network
+    h = plan.draws.h[block, client].astype(complex)
+    gain = float((np.abs(h) ** 2).sum())
+    snr = 10 ** (network.snr_db[client] / 10)
+    if uplink == "tdma":
+        upload = senders * 32 * length / (9e6 * np.log2(1 + snr * gain))
+    else:
+        upload = 32 * length / (9e6 / senders * np.log2(1 + senders * snr * gain))
+    return 7 * CYCLES / network.cpu_hz[client] * length / P + upload + down * length
+
+
+def lengths_of(plan):
+    """|p_n| by client, from the number of its neurons."""
+    held = zip(plan.clients.tolist(), plan.own.chosen, strict=True)
+    return {client: 17 * len(own[0]) + 4 for client, own in held}
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+def test_seconds_bytes_and_joules_by_hand(make, uplink):
+    """Each with its own |p_n|; bytes and joules are means over all six, of whom four train."""
+    parts = make(uplink=uplink, clients_per_round=4)
+    network = parts.planner.network
+    for number in range(3):
+        plan = parts.planner.plan(number)
+        lengths = lengths_of(plan)
+        assert set(lengths.values()) <= {17 * n + 4 for n in (30, 15, 6)}
+        assert plan.own.lengths.tolist() == list(lengths.values())
+        seconds, joules = [], 0.0
+        for client, length in lengths.items():
+            own = client_seconds(parts, plan, 0, client, length, uplink=uplink, senders=4)
+            seconds.append(own)
+            work = 7 * CYCLES * length / P / network.cpu_hz[client]
+            on_air = (own - work) / (4 if uplink == "tdma" else 1)
+            joules += 1e-28 * network.cpu_hz[client] ** 2 * 7 * CYCLES * length / P + WATT * on_air
+        assert plan.cost.seconds == pytest.approx([max(seconds)], rel=1e-5)
+        mib = 4 * sum(lengths.values()) / 6 / 2**20
+        assert plan.cost.uplink_mib == pytest.approx(mib)
+        assert plan.cost.downlink_mib == pytest.approx(mib)
+        assert plan.cost.backhaul_mib == 0
+        assert plan.cost.joules == pytest.approx(joules / 6, rel=1e-5)
+
+
+def test_rows_add_up_what_rounds_cost(config, toy):
+    settings = config("ra-fed", cells=1, capacities=(1.0, 0.2), clients_per_round=4)
+    parts = build(settings, data=toy, model=model())
+    rows = wirelessfl.run(settings, data=toy, model=model()).rows
+    plans = [parts.planner.plan(t) for t in range(3)]
+    mib = sum(4 * sum(lengths_of(plan).values()) / 6 / 2**20 for plan in plans)
+    assert rows[-1]["uplink_mib"] == pytest.approx(mib)
+    assert rows[-1]["sim_seconds"] == pytest.approx(sum(p.cost.seconds.max() for p in plans))
+
+
+def test_cells_wait_for_their_slowest_client(make):
+    """Two cells, three edge rounds with channels of their own, links with rates."""
+    flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
+    parts = make("hfedavg", downlink_mbps=0.5, backhaul_mbps=2.0, **flags)
+    plan = parts.planner.plan(0)
+    lengths, cell_of = lengths_of(plan), parts.planner.network.cell_of
+    assert len(plan.draws.h) == 3
+    expected = []
+    for cell in range(2):
+        total = 2 * 32 * P / 2e6  # the whole model, down and up
+        for block in range(3):
+            own = (
+                client_seconds(
+                    parts, plan, block, c, length, uplink="tdma", senders=3, down=32 / 5e5
+                )
+                for c, length in lengths.items()
+                if cell_of[c] == cell
+            )
+            total += max(own)
+        expected.append(total)
+    assert plan.cost.seconds == pytest.approx(expected, rel=1e-5)
+    assert plan.cost.backhaul_mib == pytest.approx(2 * 4 * P / 2**20)
+    assert plan.cost.uplink_mib == pytest.approx(3 * 4 * sum(lengths.values()) / 6 / 2**20)
+
+
+@pytest.mark.parametrize(
+    ("options", "bits"),
+    [
+        ({"compression": "none"}, 32.0),
+        ({"compression": "quantisation", "compression_bits": 4}, 4 + 32 * 4 / P),
+        ({"compression": "top-k", "compression_keep": 0.05}, 0.05 * (32 + 10)),
+        ({"compression": "top-k", "compression_keep": 0.5}, 0.5 * 32 + 1),
+    ],
+)
+@pytest.mark.parametrize("name", ["ra-fed", "fedavg"])
+def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options, bits):
+    """Four tensors' scales, places of 10 bits in 514 elements, or a bitmap; up it is as ever."""
+    own = {"capacities": (1.0, 0.5, 0.2)} if name == "ra-fed" else {}
+    free, paid = (
+        build(config(name, cells=1, **own, **flags), data=toy, model=model()).planner
+        for flags in ({}, options | {"downlink_mbps": 0.01})
+    )
+    before, after = free.plan(0), paid.plan(0)
+    lengths = list(lengths_of(after).values()) if own else [P] * 6
+    assert after.cost.downlink_mib == pytest.approx(bits / 8 * sum(lengths) / 6 / 2**20)
+    assert after.cost.uplink_mib == before.cost.uplink_mib
+    down = np.array(lengths) * bits / 1e4
+    who = Participants(np.arange(6), np.ones(6, bool))
+    found, without = (
+        made.costs.client_seconds(after.draws, who, *2 * [np.array(lengths, float)])
+        for made in (paid, free)
+    )
+    np.testing.assert_allclose(found - without, down[None], rtol=1e-9)
+    assert after.cost.seconds == pytest.approx([found.max()])
+
+
+def test_over_the_air_all_uploads_last_the_union(make):
+    """(34) for what any client of the cell has; bytes are each client's own."""
+    flags = {"cells": 2, "edge_rounds": 2, "local": "ra-fed", "cycles_per_step": 1e-3}
+    parts = make("hfedavg", uplink="aircomp", capacities=(0.5, 0.3, 0.1), **flags)
+    plan, cell_of = parts.planner.plan(0), parts.planner.network.cell_of
+    union = []
+    for cell in range(2):
+        held = [
+            own[0] for c, own in zip(plan.clients, plan.own.chosen, strict=True)
+            if cell_of[c] == cell
+        ]  # fmt: skip
+        union.append(17 * len(np.unique(np.concatenate(held))) + 4)
+    lengths = lengths_of(plan)
+    assert max(union) < P
+    assert min(union) > max(lengths.values())
+    np.testing.assert_allclose(plan.cost.seconds, 2 * np.array(union) / 14e3 / 600, rtol=1e-6)
+    assert plan.cost.uplink_mib == pytest.approx(2 * 4 * sum(lengths.values()) / 6 / 2**20)
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+@pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex"])
+def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
+    """Every round ends in time, and no client could have had a neuron more."""
+    deadline = 0.0032
+    flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5}
+    parts = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
+    limited = 0
+    for number in range(5):
+        plan = parts.planner.plan(number)
+        assert plan.cost.seconds.max() <= deadline
+        for client, length in lengths_of(plan).items():
+            neurons = (length - 4) // 17
+            now, wider = (
+                client_seconds(
+                    parts, plan, 0, client, 17 * n + 4, uplink=uplink, senders=5, down=32 / 40e6
+                )
+                for n in (neurons, neurons + 1)
+            )
+            assert now <= deadline * (1 + 1e-6)
+            assert neurons == 30 or wider > deadline * (1 - 1e-6)
+            limited += neurons < 30
+    assert 0 < limited < 25, "a deadline that some keep with all neurons, and some with fewer"
+
+
+def test_a_deadline_holds_in_every_edge_round(make):
+    """With a channel for each edge round the worst counts: rounds end in time all the same."""
+    flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
+    fading = {"antennas": 1, "cycles_per_step": 1e3}  # so that channels decide
+    for uplink, deadline, more in (("tdma", 1.5e-3, fading), ("aircomp", 0.012, {})):
+        own = flags | more | {"uplink": uplink, "deadline": deadline}
+        parts = make("hfedavg", budget="deadline", **own)
+        for number in range(6):
+            plan = parts.planner.plan(number)
+            assert plan.cost.seconds.max() <= deadline
+            assert plan.own.widths.min() < 30
+
+
+@pytest.mark.parametrize(
+    ("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)]
+)
+def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
+    """The planned seconds are its objective, and masks "covered" have the coverage."""
+    flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
+    parts = make(name, rounds=6, clients_per_round=5, **flags)
+    planner = parts.planner
+    levels = levels_of(planner.neurons())
+    assert levels.parameters.tolist() == [17 * n + 4 for n in range(1, 31)]
+    for number in range(6):
+        plan = planner.plan(number)
+        seconds = np.array(
+            [
+                [
+                    client_seconds(parts, plan, 0, c, length, uplink="tdma", senders=5)
+                    for length in levels.parameters
+                ]
+                for c in plan.clients
+            ]
+        )
+        solution = fastest_widths(seconds, levels.widths.T, coverage_wanted)
+        assert plan.cost.seconds.max() == pytest.approx(solution.objective, rel=1e-5)
+        assert coverage(plan.own.chosen, planner.neurons().layers)[0].min() >= coverage_wanted
+        fewer = fastest_widths(seconds, levels.widths.T, 5).objective
+        assert solution.objective < fewer
+
+
+def test_each_cell_covers_enough(make):
+    """Cells merge by themselves; those that would end sooner use the time for more neurons."""
+    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
+    parts = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
+    planner, world = parts.planner, parts.world
+    levels = levels_of(planner.neurons())
+    for number in range(3):
+        plan = planner.plan(number)
+        soonest = []
+        for cell in range(2):
+            rows = np.flatnonzero(plan.node == cell)
+            seconds = [
+                [
+                    client_seconds(parts, plan, 0, c, length, uplink="tdma", senders=len(rows))
+                    for length in levels.parameters
+                ]
+                for c in plan.clients[rows]
+            ]
+            soonest.append(5 * fastest_widths(np.array(seconds), levels.widths.T, 2).objective)
+            held = coverage(plan.own.of_rows(rows).chosen, planner.neurons().layers)[0]
+            assert held.min() >= 2
+        assert plan.cost.seconds.max() == pytest.approx(max(soonest), rel=1e-5)
+        first = int(np.argmin(soonest))
+        widest = plan.own.widths[plan.node == first]
+        assert plan.cost.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
+        world.train(plan, world.cloud)
+        assert world.metrics["coverage"] >= 2
+        assert world.metrics["uncovered"] == 0
+
+
+def test_a_cell_that_covers_too_little_is_named(make):
+    """Three clients with half of the neurons each hold 45 of the 60 that it takes."""
+    flags = {"capacities": (0.5,), "masks": "covered", "min_coverage": 2, "cells": 2}
+    with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, and min_cov"):
+        make("hfedavg", local="ra-fed", **flags)
+
+
+def test_rows_say_the_coverage_that_was_asked_for(config, toy):
+    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered", "cells": 1}
+    result = wirelessfl.run(config("ra-fed", rounds=4, **flags), data=toy, model=model())
+    assert all(row["coverage"] >= 2 for row in result.rows[1:])
+    assert all(row["uncovered"] == 0 for row in result.rows[1:])
+
+
+def test_who_is_late_is_named_by_its_number(config, toy):
+    """Not by its place among those who take part."""
+    flags = {"budget": "deadline", "cells": 1, "clients": 9, "clients_per_round": 3}
+    planner = build(config("ra-fed", deadline=9.0, **flags), data=toy, model=model()).planner
+    senders = planner.plan(0).clients
+    slowest = senders[planner.network.cpu_hz[senders].argmin()]
+    assert slowest > 2
+    with pytest.raises(ConfigError, match=f"^round 1: client {slowest} needs"):
+        build(config("ra-fed", deadline=1e-6, **flags), data=toy, model=model())

@@ -1,0 +1,266 @@
+"""Runs with clients' submodels: stopped and gone on with, over the air, compressed, refused."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN, build_model
+from wirelessfl.runs.build import build
+
+
+def model(hidden=(9, 8)):
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=hidden)
+
+
+def flat(result):
+    return torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+RESUMED = {
+    "memory in host memory": ("ram-fed", {"client_states": "memory"}),
+    "memory on disk": ("ram-fed", {"client_states": "disk", "weighting": "samples"}),
+    "widths of each round": (
+        "ra-fed",
+        {"budget": "fastest", "min_coverage": 2, "masks": "covered", "compression": "quantisation"},
+    ),
+    "sessions": (
+        "ram-fed",
+        {
+            "sessions": 3, "split": "iid", "clients": 8, "warm_start": "proposed",
+            "trial_rounds": 1, "history": 2, "client_states": "disk",
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RESUMED)
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, case):
+    name, own = RESUMED[case]
+    flags = {"cells": 1, "rounds": 4, "capacities": (1.0, 0.5, 0.2), "checkpoint_seconds": 0}
+    flags |= own if "sessions" in own else own | {"clients_per_round": 4}
+    reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
+    places = range(len(reference.rows))
+    for place in places if "sessions" not in own else places[3:10:3]:
+        settings = config(name, **flags)
+        left = [place]
+
+        def halt(row, left=left):
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            left[0] -= 1
+
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, data=toy, model=model(), on_row=halt)
+        same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
+
+
+def test_without_noise_the_air_carries_what_wires_do(config, toy):
+    flags = {"cells": 1, "rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
+    wired = wirelessfl.run(
+        config("ra-fed", coherence="edge-round", **flags), data=toy, model=model()
+    )
+    flags |= {"uplink": "aircomp"}
+    for convention in ("published", "physical"):
+        quiet, loud = (
+            wirelessfl.run(
+                config("ra-fed", convention=convention, snr_db=snr, **flags),
+                data=toy,
+                model=model(),
+            )
+            for snr in (200.0, 0.0)
+        )
+        assert torch.allclose(flat(quiet), flat(wired), atol=1e-5)
+        assert not torch.allclose(flat(loud), flat(wired), atol=1e-3)
+        assert quiet.rows[-1]["coverage"] == wired.rows[-1]["coverage"]
+
+
+def test_noise_is_larger_where_few_cover(config, toy):
+    """The noise of a sum over its covering weight: variance over weight^2, less the clear run.
+
+    Some 1000 elements of each kind: standard errors of 4.5 % in a variance.
+    """
+    flags = {"cells": 1, "clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
+    flags |= {"weighting": "samples", "split": "dirichlet", "min_samples": 5}
+    wide = {"uplink": "aircomp", "snr_db": 10.0, "capacities": (1.0,), "local_steps": 1}
+    loud, clear = (
+        build(config("ra-fed", **flags | wide | own), data=toy, model=model((400,)))
+        for own in ({}, {"snr_db": 250.0})
+    )
+    plan = loud.planner.plan(0)
+    for parts in (loud, clear):
+        parts.world.train(parts.planner.plan(0), parts.world.cloud)
+    error = (loud.world.cloud["params"] - clear.world.cloud["params"]).double()
+    masks = plan.own.covers(np.arange(4)).double()
+    weights = torch.from_numpy(loud.world.sizes / loud.world.sizes.sum())
+    weight = (weights[:, None] * masks).sum(0)
+    kinds = [own for own in weight.unique().tolist() if own < 1 - 1e-6]
+    assert len(kinds) == 4
+    assert max(kinds) > 2 * min(kinds)
+    assert int(masks.sum(0).max()) == 4, "outputs are covered by all"
+    spread = {}
+    for own in kinds:
+        here = weight == own
+        assert int(here.sum()) > 1000
+        spread[own] = float(error[here].square().mean()) * own**2
+        assert abs(float(error[here].mean())) < 0.15 * math.sqrt(spread[own]) / own
+    mean = sum(spread.values()) / 4
+    for value in spread.values():
+        assert value == pytest.approx(mean, rel=0.14)
+    predicted = loud.world.metrics["air_error_predicted"] * 0.1**2  # in units of gamma = 0.1
+    assert mean == pytest.approx(predicted, rel=0.14)
+
+
+def test_what_nobody_covers_hears_no_noise(config, toy):
+    """Uncovered coordinates rest, and the error that rows tell is that of the others alone."""
+    flags = {"cells": 1, "uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
+    flags |= {"convention": "physical"}
+    loud, clear = (
+        build(config("heterofl", snr_db=snr, **flags), data=toy, model=model())
+        for snr in (0.0, 250.0)
+    )
+    before = loud.world.cloud["params"].clone()
+    for parts in (loud, clear):
+        parts.world.train(parts.planner.plan(0), parts.world.cloud)
+    covered = loud.planner.plan(0).own.covers(np.arange(6)).any(0)
+    moved = loud.world.cloud["params"] != before
+    assert not moved[~covered].any()
+    assert moved[covered].all()
+    error = (loud.world.cloud["params"] - clear.world.cloud["params"])[covered].double()
+    told = loud.world.metrics["air_error"] * 0.1**2  # in units of gamma = 0.1
+    assert float(error.square().mean()) == pytest.approx(told, rel=1e-3)
+    assert 0.5 < loud.world.metrics["uncovered"] < 1
+
+
+COMPRESSED = {
+    "8 bits": ({"compression": "quantisation", "compression_bits": 8}, 0.0, 0.01),
+    "3 bits": ({"compression": "quantisation", "compression_bits": 3}, 0.05, 0.5),
+    "half": ({"compression": "top-k", "compression_keep": 0.5}, 0.1, math.sqrt(0.5)),
+    "a tenth": ({"compression": "top-k", "compression_keep": 0.1}, 0.5, math.sqrt(0.9)),
+}
+
+
+@pytest.mark.parametrize("name", ["fedavg", "ra-fed", "hist"])
+def test_compressed_models_have_their_error(config, toy, name):
+    """Between none and sqrt(1 - k/P), or half a step; eight bits change next to nothing."""
+    flags = {"rounds": 2} if name == "hist" else {"cells": 1, "rounds": 3}
+    flags |= {"capacities": (1.0, 0.5)} if name == "ra-fed" else {}
+    clear = wirelessfl.run(config(name, **flags), data=toy, model=model())
+    assert "compression_error" not in clear.rows[-1]
+    same_again = wirelessfl.run(config(name, compression="none", **flags), data=toy, model=model())
+    assert torch.equal(flat(same_again), flat(clear))
+    gaps = {}
+    for kind, (own, least, most) in COMPRESSED.items():
+        result = wirelessfl.run(config(name, **flags, **own), data=toy, model=model())
+        assert "compression_error" not in result.rows[0]
+        for row in result.rows[1:]:
+            assert least < row["compression_error"] <= most, kind
+            assert row["downlink_mib"] < clear.rows[row["round"]]["downlink_mib"]
+            assert row["uplink_mib"] == clear.rows[row["round"]]["uplink_mib"]
+        gaps[kind] = float((flat(result) - flat(clear)).norm() / flat(clear).norm())
+    assert 0 < gaps["8 bits"] < 0.25 * gaps["3 bits"]
+    assert gaps["half"] < gaps["a tenth"]
+
+
+def test_clients_start_from_the_compressed_model(config, toy):
+    """theta_{n,0} = C(theta) (.) m_n, and the change from there is what the server adds."""
+    flags = {"cells": 1, "capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
+    parts = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
+    world, spec, seen = parts.world, parts.task.spec, []
+    real = world.executor.train
+
+    def train(job):
+        seen.append(job)
+        return real(job)
+
+    world.executor.train = train
+    before = world.cloud["params"].clone()
+    plan = parts.planner.plan(0)
+    world.train(plan, world.cloud)
+    count = round(0.4 * spec.size)
+    least = before.abs().sort(descending=True).values[count - 1]
+    expected = torch.where(before.abs() >= least, before, 0.0)
+    for job in seen:
+        rows = np.flatnonzero(np.isin(plan.clients, job.clients))
+        held = plan.own.of(rows).gather(expected)
+        assert torch.equal(job.servers["params"], held)
+    error = (before - expected).norm() / before.norm()
+    assert world.metrics["compression_error"] == pytest.approx(float(error), rel=1e-6)
+
+
+NONSENSE = {
+    "capacities 0": ({"capacities": (0,)}, r"capacities\.0 is 0: Input should be greater than 0\."),
+    "capacities 1.5": ({"capacities": (0.5, 1.5)}, r"capacities\.1 is 1\.5: .* equal to 1\."),
+    "no capacities": ({"capacities": ()}, r"capacities is \(\): .* at least 1 item"),
+    "capacities a": ({"capacities": ("a",)}, r"capacities\.0 is 'a': .* a valid number"),
+    "no deadline": ({"budget": "deadline"}, "deadline is None and budget 'deadline': give both"),
+    "no budget": ({"deadline": 1.0}, "deadline is 1.0 and budget 'width': give both"),
+    "deadline 0": ({"budget": "deadline", "deadline": 0.0}, "deadline is 0.0: .* greater than 0"),
+    "deadline of parts": (
+        {"budget": "deadline", "deadline": 1.0, "masks": "partition"},
+        "masks is 'partition' and budget 'deadline': .*Choose masks \"covered\"",
+    ),
+    "no coverage": ({"budget": "fastest"}, "budget is 'fastest' and min_coverage 0: .*Give --min"),
+    "coverage -1": ({"min_coverage": -1}, "min_coverage is -1: .* equal to 0"),
+    "overlap -1": ({"mask_overlap": -1, "masks": "partition"}, "mask_overlap is -1: .* equal to 0"),
+    "overlap of nothing": (
+        {"mask_overlap": 0.5},
+        "mask_overlap is 0.5 and masks 'random': .*Choose",
+    ),
+    "masks": ({"masks": "some"}, "masks is 'some': .*'covered' or 'partition'"),
+    "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
+    "bits": ({"compression_bits": 1}, r"training\.compression_bits is 1"),
+}
+
+
+@pytest.mark.parametrize("case", NONSENSE)
+def test_nonsense_is_one_line(config, case):
+    flags, words = NONSENSE[case]
+    with pytest.raises(ConfigError, match=f"^{words}") as caught:
+        config("ra-fed", cells=1, **flags)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count("capacities") <= 1
+
+
+def test_models_without_neurons_are_refused(config, toy):
+    """By the layer that stands in the way, and before anything is written."""
+    letters = torch.arange(400).view(-1, 4) % 5
+    texts = Dataset("letters", letters, letters[:, 0], letters[:20], letters[:20, 0], 5)
+    lstm = build_model("lstm", (4,), 5, dropout=0, stream=Stream(1), hidden=(6,))
+    for module, data, words in (
+        (torch.nn.Linear(12, 4), toy, "model Linear has no hidden neurons"),
+        (lstm, texts, r"model LSTM, layer 'layers\.0', cannot be traced"),
+    ):
+        settings = config("ra-fed", cells=1)
+        with pytest.raises(ConfigError, match=f"^{words}") as caught:
+            wirelessfl.run(settings, data=data, model=module)
+        assert "\n" not in str(caught.value)
+        assert not settings.run.out.exists()
+
+
+LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
+POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"budget": "fastest", "min_coverage": 7, "masks": "covered"}, "round 1: .*coverage 7 of"),
+        ({"budget": "deadline", "deadline": 1e-6}, LATE),
+        ({"min_coverage": 7, "masks": "covered"}, "min_coverage is 7"),
+        ({"min_coverage": 3, "masks": "ordered"}, POOR),
+        ({"budget": "bytes", "capacities": (0.01,)}, "capacities: 0.01 of the model's bytes"),
+    ],
+)
+def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags, words):
+    settings = config("ra-fed", cells=1, **{"capacities": (1.0, 0.5, 0.2)} | flags)
+    with pytest.raises(ConfigError, match=words) as caught:
+        wirelessfl.run(settings, data=toy, model=model((30,)))
+    assert "\n" not in str(caught.value)
+    assert not settings.run.out.exists()
