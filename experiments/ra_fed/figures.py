@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.ra_fed.measures import LAST, finals, in_order, panels
+from experiments.ra_fed.measures import finals, in_order, panels
 from experiments.ra_fed.methods import (
     METHODS,
     MIXED,
@@ -23,7 +23,7 @@ from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_fi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ACCURACY = f"test accuracy (%), last {LAST} tests"
+ACCURACY = "final test accuracy (%)"
 SHIFT = 0.07
 """Between methods at one place, so that marks and bars do not hide each other."""
 MARKS = ("s", "^", "v", "o", "D")
@@ -34,12 +34,12 @@ LINES = {
 
 
 def widths(results: Results, out: Path) -> list[Path]:
-    """Accuracy against the width that clients can afford, a file of panels a model."""
+    """Accuracy against the width that clients can afford: a file a data set and model."""
     groups: dict[str, list[list[Case]]] = {}
     for cases in panels(results).values():
-        groups.setdefault(cases[0]["model"], []).append(cases)
+        groups.setdefault(f"{cases[0]['dataset']}-{cases[0]['model']}", []).append(cases)
     files = []
-    for place, (model, own) in enumerate(groups.items()):
+    for place, (name, own) in enumerate(groups.items()):
         figure, axes = new_figure(columns=len(own), height=3.1)
         for panel, cases in zip(axes, own, strict=True):
             shares = _places(cases)
@@ -47,7 +47,7 @@ def widths(results: Results, out: Path) -> list[Path]:
             panel.set_xlabel("width that clients can afford", fontsize=9)
             panel.set_title(setting_of(cases[0]), fontsize=9)
         _legend(figure, axes)
-        files += save_figure(figure, out / (f"widths-{model}" if place else "widths"))
+        files += save_figure(figure, out / (f"widths-{name}" if place else "widths"))
     return files
 
 
@@ -69,6 +69,9 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
         panel.set_title(
             f"clients afford {kind}" + ("" if kind == MIXED else " of the width"), fontsize=9
         )
+    for panel in axes[1:]:
+        panel.sharey(axes[0])
+    axes[0].autoscale()
     _legend(figure, axes)
     return save_figure(figure, out / "heterogeneity")
 
@@ -115,6 +118,8 @@ def _against(
     for i, method in enumerate(METHODS):
         own = {of(case): case for case in cases if case["algorithm"] == method}
         known = [place for place in places if place in own]
+        if not known:
+            continue
         shift = SHIFT * (i - (len(METHODS) - 1) / 2)
         x = [places.index(place) + shift for place in known]
         values = [finals(results, own[place]) for place in known]
@@ -201,7 +206,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
         ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in own})
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
-        panel.set_xlabel("S β, which is Γ* of covered masks", fontsize=9)
+        panel.set_xlabel("S β, mean number of clients that cover a neuron", fontsize=9)
         panel.set_ylabel(ACCURACY, fontsize=9)
         panel.set_title(f"{setting_of(own[0])}, {title}", fontsize=9)
     _legend(figure, axes)

@@ -43,6 +43,12 @@ def coverage(rows: Rows) -> tuple[int, float] | None:
     return least, statistics.mean(float(row["uncovered"]) for row in own)
 
 
+def round_seconds(rows: Rows, limit: float | None = None) -> float:
+    """Mean seconds of a round; a row at the limit is in the middle of one."""
+    whole = [row for row in rows if row["round"] and (limit is None or row["sim_seconds"] < limit)]
+    return float(whole[-1]["sim_seconds"] / whole[-1]["round"])
+
+
 def panels(results: Results) -> dict[tuple[Any, ...], list[Case]]:
     """Cases by data set, split and model."""
     found: dict[tuple[Any, ...], list[Case]] = {}

@@ -14,6 +14,7 @@ from experiments.ra_fed.measures import (
     gains,
     in_order,
     panels,
+    round_seconds,
 )
 from experiments.ra_fed.methods import (
     OTHERS,
@@ -31,12 +32,23 @@ FINAL = (
     f"Final accuracy: mean of the last {LAST} tests, in percent, ± the sample standard deviation "
     "over the seeds; best: of any test, mean over the seeds.\n\n"
 )
+COVERAGE = (
+    "Γ* of coordinates: least number of clients that cover a covered one, in the rounds that have "
+    "a row; S β and what is demanded count clients that cover a neuron. Of two layers in turn, a "
+    "weight is covered by those alone who have the neurons at both its ends.\n\n"
+)
 
 
 def accuracies(results: Results) -> str:
     """Every case, with what it sends, and what RA-Fed and RAM-Fed gain."""
     head = ["data, split, model", "clients afford", "method", "lr", "seeds"]
-    head += ["final accuracy (%)", "best (%)", "Γ*", "uncovered (%)", "MiB up a client"]
+    head += [
+        "final accuracy (%)",
+        "best (%)",
+        "Γ* of coordinates",
+        "uncovered (%)",
+        "MiB up a client",
+    ]
     rows = []
     for cases in panels(results).values():
         for own in dict.fromkeys(share(case) for case in cases):
@@ -55,7 +67,7 @@ def accuracies(results: Results) -> str:
                         f"{statistics.mean(ends):.2f}",
                     ]
                 )
-    return FINAL + markdown(head, rows) + claims(results)
+    return FINAL + COVERAGE + markdown(head, rows) + claims(results)
 
 
 def claims(results: Results) -> str:
@@ -117,7 +129,13 @@ def _covered(results: Results, case: Case) -> tuple[str, str]:
 def covered(results: Results) -> str:
     """Gamma*: what is asked for, what it came to, and rounds to a target."""
     head = ["data, split, model", "clients a round, S", "β", "S β", "method", "masks", "seeds"]
-    head += ["Γ*", "uncovered (%)", "final accuracy (%)", "best (%)", "rounds to target"]
+    head += [
+        "Γ* of coordinates",
+        "uncovered (%)",
+        "final accuracy (%)",
+        "best (%)",
+        "rounds to target",
+    ]
     rows = []
     for case in sorted(results.where(), key=lambda c: (c["clients_per_round"], *c["capacities"])):
         target, (beta,) = TARGETS[case["dataset"]], case["capacities"]
@@ -137,20 +155,19 @@ def covered(results: Results) -> str:
                 f"{reached(own, target, 'round', 'd')} ({100 * target:g} %)",
             ]
         )
-    return (
-        FINAL + "Γ* and uncovered coordinates are those of the rounds that have a row.\n\n"
-    ) + markdown(head, rows)
+    return (FINAL + COVERAGE) + markdown(head, rows)
 
 
 def timed(results: Results) -> str:
     """Seconds and MiB to a target, and the mean seconds of a round."""
-    head = ["data, split, model", "method", "clients afford", "seeds", "seconds a round", "Γ*"]
+    head = ["data, split, model", "method", "clients afford", "seeds", "seconds a round"]
+    head += ["Γ* of coordinates"]
     head += ["uncovered (%)", "final accuracy (%)", "target (%)", "rounds to it", "seconds to it"]
     head += ["MiB up a client to it"]
     rows = []
     for case in results.where():
         own, target = results.rows(case), TARGETS[case["dataset"]]
-        rounds = [rows[-1]["sim_seconds"] / rows[-1]["round"] for rows in own]
+        rounds = [round_seconds(rows, case["max_seconds"]) for rows in own]
         rows.append(
             [
                 setting_of(case),
@@ -166,4 +183,4 @@ def timed(results: Results) -> str:
                 reached(own, target, "uplink_mib", ".2f"),
             ]
         )
-    return FINAL + markdown(head, rows)
+    return FINAL + COVERAGE + markdown(head, rows)
