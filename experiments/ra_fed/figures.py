@@ -11,6 +11,7 @@ from experiments.ra_fed.measures import finals, in_order, panels
 from experiments.ra_fed.methods import (
     METHODS,
     MIXED,
+    OTHERS,
     OURS,
     REFERENCE,
     name_of,
@@ -66,9 +67,10 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
         own = [*full, *(case for case in cases if share(case) == kind)]
         _against(panel, results, own, dealt_as, splits)
         panel.set_xlabel("Dirichlet parameter", fontsize=9)
-        panel.set_title(
-            f"clients afford {kind}" + ("" if kind == MIXED else " of the width"), fontsize=9
+        title = (
+            "clients with mixed widths" if kind == MIXED else f"clients with {kind} of the width"
         )
+        panel.set_title(title, fontsize=9)
     for panel in axes[1:]:
         panel.sharey(axes[0])
     axes[0].autoscale()
@@ -214,17 +216,27 @@ def coverage(results: Results, out: Path) -> list[Path]:
 
 
 def radio(results: Results, out: Path) -> list[Path]:
-    """Accuracy against rounds and simulated seconds, a curve a way of choosing widths."""
+    """Accuracy against simulated seconds: RA-Fed's ways to choose widths, and RAM-Fed's."""
     cases = in_order(results.where())
-    runs = {_curve(case): results.rows(case) for case in cases}
+    styles = list(dict.fromkeys(map(_curve, cases)))
     figure, axes = new_figure(columns=2, height=3.4)
-    for panel, against in zip(axes, ("round", "sim_seconds"), strict=True):
-        draw_curves(panel, runs, against, legend=False, median=True)  # type: ignore[arg-type]
-        panel.set_title(setting_of(cases[0]), fontsize=9)
+    for panel, method in zip(axes, OURS, strict=True):
+        own = [case for case in cases if case["algorithm"] in (*REFERENCES, method)]
+        runs = {_curve(case): results.rows(case) for case in own}
+        draw_curves(panel, runs, "sim_seconds", legend=False, styles=styles, median=True)
+        panel.set_title(f"{setting_of(cases[0])}: {NAMES[method]} and others", fontsize=9)
+        panel.sharey(axes[0])
+    axes[0].autoscale()
     _legend(figure, axes, columns=4)
     return save_figure(figure, out / "radio")
 
 
+REFERENCES = (REFERENCE, *OTHERS)
+
+
 def _curve(case: Case) -> str:
+    """How widths are chosen, and by whom but in a panel of its own."""
     name = name_of(case)
+    if case["algorithm"] in OURS:
+        return name.removeprefix(f"{NAMES[case['algorithm']]}, ")
     return f"{name}, {share(case)}" if case["budget"] is None else name
