@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def rate(settings: Settings, scale: str) -> float:
     Raises:
         ConfigError: none stands there.
     """
-    rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
+    rates = _rates()[scale]
     own = rates.get("any", {}) | rates.get(settings["model"], {})
     if settings["algorithm"] not in own:
         raise ConfigError(
@@ -59,6 +60,11 @@ def rate(settings: Settings, scale: str) -> float:
             f"{settings['model']!r} at scale {scale!r}: add one."
         )
     return float(own[settings["algorithm"]])
+
+
+@cache
+def _rates() -> dict[str, Any]:
+    return tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))
 
 
 def share(case: Case) -> str:
