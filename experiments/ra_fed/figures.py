@@ -208,7 +208,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
         ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in own})
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
-        panel.set_xlabel("S β, mean number of clients that cover a neuron", fontsize=9)
+        panel.set_xlabel("S β, clients that cover a neuron (mean)", fontsize=9)
         panel.set_ylabel(ACCURACY, fontsize=9)
         panel.set_title(f"{setting_of(own[0])}, {title}", fontsize=9)
     _legend(figure, axes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.ra_fed import __main__ as command
-from experiments.ra_fed import tables
+from experiments.ra_fed import figures, tables
 from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
 from experiments.ra_fed.frontier import frontier
 from experiments.ra_fed.measures import LAST, coverage, final, finals, gains, round_seconds
@@ -249,3 +249,27 @@ def test_claims_by_hand():
         Study("both", half.study.cases + full.study.cases), {0: half.runs[0], 1: full.runs[0]}
     )
     assert "(MNIST, Dir(0.3), mlp): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
+
+
+def test_figures_of_several_seeds_models_and_splits(tmp_path):
+    """A file a data set and model, the first called after the study; a panel a split."""
+    parts = []
+    for place, settings in enumerate(
+        ({}, {"split": "noniid", "alpha": None, "shards": 2}, {"model": "lenet5"})
+    ):
+        runs = {
+            (name, own): [rows_of(0, a), rows_of(0, a + 0.02)]
+            for i, name in enumerate(METHODS)
+            for own, a in zip(
+                ((0.25,), (0.5,), (1.0,), MIXED),
+                (0.5 + 0.05 * i, 0.6 + 0.05 * i, 0.8 + 0.01 * i, 0.55 + 0.05 * place),
+                strict=True,
+            )
+        }
+        parts.append(results_of(runs | {("fedavg", None): [rows_of(0, 0.85)] * 2}, **settings))
+    cases = tuple(case for one in parts for case in one.study.cases)
+    own = [runs for one in parts for runs in one.runs.values()]
+    drawn = figures.widths(Results(Study("by hand", cases), dict(enumerate(own))), tmp_path)
+    assert [file.name for file in drawn if file.suffix == ".png"] == [
+        "widths.png", "widths-mnist-lenet5.png",
+    ]  # fmt: skip
