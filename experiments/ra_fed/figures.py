@@ -116,7 +116,7 @@ def _against(
         at = places.index(of(case)) if of(case) in places else None
         ends = (-0.4, len(places) - 0.6) if at is None else (at - 0.4, at + 0.4)
         label = f"{NAMES[REFERENCE]}, full model"
-        panel.plot(ends, (mean, mean), "--", color="black", linewidth=1, label=label, zorder=1)
+        panel.plot(ends, (mean, mean), "--", color="black", linewidth=1, label=label, zorder=1.9)
     for i, method in enumerate(METHODS):
         own = {of(case): case for case in cases if case["algorithm"] == method}
         known = [place for place in places if place in own]
