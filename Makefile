@@ -28,6 +28,8 @@ figures: $(READY)
 	$(BIN)/python -m experiments.fedast all --scale small --jobs 2
 	$(BIN)/python -m experiments.fedast timeline
 	$(BIN)/python -m experiments.dynamic_clients all --scale small --jobs 2
+	$(BIN)/python -m experiments.ra_fed all --scale small --jobs 2
+	$(BIN)/python -m experiments.ra_fed frontier --scale small
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata"

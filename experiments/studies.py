@@ -27,11 +27,16 @@ NAMES = {
     "fedast-nobuffer": "FedAST-NoBuffer",
     "fedavg": "FedAvg",
     "fedavg-m": "FedAvg-M",
+    "fedavg-small": "FedAvg-small",
     "fedprox": "FedProx",
+    "fedrolex": "FedRolex",
+    "heterofl": "HeteroFL",
     "hfedavg": "HFedAvg",
     "hist": "HIST",
     "local-adam": "LocalAdam",
     "moon": "MOON",
+    "ra-fed": "RA-Fed",
+    "ram-fed": "RAM-Fed",
     "scaffold": "SCAFFOLD",
     "scaffold-m": "SCAFFOLD-M",
     "sync-bayes-st": "Sync-Bayes-ST",
@@ -207,6 +212,7 @@ def _described(case: Case) -> str:
     shown += ("requests", "buffer", "first")
     shown += ("overlap", "similarity", "similarity_scale", "trial_rounds", "history")
     shown += ("history_keep", "distillation")
+    shown += ("capacities", "budget", "masks", "min_coverage", "deadline", "shards", "model")
     said = [f"{name} {case[name]}" for name in shown if case[name] is not None]
     return ", ".join([*map(_task_described, case["task"] or ()), *said])
 

@@ -1,0 +1,38 @@
+"""``python -m experiments.ra_fed NAME --scale {smoke,small,paper}``: RA-Fed and RAM-Fed compared.
+
+``frontier`` draws what each Gamma* costs in seconds of a round, without training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from experiments.paper import Experiment, Paper
+from experiments.ra_fed import figures, tables
+from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
+from experiments.ra_fed.methods import SETTINGS, complete
+
+EXPERIMENTS = {
+    "widths": Experiment("widths", tables.accuracies, figures.widths),
+    "coverage": Experiment("coverage", tables.covered, figures.coverage),
+    "heterogeneity": Experiment("heterogeneity", tables.accuracies, figures.heterogeneity),
+    "radio": Experiment("radio", tables.timed, figures.radio),
+}
+PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """Print, write down and draw the frontier of the network of ``radio``, with its first seed."""
+    case = PAPER.study("radio", arguments.scale, arguments.data_dir).cases[0]
+    found = frontier(case.config(case.seeds[0]))
+    text = frontier_table(found)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "frontier.md").write_text(text, encoding="utf-8")
+    print(text)
+    for file in draw_frontier(found, case, arguments.out):
+        print(f"drawn: {file}")
+
+
+if __name__ == "__main__":
+    sys.exit(PAPER.main(others={"frontier": draw}))

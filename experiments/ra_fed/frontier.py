@@ -1,0 +1,91 @@
+"""What each coverage costs: seconds of the fastest rounds that cover every neuron so often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.ra_fed.methods import setting_of
+from experiments.report import markdown
+from experiments.studies import Case
+from solvers import coverage_frontier
+from wirelessfl.config import Config
+from wirelessfl.figures import COLOURS, new_figure, save_figure
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.participants import draw_participants
+from wirelessfl.submodels.budgets import levels_of
+
+FloatArray = NDArray[np.float64]
+ROUNDS = 100
+RANGE = (10, 90)
+"""Percentiles of the rounds that are shaded."""
+
+
+class Frontier(NamedTuple):
+    """Seconds of rounds.
+
+    Args:
+        seconds: [rounds, S], of the fastest round for Gamma* = 1, ..., S.
+        full: [rounds], with full models.
+    """
+
+    seconds: FloatArray
+    full: FloatArray
+
+
+def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
+    """The frontier of each of a run's first rounds: its channels, its clients; no training."""
+    planner = build(config).planner
+    levels = levels_of(planner.neurons())
+    seconds, full = [], []
+    for number in range(rounds):
+        draws = planner.network.draws(planner.stream.child("channel"), [number])
+        stream = planner.stream.child("round", number)
+        who = draw_participants(planner.network, planner.per_round, planner.tracking, stream)
+        by_level = planner.costs.most_seconds(draws, who, levels.parameters)
+        seconds.append(np.asarray(coverage_frontier(by_level, levels.widths.T).value))
+        full.append(by_level[:, -1].max())
+    return Frontier(np.array(seconds), np.array(full))
+
+
+def frontier_table(found: Frontier) -> str:
+    """A row a Gamma*; its seconds over itself go with the time that the rate of RA-Fed implies."""
+    mean, full = found.seconds.mean(0), found.full.mean()
+    low, high = np.percentile(found.seconds, RANGE, axis=0)
+    head = ["Γ*", "seconds a round, mean", f"{RANGE[0]} to {RANGE[1]} % of rounds"]
+    head += ["of the full model's", "seconds over Γ*"]
+    rows = [
+        [
+            str(i + 1),
+            f"{mean[i]:.2f}",
+            f"{low[i]:.2f} to {high[i]:.2f}",
+            f"{100 * mean[i] / full:.0f} %",
+            f"{mean[i] / (i + 1):.3f}",
+        ]
+        for i in range(len(mean))
+    ]
+    text = f"{len(found.full)} rounds; with the full model {full:.2f} s on average. An error that "
+    text += "falls with 1 / sqrt(Γ* T Q) takes rounds in proportion to 1 / Γ*, and so time in "
+    return text + "proportion to the last column.\n\n" + markdown(head, rows)
+
+
+def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
+    """Seconds against Gamma*, the range of rounds shaded, the full model as a line."""
+    figure, (panel,) = new_figure()
+    coverage = np.arange(1, found.seconds.shape[1] + 1)
+    low, high = np.percentile(found.seconds, RANGE, axis=0)
+    panel.fill_between(coverage, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
+    mean = found.seconds.mean(0)
+    panel.plot(coverage, mean, marker="o", markersize=4, color=COLOURS[0], label="fastest widths")
+    full = found.full.mean()
+    panel.axhline(full, linestyle="--", color="black", linewidth=1, label="full model for all")
+    panel.set_yscale("log")
+    panel.set_xticks(coverage)
+    panel.set_xlabel("Γ*, clients that cover each neuron", fontsize=9)
+    panel.set_ylabel("seconds of a round", fontsize=9)
+    panel.set_title(f"{setting_of(case)}, S = {len(coverage)}, TDMA", fontsize=9)
+    panel.legend(fontsize=8, frameon=False)
+    return save_figure(figure, out / "frontier")

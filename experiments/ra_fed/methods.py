@@ -1,0 +1,105 @@
+"""The methods that are compared, their learning rates, and how their cases are told apart."""
+
+from __future__ import annotations
+
+import tomllib
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from experiments.studies import NAMES, Case, Settings
+from wirelessfl.errors import ConfigError
+
+SETTINGS = Path(__file__).with_name("settings")
+REFERENCE = "fedavg"
+"""Everybody trains the full model, whether or not it can afford it."""
+OTHERS = ("fedavg-small", "heterofl", "fedrolex")
+OURS = ("ra-fed", "ram-fed")
+METHODS = (*OTHERS, *OURS)
+DATA = {
+    "cifar10": "CIFAR-10",
+    "digits": "digits",
+    "fashion-mnist": "Fashion-MNIST",
+    "mnist": "MNIST",
+}
+TARGETS = {"cifar10": 0.5, "digits": 0.3, "fashion-mnist": 0.75, "mnist": 0.93}
+OF_SPLITS = {"dirichlet": "alpha", "noniid": "shards"}
+"""The setting that a split has for itself."""
+MIXED = "mixed"
+
+
+def complete(settings: Settings, scale: str) -> dict[str, Any]:
+    """Settings of a case with its learning rate, its Gamma*, and without what does not apply.
+
+    Where masks ``covered`` have capacities, min_coverage is what they guarantee: S beta.
+    """
+    settings = dict(settings)
+    for split, own in OF_SPLITS.items():
+        if settings["split"] != split:
+            settings.pop(own, None)
+    if "capacities" in settings:
+        settings["capacities"] = tuple(settings["capacities"])
+        if settings.get("masks") == "covered":
+            (beta,) = settings["capacities"]
+            settings["min_coverage"] = int(settings["clients_per_round"] * beta + 1e-9)
+    return {"lr": rate(settings, scale)} | settings
+
+
+def rate(settings: Settings, scale: str) -> float:
+    """The learning rate of a method, from ``settings/rates.toml``.
+
+    Raises:
+        ConfigError: none stands there.
+    """
+    rates = _rates()[scale]
+    own = rates.get("any", {}) | rates.get(settings["model"], {})
+    if settings["algorithm"] not in own:
+        raise ConfigError(
+            f"settings/rates.toml has no learning rate of {settings['algorithm']!r} for model "
+            f"{settings['model']!r} at scale {scale!r}: add one."
+        )
+    return float(own[settings["algorithm"]])
+
+
+@cache
+def _rates() -> dict[str, Any]:
+    return tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))
+
+
+def share(case: Case) -> str:
+    """What clients can afford: one width for all, several, or a share of the parameters."""
+    capacities = case["capacities"]
+    if capacities is None:
+        return "full" if case["budget"] is None else case["budget"]
+    if len(capacities) > 1:
+        return MIXED
+    (own,) = capacities
+    if case["budget"] == "bytes":
+        return f"{100 * own:g} % of parameters"
+    near = Fraction(own).limit_denominator(16)
+    return str(near) if abs(near - own) < 1e-9 and near.numerator == 1 else f"{own:g}"
+
+
+def name_of(case: Case) -> str:
+    """The method, and how it chooses widths where the network decides."""
+    name = NAMES[case["algorithm"]]
+    if case["budget"] == "deadline":
+        return f"{name}, deadline {case['deadline']:g} s"
+    if case["budget"] == "fastest":
+        return f"{name}, fastest, Γ* = {case['min_coverage']}"
+    if case["budget"] == "bytes":
+        return f"{name}, {share(case)}"
+    return name
+
+
+def dealt(case: Case) -> str:
+    """How labels are dealt."""
+    if case["split"] == "dirichlet":
+        return f"Dir({case['alpha']:g})"
+    return f"{case['shards']} shards" if case["split"] == "noniid" else str(case["split"])
+
+
+def setting_of(case: Case) -> str:
+    """Data set, split and model."""
+    return f"{DATA[case['dataset']]}, {dealt(case)}, {case['model']}"

@@ -1,0 +1,186 @@
+"""Tables of finished runs as Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from experiments.dynamic_clients.measures import spread
+from experiments.ra_fed.measures import (
+    LAST,
+    best,
+    coverage,
+    finals,
+    gains,
+    in_order,
+    panels,
+    round_seconds,
+)
+from experiments.ra_fed.methods import (
+    OTHERS,
+    OURS,
+    REFERENCE,
+    TARGETS,
+    name_of,
+    setting_of,
+    share,
+)
+from experiments.report import markdown, reached
+from experiments.studies import NAMES, Case, Results
+
+FINAL = (
+    f"Final accuracy: mean of the last {LAST} tests, in percent, ± the sample standard deviation "
+    "over the seeds; best: of any test, mean over the seeds.\n\n"
+)
+COVERAGE = (
+    "Γ* of coordinates: least number of clients that cover a covered one, in the rounds that have "
+    "a row; S β and what is demanded count clients that cover a neuron. Of two layers in turn, a "
+    "weight is covered by those alone who have the neurons at both its ends.\n\n"
+)
+
+
+def accuracies(results: Results) -> str:
+    """Every case, with what it sends, and what RA-Fed and RAM-Fed gain."""
+    head = ["data, split, model", "clients afford", "method", "lr", "seeds"]
+    head += [
+        "final accuracy (%)",
+        "best (%)",
+        "Γ* of coordinates",
+        "uncovered (%)",
+        "MiB up a client",
+    ]
+    rows = []
+    for cases in panels(results).values():
+        for own in dict.fromkeys(share(case) for case in cases):
+            for case in in_order([case for case in cases if share(case) == own]):
+                ends = [rows[-1]["uplink_mib"] for rows in results.rows(case)]
+                rows.append(
+                    [
+                        setting_of(case),
+                        own,
+                        NAMES[case["algorithm"]],
+                        f"{case['lr']:g}",
+                        str(len(ends)),
+                        spread(finals(results, case)),
+                        f"{best(results, case):.1f}",
+                        *_covered(results, case),
+                        f"{statistics.mean(ends):.2f}",
+                    ]
+                )
+    return FINAL + COVERAGE + markdown(head, rows) + claims(results)
+
+
+def claims(results: Results) -> str:
+    """What RA-Fed and RAM-Fed gain over other submodels, and lack of FedAvg's full model."""
+    text = []
+    for method in OURS:
+        for others in (OTHERS, *((other,) for other in OTHERS)):
+            found = gains(results, method, others)
+            if found:
+                text.append(f"{NAMES[method]} over {_names(others)}: {_summary(found)}.")
+    for method in (*OURS, *OTHERS):
+        cases = [c for c in results.where(algorithm=method) if c["budget"] == "bytes"]
+        text += [line for case in cases if (line := _behind(results, case))]
+    return "".join(f"\n{line}\n" for line in text)
+
+
+def _names(others: Sequence[str]) -> str:
+    names = [NAMES[other] for other in others]
+    return names[0] if len(names) == 1 else f"the best of {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _summary(found: Sequence[tuple[Case, float]]) -> str:
+    values = [gain for _, gain in found]
+    ahead = sum(gain > 0 for gain in values)
+    most, least = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
+    return (
+        f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, ahead in "
+        f"{ahead}; most {most[1]:+.1f} ({_where(most[0])}), least {least[1]:+.1f} "
+        f"({_where(least[0])})"
+    )
+
+
+def _where(case: Case) -> str:
+    return f"{setting_of(case)}, {share(case)}"
+
+
+def _behind(results: Results, case: Case) -> str:
+    """A case's accuracy less that of FedAvg with the full model, of the seeds that both have."""
+    panel = next(cases for cases in panels(results).values() if case in cases)
+    full = next((other for other in panel if other["algorithm"] == REFERENCE), None)
+    if full is None:
+        return ""
+    pairs = list(zip(finals(results, case), finals(results, full), strict=False))
+    gaps = [mine - theirs for mine, theirs in pairs]
+    return (
+        f"{name_of(case)} less FedAvg with the full model ({setting_of(case)}): {spread(gaps)} "
+        f"points, {len(gaps)} seed{'' if len(gaps) == 1 else 's'}."
+    )
+
+
+def _covered(results: Results, case: Case) -> tuple[str, str]:
+    found = [one for rows in results.rows(case) if (one := coverage(rows)) is not None]
+    if not found:
+        return "-", "-"
+    uncovered = statistics.mean(share for _, share in found)
+    return str(min(least for least, _ in found)), f"{100 * uncovered:.1f}"
+
+
+def covered(results: Results) -> str:
+    """Gamma*: what is asked for, what it came to, and rounds to a target."""
+    head = ["data, split, model", "clients a round, S", "β", "S β", "method", "masks", "seeds"]
+    head += [
+        "Γ* of coordinates",
+        "uncovered (%)",
+        "final accuracy (%)",
+        "best (%)",
+        "rounds to target",
+    ]
+    rows = []
+    for case in sorted(results.where(), key=lambda c: (c["clients_per_round"], *c["capacities"])):
+        target, (beta,) = TARGETS[case["dataset"]], case["capacities"]
+        own = results.rows(case)
+        rows.append(
+            [
+                f"{setting_of(case)}",
+                str(case["clients_per_round"]),
+                f"{beta:g}",
+                f"{case['clients_per_round'] * beta:g}",
+                NAMES[case["algorithm"]],
+                case["masks"],
+                str(len(own)),
+                *_covered(results, case),
+                spread(finals(results, case)),
+                f"{best(results, case):.1f}",
+                f"{reached(own, target, 'round', 'd')} ({100 * target:g} %)",
+            ]
+        )
+    return (FINAL + COVERAGE) + markdown(head, rows)
+
+
+def timed(results: Results) -> str:
+    """Seconds and MiB to a target, and the mean seconds of a round."""
+    head = ["data, split, model", "method", "clients afford", "seeds", "seconds a round"]
+    head += ["Γ* of coordinates"]
+    head += ["uncovered (%)", "final accuracy (%)", "target (%)", "rounds to it", "seconds to it"]
+    head += ["MiB up a client to it"]
+    rows = []
+    for case in results.where():
+        own, target = results.rows(case), TARGETS[case["dataset"]]
+        rounds = [round_seconds(rows, case["max_seconds"]) for rows in own]
+        rows.append(
+            [
+                setting_of(case),
+                name_of(case),
+                share(case),
+                str(len(own)),
+                spread(rounds, places=2),
+                *_covered(results, case),
+                spread(finals(results, case)),
+                f"{100 * target:g}",
+                reached(own, target, "round", "d"),
+                reached(own, target, "sim_seconds"),
+                reached(own, target, "uplink_mib", ".2f"),
+            ]
+        )
+    return FINAL + COVERAGE + markdown(head, rows)

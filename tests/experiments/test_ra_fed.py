@@ -1,0 +1,275 @@
+"""RA-Fed's experiments: settings, the rows behind each figure at smoke scale, tables by hand."""
+
+import argparse
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from experiments.ra_fed import __main__ as command
+from experiments.ra_fed import figures, tables
+from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
+from experiments.ra_fed.frontier import frontier
+from experiments.ra_fed.measures import LAST, coverage, final, finals, gains, round_seconds
+from experiments.ra_fed.methods import METHODS, complete, name_of, share
+from experiments.studies import NAMES, SCALES, Case, Results, Study
+from solvers import fastest_widths
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.build import build
+from wirelessfl.submodels.budgets import levels_of
+
+MIXED = (1.0, 0.5, 0.25, 0.125)
+
+
+def test_every_configuration_can_be_read_at_every_scale():
+    for name in EXPERIMENTS:
+        for scale in SCALES:
+            study = PAPER.study(name, scale)
+            assert study.cases, name
+            assert len({repr(case) for case in study.cases}) == len(study.cases), name
+            for case in study.cases:
+                assert (
+                    case.config(case.seeds[0]).training.clients_per_round
+                    == (case["clients_per_round"])
+                )
+                assert NAMES[case["algorithm"]]
+                assert "capacities" not in case.settings or isinstance(case["capacities"], tuple)
+
+
+def test_the_core_comparison_comes_first():
+    ranks = {}
+    for run in PAPER.study("widths", "small").planned():
+        config = run.config
+        own = config.algorithm.get("capacities")
+        ranks.setdefault(run.rank, []).append(
+            (config.data.dataset, config.model.model, config.data.split, own, config.run.seed)
+        )
+    assert {(d, m, s, seed) for d, m, s, _, seed in ranks[0]} == {
+        ("fashion-mnist", "mlp", "dirichlet", 1)
+    }
+    assert {own for *_, own, _ in ranks[0]} == {None, (0.5,), MIXED}
+    assert {own for *_, own, _ in ranks[1]} == {(0.25,), (0.125,), (1.0,)}
+    assert {seed for *_, seed in ranks[2]} == {1}
+    assert {(d, m) for d, m, *_ in ranks[2]} == {
+        ("mnist", "mlp"), ("fashion-mnist", "mlp"), ("fashion-mnist", "lenet5"),
+    }  # fmt: skip
+    assert {seed for *_, seed in ranks[3]} == {2, 3}
+
+
+def test_settings_depend_on_each_other():
+    given = {"algorithm": "ra-fed", "model": "mlp", "split": "noniid", "alpha": 0.3, "shards": 2}
+    given |= {"capacities": [0.3], "masks": "covered", "clients_per_round": 10}
+    found = complete(given, "small")
+    assert (found["min_coverage"], found["capacities"], found["shards"]) == (3, (0.3,), 2)
+    assert "alpha" not in found
+    assert "min_coverage" not in complete(given | {"masks": "random"}, "small")
+    assert complete(given | {"lr": 0.7}, "small")["lr"] == 0.7
+    with pytest.raises(ConfigError, match="no learning rate of 'fedadam'"):
+        complete(given | {"algorithm": "fedadam"}, "small")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("ra_fed")
+
+
+@pytest.fixture(scope="module")
+def found(out):
+    return PAPER.reproduce(list(EXPERIMENTS), "smoke", out)
+
+
+def test_everything_is_written_and_found_again(found, out):
+    for name in EXPERIMENTS:
+        assert "\n|---|" in (out / f"{name}.md").read_text()
+        assert not found[name].missing
+        assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+        assert (out / f"{name}.png").stat().st_size > 5_000
+    again = PAPER.reproduce(["widths"], "smoke", out, only_kept=True)["widths"]
+    assert not again.missing
+    assert [again.rows(c) for c in again.where()] == [
+        found["widths"].rows(c) for c in found["widths"].where()
+    ]
+
+
+def last_rows(results, **wanted):
+    return {
+        (case["algorithm"], share(case)): results.rows(case)[0][-1]
+        for case in results.where(**wanted)
+    }
+
+
+def test_the_rows_behind_the_widths(found):
+    """What is sent follows from the widths; what is covered, from whose neurons they are."""
+    ends = last_rows(found["widths"])
+    assert set(ends) == {
+        ("fedavg", "full"),
+        *((method, own) for method in METHODS for own in ("1/2", "1/8", "mixed")),
+        *((method, "50 % of parameters") for method in ("ra-fed", "ram-fed")),
+    }
+    full = ends["fedavg", "full"]["uplink_mib"]
+    assert full == pytest.approx(4 * 10 / 40 * 55_210 * 4 / 2**20)  # of 64-200-200-10
+    half = 64 * 100 + 100 + 100 * 100 + 100 + 100 * 10 + 10
+    eighth = 64 * 25 + 25 + 25 * 25 + 25 + 25 * 10 + 10
+    for method in METHODS:
+        assert ends[method, "1/2"]["uplink_mib"] == pytest.approx(full * half / 55_210)
+        assert ends[method, "1/8"]["uplink_mib"] == pytest.approx(full * eighth / 55_210)
+    assert ends["fedavg-small", "mixed"]["uplink_mib"] == ends["ra-fed", "1/8"]["uplink_mib"]
+    assert 0.49 < ends["ram-fed", "50 % of parameters"]["uplink_mib"] / full <= 0.5
+    for method in ("fedavg-small", "heterofl", "fedrolex"):
+        assert ends[method, "1/2"]["coverage"] == 10
+        assert ends[method, "1/2"]["uncovered"] == pytest.approx(1 - half / 55_210)
+    assert ends["ra-fed", "1/2"]["uncovered"] < 0.1
+    assert "coverage" not in ends["fedavg", "full"]
+    text = tables.accuracies(found["widths"])
+    assert "RA-Fed over the best of FedAvg-small, HeteroFL and FedRolex: " in text
+    assert "on average over 3 settings" in text
+    assert "RAM-Fed, 50 % of parameters less FedAvg with the full model" in text
+
+
+def test_the_rows_behind_the_coverage(found):
+    results = found["coverage"]
+    for case in results.where():
+        (rows,), (beta,) = results.rows(case), case["capacities"]
+        least, uncovered = coverage(rows)
+        neurons = case["clients_per_round"] * beta
+        if case["masks"] == "covered":
+            assert case["min_coverage"] == neurons
+            assert least == neurons, "arcs of equal length repeat: weights as often as neurons"
+        else:
+            assert 1 == least < max(neurons, 2)
+        assert 0 < uncovered < 1
+    assert tables.covered(results).count("\n| digits") == len(results.where()) == 12
+
+
+def test_the_rows_behind_the_heterogeneity(found):
+    results = found["heterogeneity"]
+    for own in ("1/2", "mixed"):
+        for method in ("ra-fed", "ram-fed"):
+            mine = [c for c in results.where(algorithm=method) if share(c) == own]
+            assert [(c["split"], c["alpha"]) for c in mine] == [
+                ("dirichlet", 0.3), ("dirichlet", 1.0), ("iid", None),
+            ]  # fmt: skip
+            assert len({finals(results, case)[0] for case in mine}) == 3
+
+
+def test_the_rows_behind_the_radio(found):
+    """Narrower submodels end sooner, and a deadline is kept, but for less than a neuron."""
+    results = found["radio"]
+    seconds = {
+        name_of(case): round_seconds(results.rows(case)[0], case["max_seconds"])
+        for case in results.where()
+    }
+    assert len(seconds) == 9
+    two, five = (seconds[f"RA-Fed, fastest, Γ* = {n}"] for n in (2, 5))
+    assert two < five < seconds["FedAvg"]
+    assert seconds["FedAvg-small"] < seconds["HeteroFL"] < seconds["FedAvg"]
+    assert seconds["RAM-Fed, fastest, Γ* = 2"] == two
+    assert 0.145 < seconds["RA-Fed, deadline 0.15 s"] <= 0.15
+    for case in results.where():
+        rows = results.rows(case)[0]
+        assert rows[-1]["sim_seconds"] == 2.0 or rows[-1]["round"] == 40
+    assert "RAM-Fed, deadline 0.15 s" in tables.timed(results)
+
+
+def test_the_frontier_is_what_the_solver_says_of_the_run(out):
+    """Of one round planned by RA-Fed itself; Gamma* = S takes full models."""
+    case = PAPER.study("radio", "smoke").cases[0]
+    points = frontier(case.config(1), 5)
+    assert points.seconds.shape == (5, 10)
+    assert (np.diff(points.seconds, axis=1) >= 0).all()
+    assert (points.seconds[:, -1] == points.full).all()
+    (five,) = (
+        one for one in PAPER.study("radio", "smoke").cases
+        if (one["algorithm"], one["min_coverage"]) == ("ra-fed", 5)
+    )  # fmt: skip
+    planner = build(five.config(1)).planner
+    for number in range(5):
+        planned = planner.plan(number).cost.seconds.max()
+        assert planned == pytest.approx(points.seconds[number, 4], rel=1e-12)
+    full = build(case.config(1)).planner.plan(3).cost.seconds.max()
+    assert full == pytest.approx(points.full[3], rel=1e-12)
+    levels = levels_of(planner.neurons())
+    assert fastest_widths(np.ones((10, len(levels.shares))), levels.widths.T, 5).objective == 1
+    arguments = argparse.Namespace(scale="smoke", data_dir=None, out=out)
+    command.draw(arguments)
+    assert (out / "frontier.md").read_text().count("\n| ") == 1 + 10
+    assert (out / "frontier.png").stat().st_size > 5_000
+
+
+def rows_of(*accuracies, **last):
+    rows = [{"round": i, "accuracy": a, "sim_seconds": 2.0 * i, "uplink_mib": 0.1 * i}
+            for i, a in enumerate(accuracies)]  # fmt: skip
+    rows[-1] |= last
+    return rows
+
+
+def results_of(runs, **settings):
+    """Results by hand from ``{(algorithm, capacities): rows of each seed}``."""
+    given = {"dataset": "mnist", "split": "dirichlet", "alpha": 0.3, "model": "mlp", "lr": 0.1}
+    cases = [
+        Case(given | settings | {"algorithm": name, "capacities": own}, (1, 2), 0)
+        for name, own in runs
+    ]
+    own = {
+        i: [SimpleNamespace(rows=rows) for rows in seeds] for i, seeds in enumerate(runs.values())
+    }
+    return Results(Study("by hand", tuple(cases)), own)
+
+
+def test_measures_by_hand():
+    rows = rows_of(0.9, 0.1, *[0.5, 0.6, 0.7, 0.8, 0.9])
+    assert LAST == 5
+    assert final(rows) == pytest.approx(70)
+    assert final(rows_of(0.9, 0.2, 0.4)) == pytest.approx(30), "the first model is no test"
+    assert coverage(rows) is None
+    rows[2] |= {"coverage": 3.0, "uncovered": 0.5}
+    rows[3] |= {"coverage": 2.0, "uncovered": 0.1}
+    assert coverage(rows) == (2, pytest.approx(0.3))
+    assert round_seconds(rows) == 2
+    assert round_seconds(rows_of(0.1, 0.2, 0.3, sim_seconds=3.0), 3.0) == 2
+
+
+def test_claims_by_hand():
+    """Of the seeds that all have, and not of full submodels."""
+    at = {"fedavg-small": 0.5, "heterofl": 0.6, "fedrolex": 0.7, "ra-fed": 0.75, "ram-fed": 0.65}
+    runs = {(name, (0.5,)): [rows_of(0, a), rows_of(0, a + 0.1)] for name, a in at.items()}
+    runs["ram-fed", (0.5,)].pop()
+    runs |= {(name, (1.0,)): [rows_of(0, 0.2)] for name in at}
+    results = results_of(runs)
+    ((case, gain),) = gains(results, "ra-fed")
+    assert share(case) == "1/2"
+    assert gain == pytest.approx(5)
+    assert gains(results, "ram-fed")[0][1] == pytest.approx(-5)
+    text = tables.claims(results)
+    assert "FedRolex: +5.0 points on average over 1 settings, ahead in 1" in text
+    assert "RAM-Fed over HeteroFL: +5.0 points" in text
+    half = results_of({("ram-fed", (0.5,)): [rows_of(0, 0.5), rows_of(0, 0.7)]}, budget="bytes")
+    full = results_of({("fedavg", None): [rows_of(0, 0.6), rows_of(0, 0.6)]})
+    both = Results(
+        Study("both", half.study.cases + full.study.cases), {0: half.runs[0], 1: full.runs[0]}
+    )
+    assert "(MNIST, Dir(0.3), mlp): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
+
+
+def test_figures_of_several_seeds_models_and_splits(tmp_path):
+    """A file a data set and model, the first called after the study; a panel a split."""
+    parts = []
+    for place, settings in enumerate(
+        ({}, {"split": "noniid", "alpha": None, "shards": 2}, {"model": "lenet5"})
+    ):
+        runs = {
+            (name, own): [rows_of(0, a), rows_of(0, a + 0.02)]
+            for i, name in enumerate(METHODS)
+            for own, a in zip(
+                ((0.25,), (0.5,), (1.0,), MIXED),
+                (0.5 + 0.05 * i, 0.6 + 0.05 * i, 0.8 + 0.01 * i, 0.55 + 0.05 * place),
+                strict=True,
+            )
+        }
+        parts.append(results_of(runs | {("fedavg", None): [rows_of(0, 0.85)] * 2}, **settings))
+    cases = tuple(case for one in parts for case in one.study.cases)
+    own = [runs for one in parts for runs in one.runs.values()]
+    drawn = figures.widths(Results(Study("by hand", cases), dict(enumerate(own))), tmp_path)
+    assert [file.name for file in drawn if file.suffix == ".png"] == [
+        "widths.png", "widths-mnist-lenet5.png",
+    ]  # fmt: skip
