@@ -6,10 +6,11 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import tomli_w
 from pydantic import (
@@ -145,6 +146,12 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+@lru_cache(maxsize=256)
+def _adapter(owner: Hashable) -> TypeAdapter[Any]:
+    """What checks the values of an algorithm's table; making one takes milliseconds."""
+    return TypeAdapter(owner)
+
+
 def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
     """An algorithm or uplink from its table, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
@@ -156,7 +163,7 @@ def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
             )
         refuse_bool(key, settings[key], get_type_hints(owner)[key])
     try:
-        built = TypeAdapter(owner).validate_python(settings)
+        built = _adapter(cast(Hashable, owner)).validate_python(settings)
     except ValidationError as error:
         raise ConfigError(_explain(error)) from None
     for key, value in vars(built).items():

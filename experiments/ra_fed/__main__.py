@@ -16,6 +16,7 @@ from experiments.ra_fed.methods import SETTINGS, complete
 EXPERIMENTS = {
     "widths": Experiment("widths", tables.accuracies, figures.widths),
     "coverage": Experiment("coverage", tables.covered, figures.coverage),
+    "masks": Experiment("masks", tables.covered, None),
     "heterogeneity": Experiment("heterogeneity", tables.accuracies, figures.heterogeneity),
     "radio": Experiment("radio", tables.timed, figures.radio),
 }

@@ -127,13 +127,15 @@ class Costs:
         length, elements = np.zeros((2, network.clients))
         length[senders] = own.lengths
         elements[senders] = self._upload_elements(own, network.cell_of[senders])
-        client = self.client_seconds(draws, who, length, elements)
+        vectors = who.vectors(self.algorithm, network.clients)
+        sent = self.uplink.charged(vectors * elements, who.active(network.clients), network.cell_of)
+        client = self.client_seconds(draws, who, length, sent)
         cells = np.maximum.reduceat(client, network.cell_starts, axis=-1)
         seconds = self.edge_rounds * cells.mean(0) + self._backhaul_seconds
         return self._counted(draws, who, seconds, length, self.spec.size)
 
     def client_seconds(
-        self, draws: ChannelDraw, who: Participants, length: FloatArray, elements: FloatArray
+        self, draws: ChannelDraw, who: Participants, length: FloatArray, sent: FloatArray
     ) -> FloatArray:
         """Seconds of an edge round for clients with submodels of their own: (17) in its brackets.
 
@@ -141,15 +143,13 @@ class Costs:
             draws: the channels, in blocks.
             who: takes part.
             length: [..., clients], parameters of the submodels.
-            elements: [..., clients], that the upload of a payload lasts.
+            sent: [..., clients], elements that their uploads last, of all payloads.
 
         Returns:
             [..., blocks, clients]; 0 for those who take no part.
         """
         network = self.network
         active = who.active(network.clients)
-        vectors = who.vectors(self.algorithm, network.clients)
-        sent = self.uplink.charged(vectors * elements, active, network.cell_of)
         upload = BITS_PER_ELEMENT * self._upload_seconds(draws, active, sent[..., None, :])
         steps = compute_seconds(network, self.local_steps, length / self.spec.size)
         if self.links.downlink_bps is not None:
@@ -165,14 +165,10 @@ class Costs:
         length = np.repeat(lengths.astype(np.float64)[:, None], self.network.clients, 1)
         # Over the air an upload may last as long as that of the whole model.
         elements = length if self.uplink.gives == "each" else np.full_like(length, self.spec.size)
-        edge = np.stack(
-            [
-                self.client_seconds(draws, who, one, own).max(0)[who.clients]
-                for one, own in zip(length, elements, strict=True)
-            ],
-            1,
-        )
-        return np.asarray(self.edge_rounds * edge + self._backhaul_seconds)
+        vectors = who.vectors(self.algorithm, self.network.clients)
+        edge = self.client_seconds(draws, who, length, vectors * elements).max(-2)
+        seconds = self.edge_rounds * edge + self._backhaul_seconds
+        return np.asarray(seconds[:, who.clients].T)
 
     @property
     def _backhaul_seconds(self) -> float:
