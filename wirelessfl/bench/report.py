@@ -15,7 +15,7 @@ _DIGITS = {"mean": 5, "worst": 4}  # significant ones, where three would all be 
 
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
-    """Run ``engine``, ``simulator``, ``solvers`` or ``all`` and print tables or JSON.
+    """Run ``engine``, ``submodels``, ``simulator``, ``solvers`` or ``all`` and print the tables.
 
     Args:
         what: which benchmarks.
@@ -36,6 +36,12 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         small["resnet_steps"] = 3
         with console.status("timing the engine") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
+    if what in ("all", "submodels"):
+        from wirelessfl.bench.submodels import submodel_bench
+
+        tiny = {"clients": 4, "steps": 2, "samples": 50} if quick else {}
+        with console.status("timing submodels") if not quiet else console:
+            tables |= submodel_bench(repeats, **tiny)
     if what in ("all", "simulator"):
         from wirelessfl.bench.simulator import simulator_bench
 

@@ -68,9 +68,14 @@ def samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
         if data_dir is not None:
             raise
         print(f"random data instead of Fashion-MNIST: {error}", file=sys.stderr)
+    return *random_samples(CLIENTS * SAMPLES), "random data"
+
+
+def random_samples(count: int) -> tuple[Tensor, Tensor]:
+    """Inputs [count, 1, 28, 28] and labels [count] of ten classes."""
     random = Stream(0, ("bench",)).generator()
-    x = random.uniform(-1, 1, (CLIENTS * SAMPLES, 1, 28, 28)).astype(np.float32)
-    return torch.from_numpy(x), torch.from_numpy(random.integers(0, 10, len(x))), "random data"
+    x = random.uniform(-1, 1, (count, 1, 28, 28)).astype(np.float32)
+    return torch.from_numpy(x), torch.from_numpy(random.integers(0, 10, count))
 
 
 def dealt(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:

@@ -97,14 +97,14 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     listing.set_defaults(command=_list)
     bench = commands.add_parser(
-        "bench", help="time the engine, the simulator and the solvers on this machine"
+        "bench", help="time the engine, submodels, the simulator and the solvers on this machine"
     )
     bench.set_defaults(command=_bench)
     bench.add_argument(
         "what",
         nargs="?",
         default="all",
-        choices=["all", "engine", "simulator", "solvers"],
+        choices=["all", "engine", "submodels", "simulator", "solvers"],
         help="default: all",
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")

@@ -1,0 +1,72 @@
+"""The benchmark of clients with different widths: its rows, and that all ways do the same work."""
+
+import json
+
+import pytest
+import torch
+
+from wirelessfl.bench import report, submodels, works
+from wirelessfl.bench.ways import FAST
+from wirelessfl.cli import main
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.task import Task
+from wirelessfl.training.vmapped import VmapExecutor
+
+CLIENTS = 8
+
+
+def test_rows(monkeypatch):
+    few = {name: way for name, way in submodels.engines().items() if name != FAST}
+    monkeypatch.setattr(submodels, "engines", lambda: few)  # workers take seconds to start
+    tables = submodels.submodel_bench(repeats=1, clients=CLIENTS, steps=1, samples=20)
+    assert len(tables) == len(submodels.models()) * len(submodels.mixtures(CLIENTS)) * len(few)
+    for title, rows in tables.items():
+        assert "random data" in title
+        assert [row["way"] for row in rows] == list(submodels.PADDINGS)
+        equal, *padded, widest, masked = rows
+        assert equal["jobs"] == (CLIENTS if "all different" in title else 4)
+        assert widest["jobs"] == masked["jobs"] == 1
+        assert widest["parameters_%"] == masked["parameters_%"] == 100  # one client holds it all
+        shares = [row["parameters_%"] for row in (equal, *padded)]
+        assert 0 < shares[0] <= shares[1] <= shares[2] < 100
+        assert shares[1] * (1 - 0.1) <= shares[0]
+        assert shares[2] * (1 - 0.3) <= shares[0]
+        for row in rows:
+            assert row["chunk"] >= 1
+            assert row["seconds"] > 0
+            assert row["of_equal"] == pytest.approx(row["seconds"] / equal["seconds"])
+            assert row["of_masked"] == pytest.approx(row["seconds"] / masked["seconds"])
+
+
+@pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])
+@pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
+def test_all_ways_give_the_same_parameters(name, kind):
+    x, y = works.random_samples(20 * CLIENTS)
+    task, data = Task.of(submodels.models()[name]), works.dealt(x, y, CLIENTS)
+    executor = kind(task, data, 3)
+    for capacities in submodels.mixtures(CLIENTS).values():
+        whole = works.job_of(task, CLIENTS, 3)
+        mixture = submodels.Mixture.of(task, x[:2], capacities, whole)
+        masks, found = mixture.own.covers(whole.clients), {}
+        for way, padding in submodels.PADDINGS.items():
+            update = found[way] = torch.zeros(CLIENTS, task.spec.size)
+            for some in mixture.train(executor, padding):
+                update[torch.from_numpy(some.rows)] = some.update
+            assert (update[~masks] == 0).all(), way
+            assert torch.allclose(update, found[submodels.EQUAL], atol=1e-6), way
+            total = mixture.total(executor, padding)
+            assert torch.allclose(total, update.sum(0), atol=1e-6), way
+        assert (found[submodels.EQUAL].abs().amax(1) > 1e-3).all()
+        assert sorted(mixture.own.lengths)[-1] == task.spec.size > 4 * min(mixture.own.lengths)
+
+
+def test_it_is_called_by_its_name(monkeypatch, capsys):
+    """With few clients where it is to be quick."""
+    asked = []
+    monkeypatch.setattr(
+        submodels, "submodel_bench", lambda *_, **few: asked.append(few) or {"table": [{"jobs": 1}]}
+    )
+    assert main(["bench", "submodels", "--quick", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"table (quick: not to be quoted)": [{"jobs": 1}]}
+    assert report.bench("submodels", 1, None, as_json=True, quick=False) == 0
+    assert [few.get("clients") for few in asked] == [4, None]

@@ -1,0 +1,224 @@
+"""Clients with submodels of different widths: which of them to train together."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from channels.streams import Stream
+from wirelessfl.bench.engine import interleaved
+from wirelessfl.bench.ways import FAST, Way, build, ways, with_threads
+from wirelessfl.bench.works import STEPS, dealt, job_of, random_samples
+from wirelessfl.models import MLP, LeNet5
+from wirelessfl.simulation.together import PADDING
+from wirelessfl.submodels import (
+    ClientSubmodels,
+    Dealing,
+    deal_masks,
+    dealt_capacities,
+    find_neurons,
+    levels_of,
+)
+from wirelessfl.submodels.client_submodels import SOME
+from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.task import Task
+from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkersExecutor
+
+Rows = list[dict[str, Any]]
+CLIENTS = 40
+EQUAL, WIDEST, MASKED = "equal widths only", "all padded to the widest", "full model, masked"
+PADDINGS: Mapping[str, float | None] = {
+    EQUAL: 0.0,
+    f"padding up to {PADDING:g}": PADDING,
+    "padding up to 0.3": 0.3,
+    WIDEST: 1.0,
+    MASKED: None,
+}
+
+
+class Trained(NamedTuple):
+    """Some clients after their local steps.
+
+    Args:
+        rows: their numbers.
+        update: what they send in full coordinates, [rows, P].
+    """
+
+    rows: IntArray
+    update: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Clients with random masks of several widths.
+
+    Args:
+        own: what each of them trains.
+        whole: the job in which each trains the full model.
+        masked: [clients, P], the full model with zeros where a client trains nothing.
+    """
+
+    own: ClientSubmodels
+    whole: Job
+    masked: Tensor
+
+    @classmethod
+    def of(cls, task: Task, sample: Tensor, capacities: Sequence[float], whole: Job) -> Mixture:
+        """Width ratios ``capacities``, dealt evenly to the clients of the job ``whole``."""
+        neurons, stream = find_neurons(task.module, task.spec, sample), Stream(0)
+        levels = levels_of(neurons)
+        shares = dealt_capacities(capacities, len(whole.clients), stream).tolist()
+        counts = levels.widths[[levels.at(share) for share in shares]]
+        dealing = Dealing(0, whole.clients, stream.child("round"), stream)
+        own = ClientSubmodels(neurons, deal_masks("random", neurons.layers, counts, dealing))
+        start = whole.servers["params"][0]
+        return cls(own, whole, own.covers(whole.clients) * start)
+
+    def jobs(self, padding: float | None, chunk: int) -> list[IntArray]:
+        """Who trains together, arguments as of ``train``."""
+        if padding is None or padding == 1:
+            return [self.whole.clients]
+        return self.own.batches(padding, max(SOME, chunk))
+
+    def trained_share(self, jobs: Sequence[IntArray]) -> float:
+        """Parameters that are trained in ``jobs``, with padding, over those of full models."""
+        widest = [(len(rows), self.own.widths[rows].max(0).tolist()) for rows in jobs]
+        trained = sum(clients * self.own.neurons.parameters(own) for clients, own in widest)
+        return trained / self.masked.numel()
+
+    def train(self, executor: Executor, padding: float | None) -> Iterator[Trained]:
+        """Train all clients.
+
+        Args:
+            executor: for the full model.
+            padding: share of a batch's parameters that may be padding; 1: all in one batch, as
+                wide as the widest; None: everybody trains the full model, masked. Behind a ReLU
+                zeros stay zeros, so that masking costs nothing more.
+        """
+        everybody, start = self.whole.clients, self.whole.servers["params"][0]
+        if padding is None:
+            job = replace(self.whole, servers={"params": self.masked}, node=everybody)
+            for chunk in executor.train(job):
+                yield Trained(everybody[chunk.part], chunk.payloads["update"])
+            return
+        for rows in self.jobs(padding, executor.chunk):
+            submodels = self.own.of(rows)
+            job = replace(
+                self.whole.of(slice(len(rows))),
+                spec=submodels.spec,
+                servers={"params": submodels.gather(start)},
+                node=np.arange(len(rows)),
+                clients=rows,
+            )
+            for chunk in executor.train(job):
+                update = submodels.spread(chunk.payloads["update"], chunk.part)
+                yield Trained(rows[chunk.part], update)
+
+    def total(self, executor: Executor, padding: float | None) -> Tensor:
+        """The sum of the clients' updates, [P]: what a round must compute."""
+        total = torch.zeros(self.masked.shape[1])
+        for some in self.train(executor, padding):
+            total += some.update.sum(0)
+        return total
+
+
+def models() -> dict[str, nn.Module]:
+    """What is trained, with fixed initial weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return {"MLP": MLP((1, 28, 28), 10), "LeNet-5": LeNet5((1, 28, 28), 10)}
+
+
+def mixtures(clients: int) -> dict[str, Sequence[float]]:
+    """Width ratios by name, which are dealt evenly."""
+    return {
+        "1, 1/2, 1/4, 1/8": (1.0, 0.5, 0.25, 0.125),
+        "all different from 1/8 to 1": np.linspace(0.125, 1, clients).tolist(),
+    }
+
+
+def engines() -> dict[str, Way]:
+    """The ways of training that are tried; their chunk is found for the full model, as in a run."""
+    return {
+        "stacked layers, one thread": Way(StackedExecutor, None, 1),
+        FAST: ways()[FAST],
+        "any module, one thread": Way(VmapExecutor, None, 1),
+    }
+
+
+def submodel_bench(
+    repeats: int = 5, clients: int = CLIENTS, steps: int = STEPS, samples: int = 1000
+) -> dict[str, Rows]:
+    """Interleaved medians of the local training of a round, by who trains together.
+
+    Working out where the submodels lie in the full model, taking them out and putting the updates
+    back is in the seconds; making the masks is not.
+
+    Args:
+        repeats: of each way.
+        clients: with random data.
+        steps: H.
+        samples: of each client.
+
+    Returns:
+        A table for each model, mixture of widths and engine: ``jobs`` are batches of like widths;
+        ``parameters_%`` is what is trained, with its padding, of the full models of all clients;
+        ``of_equal`` and ``of_masked`` are ratios to two of the ways in the same run, below 1 where
+        it is faster.
+    """
+    x, y = random_samples(clients * samples)
+    data = dealt(x, y, clients)
+    tables: dict[str, Rows] = {}
+    for name, module in models().items():
+        task = Task.of(module)
+        whole = job_of(task, clients, steps)
+        mixed = {
+            widths: Mixture.of(task, x[:2], capacities, whole)
+            for widths, capacities in mixtures(clients).items()
+        }
+        for engine, way in engines().items():
+            executor = with_threads(1, partial(build, way, task, data))
+            try:
+                if isinstance(executor, WorkersExecutor):
+                    executor.start()
+                for widths, mixture in mixed.items():
+                    title = f"{name}, {clients} clients, widths {widths}: {engine}, random data"
+                    tables[title] = _measure(mixture, executor, repeats)
+            finally:
+                executor.close()
+    return tables
+
+
+def _measure(mixture: Mixture, executor: Executor, repeats: int) -> Rows:
+    calls: dict[str, Callable[[], Any]] = {
+        way: partial(with_threads, 1, partial(mixture.total, executor, padding))
+        for way, padding in PADDINGS.items()
+    }
+    times = interleaved(calls, repeats)
+    seconds = {way: statistics.median(seen) for way, seen in times.items()}
+    rows: Rows = []
+    for way, padding in PADDINGS.items():
+        jobs = mixture.jobs(padding, executor.chunk)
+        rows.append(
+            {
+                "way": way,
+                "chunk": executor.chunk,
+                "jobs": len(jobs),
+                "parameters_%": 100 * mixture.trained_share(jobs),
+                "seconds": seconds[way],
+                "range": f"{min(times[way]):.3g} - {max(times[way]):.3g}",
+                "of_equal": seconds[way] / seconds[EQUAL],
+                "of_masked": seconds[way] / seconds[MASKED],
+            }
+        )
+    return rows
