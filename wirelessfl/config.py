@@ -149,7 +149,8 @@ def _plain(value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _adapter(owner: Hashable) -> TypeAdapter[Any]:
     """What checks the values of an algorithm's table; making one takes milliseconds."""
-    return TypeAdapter(owner)
+    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, owner))
+    return adapter
 
 
 def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
