@@ -36,10 +36,6 @@ class Together:
     servers: State
     apart: bool = False
 
-    def of(self, share: slice) -> IntArray:
-        """The rows of some of them."""
-        return self.rows[share]
-
     def sent(self, payloads: dict[str, Tensor], share: slice) -> dict[str, Tensor]:
         """What some of them send, by payload, in the coordinates of their node."""
         if not self.apart:

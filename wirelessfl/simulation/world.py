@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -13,20 +13,18 @@ from torch import Tensor
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.data.parts import part_sizes
-from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.client_states import ClientStates, Overlay
-from wirelessfl.simulation.compression import Compression, relative_error
-from wirelessfl.simulation.cover import Cover
+from wirelessfl.simulation.compression import Compression
+from wirelessfl.simulation.global_round import GlobalRound
 from wirelessfl.simulation.plan import Plan
 from wirelessfl.simulation.shards import Shards
-from wirelessfl.simulation.together import PADDING, Together, together
-from wirelessfl.submodels import Submodels
+from wirelessfl.simulation.together import PADDING
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.executor import Executor
 from wirelessfl.training.penalties import Penalty
-from wirelessfl.training.rules import Received, State
-from wirelessfl.uplinks import AirRound, Uplink
-from wirelessfl.uplinks.base import BoolArray, FloatArray, Reception
+from wirelessfl.training.rules import State
+from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.base import BoolArray, FloatArray
 
 
 @dataclass
@@ -170,162 +168,16 @@ class World:
         if len(plan.clients) == 0:  # all have left
             self.totals.add(plan)
             return
-        algorithm, settings, submodels = self.algorithm, self.settings, plan.submodels
-        if plan.lr_share != 1.0:
-            algorithm = replace(algorithm, lr=plan.lr_share * algorithm.lr)
-        client_weights, node_weights = self._weights(plan)
-        nodes = {name: submodels.gather(value) for name, value in sent.items()}
-        nodes |= {name: submodels.gather_each(value) for name, value in self.nodes.items()}
-        like = nodes["params"]
-        silent = {p.name: ~plan.tracking for p in algorithm.payloads if p.senders == "tracking"}
-        air = AirRound(
-            nodes=submodels.nodes,
-            node=plan.node,
-            clients=plan.clients,
-            weights=client_weights,
-            each=frozenset(p.name for p in algorithm.payloads if p.each),
-            sent=None,
-            units={p.name: algorithm.unit(p, settings.local_steps) for p in algorithm.payloads},
-            silent=silent,
-            draw=plan.draw(0),
-            stream=self.stream,
-        )
-        cover = Cover.of(plan, air, [p.name for p in algorithm.payloads], like)
-        exchanged = cover.sent() if cover is not None else submodels.exchanged()
-        if exchanged is not None:
-            exchanged = exchanged.to(like.device)
-        share = self._share(plan)
-        idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
-        teacher = {} if self.teacher is None else {"teacher": submodels.gather(self.teacher)}
-        covering = {} if cover is None else cover.metrics()
-        metrics: list[Mapping[str, float]] = []
-        for edge_round in range(settings.edge_rounds):
-            label = f"{self.title} {plan.round + 1}, edge round {edge_round + 1}"
-            stream = self.stream.child("round", plan.round, "edge", edge_round)
-            reception = self.uplink.receive(
-                replace(air, sent=exchanged, draw=plan.draw(edge_round), stream=stream.child("air"))
-            )
-            servers, lost = self._sent(algorithm.outgoing(nodes), submodels, stream)
-            servers |= teacher
-            for jobs in together(plan, servers, settings.padding, self.executor.chunk):
-                self._train_together(algorithm, plan, jobs, label, reception)
-            reception.share(self.shards, [p.name for p in algorithm.payloads], like)
-            received = replace(
-                reception.result(),
-                local_steps=settings.local_steps,
-                share=share,
-                weights=client_weights.tolist(),
-            )
-            for value in (*received.mean.values(), *received.each.values()):
-                submodels.silence(value)
-            if cover is not None:
-                received = cover.of_those_who_cover(received)
-            received = self._with_memory(algorithm, received)
-            merged = self._merged(algorithm, nodes, received, submodels)
-            nodes = _kept_where(idle, nodes, merged) if idle.any() else merged
-            metrics.append({**received.metrics, **lost, **covering})
-            self.steps_done[plan.clients] += settings.local_steps
+        under_way = GlobalRound(self, plan, sent)
+        for edge_round in range(self.settings.edge_rounds):
+            under_way.train(edge_round)
+        nodes, submodels = under_way.nodes, plan.submodels
         for name, value in self.nodes.items():
             self.nodes[name] = submodels.scatter_each(value, nodes.pop(name))
-        self.cloud = algorithm.combine(self.cloud, nodes, submodels, node_weights)
+        weights = self.node_weights(plan)
+        self.cloud = under_way.algorithm.combine(self.cloud, nodes, submodels, weights)
         self.totals.add(plan)
-        self.metrics = {
-            name: sum(own[name] for own in metrics) / len(metrics) for name in metrics[0]
-        }
-
-    def _sent(
-        self, servers: State, submodels: Submodels, stream: Stream
-    ) -> tuple[State, dict[str, float]]:
-        """What reaches the clients, and the error of compression w_2."""
-        compression = self.settings.compression
-        if compression is None:
-            return dict(servers), {}
-        before = servers["params"]
-        after = compression.compress(before, submodels.spec, stream.child("compression"))
-        return {**servers, "params": after}, {"compression_error": relative_error(before, after)}
-
-    def _train_together(
-        self, algorithm: Algorithm, plan: Plan, some: Together, label: str, reception: Reception
-    ) -> None:
-        """Train the clients of one job; what they send goes to ``reception``."""
-        like, submodels = some.servers["params"], some.submodels
-        clients = plan.clients[some.rows]
-        job = Job(
-            algorithm=algorithm,
-            spec=submodels.spec,
-            servers=some.servers,
-            node=some.node,
-            clients=clients,
-            first_steps=self.steps_done[clients],
-            local_steps=self.settings.local_steps,
-            label=label,
-            tracking=plan.tracking[some.rows],
-            own=lambda who, node: self.states.gather(
-                algorithm.client_state, submodels, who, node, like
-            ),
-            penalties=(*algorithm.penalties, *self.penalties),
-        )
-        mine = self.shards.share(len(clients))
-        others: dict[str, list[Tensor]] = {name: [] for name in algorithm.client_state}
-        for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
-            part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
-            reception.add(some.rows[part], some.sent(chunk.payloads, part))
-            if self.shards.count == 1:
-                self._keep(some, clients, part, chunk.kept)
-                continue
-            for name, value in chunk.kept.items():
-                others[name].append(value.clone())
-        if self.shards.count > 1:
-            kept = {
-                name: self.shards.gather(torch.cat([like[:0], *own]), len(clients))
-                for name, own in others.items()
-            }
-            self._keep(some, clients, slice(None), kept)
-
-    def _keep(self, some: Together, clients: IntArray, part: slice, kept: State) -> None:
-        """Store what some of the clients that have trained together keep."""
-        # What a client keeps of something that it also sends stays zero where nothing is sent:
-        # its server knows nothing there.
-        sent = {payload.name for payload in self.algorithm.payloads}
-        for name, value in kept.items():
-            own = some.submodels.silence(value.clone()) if name in sent else value
-            self.states.scatter(some.submodels, clients[part], some.node[part], {name: own})
-
-    def _with_memory(self, algorithm: Algorithm, received: Received) -> Received:
-        """With what the server remembers of the senders; what it is to remember is stored."""
-        if not algorithm.remembers:
-            return received
-        like = next(iter(received.mean.values()))
-        clients = received.clients.tolist()
-        remembered = {}
-        for name in algorithm.remembers:
-            rows = torch.zeros(len(clients), like.shape[1])
-            for row, client in zip(rows, clients, strict=True):
-                before = self.states.get(name, client)
-                if before is not None:
-                    row.copy_(before)
-            remembered[name] = rows.to(like.device)
-        received = replace(received, remembered=remembered)
-        for name, now in algorithm.remember(received).items():
-            for row, client in zip(now.detach().cpu(), clients, strict=True):
-                self.states.put(name, client, row)
-        return received
-
-    def _merged(
-        self, algorithm: Algorithm, nodes: State, received: Received, submodels: Submodels
-    ) -> State:
-        """The nodes' next state, zero where padded, whatever the algorithm makes of zeros.
-
-        Raises:
-            ConfigError: the algorithm has lost a part of it.
-        """
-        merged = algorithm.merge(nodes, received)
-        if merged.keys() != nodes.keys():
-            raise ConfigError(
-                f"algorithm {algorithm.name!r} begins with the server state {sorted(nodes)}, "
-                f"and its merge gives {sorted(merged)}: they must agree."
-            )
-        return {name: submodels.blank(value) for name, value in merged.items()}
+        self.metrics = under_way.metrics()
 
     def _sizes(self, clients: IntArray) -> FloatArray:
         """Weight of each of the ``clients`` in means."""
@@ -333,14 +185,18 @@ class World:
             return np.ones(len(clients))
         return self.sizes[clients]
 
-    def _weights(self, plan: Plan) -> tuple[FloatArray, list[float]]:
-        """Weights of the clients at their node, which sum to 1 there, and of the nodes."""
-        nodes, size = plan.submodels.nodes, self._sizes(plan.clients)
-        in_node = np.bincount(plan.node, weights=size, minlength=nodes)
-        by_node = in_node if self.settings.weight_by_samples else (in_node > 0).astype(float)
-        return size / in_node[plan.node], by_node.tolist()
+    def client_weights(self, plan: Plan) -> FloatArray:
+        """Weights [senders] of the clients at their node, which sum to 1 there."""
+        size = self._sizes(plan.clients)
+        return np.asarray(size / np.bincount(plan.node, size, plan.submodels.nodes)[plan.node])
 
-    def _share(self, plan: Plan) -> dict[str, Tensor]:
+    def node_weights(self, plan: Plan) -> list[float]:
+        """Weights of the nodes; those without a client have none."""
+        in_node = np.bincount(plan.node, self._sizes(plan.clients), plan.submodels.nodes)
+        weights: list[float] = in_node.tolist()
+        return weights if self.settings.weight_by_samples else [float(own > 0) for own in weights]
+
+    def share(self, plan: Plan) -> dict[str, Tensor]:
         """By payload, [nodes, 1]: the weight of its senders over that of all who are there."""
         nodes, who = plan.submodels.nodes, np.flatnonzero(self.there)
         whole = np.bincount(self.node_of[who], self._sizes(who), nodes)
@@ -373,9 +229,3 @@ class World:
         self.states.restore(tensors)
         self.steps_done = tensors["steps_done"].numpy().copy()
         self.totals = Totals(**totals)
-
-
-def _kept_where(idle: BoolArray, before: State, after: State) -> State:
-    """``after`` [nodes, P_max] by name, but as ``before`` at nodes that have heard nobody."""
-    quiet = torch.from_numpy(idle)[:, None].to(before["params"].device)
-    return {name: torch.where(quiet, before[name], value) for name, value in after.items()}
