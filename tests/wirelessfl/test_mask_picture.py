@@ -1,0 +1,33 @@
+"""The picture of masks shows what mask makers deal."""
+
+import numpy as np
+import pytest
+
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import Dealing, Neurons, coverage, deal_masks, draw_masks
+
+
+def test_panels_are_the_masks_and_how_often_they_cover(tmp_path):
+    """Each image is the mask that ``deal_masks`` deals; crosses stand at uncovered neurons."""
+    counts, width, path = [6, 3, 3], 12, tmp_path / "masks.png"
+    figure = draw_masks(counts, width, path, kinds=("ordered", "covered"), rounds=2, seed=4)
+    assert path.stat().st_size > 1000
+    panels = iter(figure.axes)
+    layers = [Neurons("hidden", width, ())]
+    for kind in ("ordered", "covered"):
+        for number in range(2):
+            own = Dealing(number, np.arange(3), Stream(4).child("round", number), Stream(4))
+            chosen = deal_masks(kind, layers, np.array(counts)[:, None], own)
+            times = coverage(chosen, layers)[0]
+            held, below = next(panels), next(panels)
+            rows = [np.flatnonzero(row) for row in held.images[0].get_array()]
+            assert [row.tolist() for row in rows] == [mine[0].tolist() for mine in chosen]
+            assert below.images[0].get_array().tolist() == [times.tolist()]
+            assert below.lines[0].get_xdata().tolist() == np.flatnonzero(times == 0).tolist()
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"path is .*masks.txt.*: give a name in .png"):
+        draw_masks([2], 4, tmp_path / "masks.txt")
+    assert not list(tmp_path.iterdir())
