@@ -145,15 +145,27 @@ def test_a_budget_below_the_smallest_submodel_is_refused():
     assert levels.within("bytes", 1.0) == levels.within("flops", 1.0) == 99
 
 
+def test_budgets_above_one_are_bytes_and_flops_themselves():
+    """k neurons of 100 take 3 k + 1 parameters of 4 bytes, and 2 k multiplications of 2 FLOPs."""
+    levels = levels_of(chain(1, [(100, 1)], 1))
+    for neurons in (1, 7, 100):
+        assert levels.within("bytes", 4 * (3 * neurons + 1)) == neurons - 1
+        assert levels.within("bytes", 4 * (3 * neurons + 4) - 1) == min(neurons, 100) - 1
+        assert levels.within("flops", 4 * neurons) == neurons - 1
+    with pytest.raises(ConfigError, match=r"15 bytes are less .* takes: give at least 16\."):
+        levels.within("bytes", 15)
+
+
 def test_shares_out_of_range_and_models_without_neurons_are_refused():
     levels = levels_of(chain(1, [(4, 1)], 1))
     for share in (0.0, -1.0, 1.01, float("nan")):
         with pytest.raises(ConfigError, match="no share of the full model"):
             levels.at(share)
         with pytest.raises(ConfigError, match="no share of the full model"):
-            levels.within("bytes", share)
-        with pytest.raises(ConfigError, match="no share of the full model"):
-            dealt_capacities([0.5, share], 3, Stream(0))
+            levels.within("width", share)
+    for amount in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match="bytes buy nothing: give more than 0"):
+            levels.within("bytes", amount)
     with pytest.raises(ConfigError, match="no hidden neurons"):
         levels_of(NeuronMap(ParamSpec({"weight": (2, 3)}), ()))
     with pytest.raises(ConfigError, match="capacities is empty"):

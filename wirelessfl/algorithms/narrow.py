@@ -30,22 +30,34 @@ class Narrow(Algorithm):
     it, whatever the algorithm makes of that mean.
 
     Args:
-        capacities: what clients can afford of the full model, in ``budget``'s unit: 1, 1/2, ... are
-            dealt out evenly among the clients at random, once for the run.
-        budget: what ``capacities`` are shares of: neurons of each layer (``width``), parameters
-            (``bytes``), or multiplications (``flops``).
+        capacities: what clients can afford, in ``budget``'s unit: shares of the full model (1, 1/2,
+            ...), or above 1 bytes or FLOPs themselves; dealt out evenly among the clients at
+            random, once for the run.
+        budget: what ``capacities`` are shares of: neurons of each layer (``width``), ``bytes`` of
+            parameters, or ``flops`` of a sample's forward pass.
     """
 
     name = ""
 
     capacities: Annotated[
-        tuple[Annotated[float, Field(gt=0, le=1)], ...],
-        Field(min_length=1, description="what clients can afford, in shares of the full model"),
+        tuple[Annotated[float, Field(gt=0)], ...],
+        Field(
+            min_length=1,
+            description="what clients can afford, in shares of the full model, or above 1 in bytes "
+            "or FLOPs",
+        ),
     ] = (1.0, 0.5, 0.25, 0.125)
     budget: Annotated[
         Literal["width", "bytes", "flops"],
-        Field(description="unit of --capacities: neurons a layer, parameters, or multiplications"),
+        Field(description="unit of --capacities: neurons a layer, bytes, or FLOPs"),
     ] = "width"
+
+    def __post_init__(self) -> None:
+        if self.budget == "width" and max(self.capacities) > 1:
+            raise ValueError(
+                f"capacities is {self.capacities} and budget 'width': give shares of a layer's "
+                "neurons, up to 1"
+            )
 
     @abstractmethod
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
@@ -89,7 +101,7 @@ class Adaptive(Narrow):
     budget: Annotated[
         Budget,
         Field(
-            description="unit of --capacities: neurons a layer, parameters, or multiplications; or "
+            description="unit of --capacities: neurons a layer, bytes, or FLOPs; or "
             "widths from the network: within a deadline, or fastest for --min-coverage"
         ),
     ] = "width"  # type: ignore[assignment]  # it knows more units
@@ -101,6 +113,7 @@ class Adaptive(Narrow):
     ] = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.budget == "deadline") != (self.deadline is not None):
             raise ValueError(
                 f"deadline is {self.deadline} and budget {self.budget!r}: give both, "

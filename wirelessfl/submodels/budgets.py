@@ -55,34 +55,46 @@ class Levels:
         Raises:
             ConfigError: share is out of range.
         """
-        _check_share("share", share)
+        if not 0 < share <= 1:
+            raise ConfigError(
+                f"capacities: {share} is no share of the full model: give above 0, up to 1."
+            )
         level = int(np.searchsorted(self.shares, share + ROUNDING, side="right")) - 1
         return max(level, 0)
 
-    def within(self, budget: Budget, share: float) -> int:
-        """The largest level, from 0, that a share of the full model's cost pays for.
+    def within(self, budget: Budget, amount: float) -> int:
+        """The largest level, from 0, that a client can afford.
 
         Args:
-            budget: what the share is of: ``width`` is ``at``; ``bytes`` counts parameters;
-                ``flops`` multiplications by weights.
-            share: in (0, 1].
+            budget: what it can afford: neurons of each layer (``width``, see ``at``), ``bytes`` of
+                parameters, at 4 each, or ``flops`` of a sample's forward pass, two a
+                multiplication by a weight.
+            amount: up to 1 a share of what the full model takes; above 1 bytes or FLOPs
+                themselves.
 
         Raises:
-            ConfigError: share is out of range, or even the smallest submodel costs more.
+            ConfigError: amount is not positive, above 1 for ``width``, or less than the smallest
+                submodel takes.
         """
         if budget == "width":
-            return self.at(share)
-        _check_share("share", share)
-        costs = self.parameters if budget == "bytes" else self.multiplications
-        paid = share * float(costs[-1]) * (1 + ROUNDING)
+            return self.at(amount)
+        if not 0 < amount < math.inf:
+            raise ConfigError(f"capacities: {amount} {budget} buy nothing: give more than 0.")
+        costs = 4 * self.parameters if budget == "bytes" else 2 * self.multiplications
+        paid = (amount * float(costs[-1]) if amount <= 1 else amount) * (1 + ROUNDING)
         level = int(np.searchsorted(costs, paid, side="right")) - 1
-        if level < 0:
-            least = _rounded_up(int(costs[0]) / int(costs[-1]))
+        if level >= 0:
+            return level
+        if amount > 1:
             raise ConfigError(
-                f"capacities: {share:g} of the model's {budget} is less than the smallest "
-                f"submodel, which has {least} of them: give at least {least}."
+                f"capacities: {amount:g} {budget} are less than the smallest submodel takes: give "
+                f"at least {costs[0]}."
             )
-        return level
+        least = _rounded_up(int(costs[0]) / int(costs[-1]))
+        raise ConfigError(
+            f"capacities: {amount:g} of the model's {budget} is less than the smallest "
+            f"submodel, which has {least} of them: give at least {least}."
+        )
 
 
 @lru_cache(maxsize=8)  # asked for in every round
@@ -116,18 +128,16 @@ def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) 
     the first ones of the list go to one client more.
 
     Args:
-        capacities: shares of the full model, in (0, 1].
+        capacities: shares of the full model, or what else ``Levels.within`` takes.
         clients: how many there are, >= 1.
         stream: randomness of the run.
 
     Raises:
-        ConfigError: there are no capacities, or one is out of range.
+        ConfigError: there are no capacities.
         ValueError: there are no clients.
     """
     if not len(capacities):
         raise ConfigError("capacities is empty: give shares of the full model, e.g. 1,0.5,0.25.")
-    for share in capacities:
-        _check_share("capacities", share)
     if clients < 1:
         raise ValueError(f"clients is {clients}: capacities go to one or more.")
     order = stream.child("capacities").generator().permutation(clients)
@@ -155,11 +165,6 @@ def _costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:
         if len(shape) > 1:
             multiplications += entries * neurons.uses.get(name, 1)
     return parameters, multiplications
-
-
-def _check_share(name: str, share: float) -> None:
-    if not 0 < share <= 1:
-        raise ConfigError(f"{name}: {share} is no share of the full model: give above 0, up to 1.")
 
 
 def _rounded_up(share: float) -> str:
