@@ -164,7 +164,8 @@ def build(
     padding = config.run.padding
     if first.own is not None:
         inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
-        padding = _padding(padding, check_neurons(task, neurons(), inputs))
+        alone = basis.executor.chunk == 1 and config.run.workers == 1
+        padding = _padding(padding, check_neurons(task, neurons(), inputs), alone)
     device = torch.device(config.run.device)
     states = make_states(
         config.run.client_states,
@@ -209,19 +210,22 @@ def build(
     )
 
 
-def _padding(asked: float | None, mixes: str | None) -> float:
+def _padding(asked: float | None, mixes: str | None, alone: bool) -> float:
     """Share of padding in what trains at once.
 
     Args:
         asked: by the settings.
         mixes: why submodels of different widths cannot train in one batch; None: they can.
+        alone: whether clients train one by one, so that a batch of several gains nothing.
 
     Raises:
         ConfigError: padding is asked for, and cannot be.
     """
     if mixes is not None and asked:
         raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")
-    return 0.0 if mixes is not None else PADDING if asked is None else asked
+    if asked is not None:
+        return asked
+    return 0.0 if alone or mixes is not None else PADDING
 
 
 def _lr_share(training: TrainingSection) -> Callable[[int], float]:
