@@ -138,14 +138,14 @@ def covered(results: Results) -> str:
     ]
     rows = []
     for case in sorted(results.where(), key=lambda c: (c["clients_per_round"], *c["capacities"])):
-        target, (beta,) = TARGETS[case["dataset"]], case["capacities"]
+        target, beta = TARGETS[case["dataset"]], statistics.mean(case["capacities"])
         own = results.rows(case)
         rows.append(
             [
                 f"{setting_of(case)}",
                 str(case["clients_per_round"]),
-                f"{beta:g}",
-                f"{case['clients_per_round'] * beta:g}",
+                share(case) if len(case["capacities"]) > 1 else f"{beta:g}",
+                f"{case['clients_per_round'] * beta:.3g}",
                 NAMES[case["algorithm"]],
                 case["masks"],
                 str(len(own)),
