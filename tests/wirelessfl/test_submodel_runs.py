@@ -264,3 +264,29 @@ def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags
         wirelessfl.run(settings, data=toy, model=model((30,)))
     assert "\n" not in str(caught.value)
     assert not settings.run.out.exists()
+
+
+NARROW = (1.0,) * 8 + (0.1,)
+
+
+@pytest.mark.parametrize(
+    ("flags", "number"),
+    [
+        ({"clients": 7, "capacities": (1.0,)}, "1"),
+        # The first round has nobody whose share of six channels comes to none.
+        (
+            {"clients": 9, "clients_per_round": 4, "rounds": 9, "capacities": NARROW, "seed": 2},
+            "[2-9]",
+        ),
+    ],
+)
+def test_parts_without_a_channel_are_refused_before_anything_is_written(config, flags, number):
+    """A convolution of none cannot be computed; who takes part decides whether there is one."""
+    x = torch.zeros(36, 1, 28, 28)
+    data = Dataset("images", x, torch.arange(36) % 4, x[:4], torch.arange(4), 4)
+    lenet = build_model("lenet5", (1, 28, 28), 4, dropout=0, stream=Stream(1))
+    settings = config("ra-fed", cells=1, masks="partition", split="iid", **flags)
+    words = f"of the 6 channels of layer 'features.0' none is left for client .* round {number}\\."
+    with pytest.raises(ConfigError, match=words):
+        wirelessfl.run(settings, data=data, model=lenet)
+    assert not settings.run.out.exists()
