@@ -245,6 +245,8 @@ def test_models_without_neurons_are_refused(config, toy):
 
 
 LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
+DEAD = {"snr_db": -300.0, "bandwidth_hz": 1e-300}  # a channel that carries nothing
+MUTE = "^round 1: client 0 has no data rate, and budget is "
 POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
 
 
@@ -253,6 +255,8 @@ POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 client
     [
         ({"budget": "fastest", "min_coverage": 7, "masks": "covered"}, "round 1: .*coverage 7 of"),
         ({"budget": "deadline", "deadline": 1e-6}, LATE),
+        ({"budget": "deadline", "deadline": 1.0, **DEAD}, MUTE + "'deadline'. Raise snr_db"),
+        ({"budget": "fastest", "min_coverage": 1, **DEAD}, MUTE + "'fastest'. Raise snr_db"),
         ({"min_coverage": 7, "masks": "covered"}, "min_coverage is 7"),
         ({"min_coverage": 3, "masks": "ordered"}, POOR),
         ({"budget": "bytes", "capacities": (0.01,)}, "capacities: 0.01 of the model's bytes"),

@@ -146,13 +146,19 @@ class Adaptive(Narrow):
         """[senders], the level of width of each.
 
         Raises:
-            ConfigError: a client cannot afford the smallest submodel, or has not the time for it;
-                or the coverage cannot be had.
+            ConfigError: a client cannot afford the smallest submodel, or has not the time for it,
+                or no data rate; or the coverage cannot be had.
         """
         if self.one_shape:
             return super().levels(context)
         levels = levels_of(context.neurons())
         seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
+        silent = ~np.isfinite(seconds).all(1)
+        if silent.any():
+            raise ConfigError(
+                f"round {context.number + 1}: client {context.senders[silent.argmax()]} has no "
+                f"data rate, and budget is {self.budget!r}. Raise snr_db or bandwidth_hz."
+            )
         deadline = self.deadline
         if deadline is None:  # cells wait for the slowest of them, each with its coverage
             deadline = max(
