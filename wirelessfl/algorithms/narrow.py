@@ -80,8 +80,9 @@ class Adaptive(Narrow):
             those that end the round soonest while every neuron is covered by ``min_coverage``
             clients (``fastest``), see ``solvers.widths_by_deadline`` and ``fastest_widths``.
         deadline: seconds of a round, for budget ``deadline``.
-        min_coverage: Gamma*, clients of a round that cover each neuron at least, in each cell where
-            there are cells; 0: no such demand.
+        min_coverage: clients of a round that hold each neuron at least, in each cell where there
+            are cells; 0: no such demand. With one hidden layer that is Gamma* of all weights; one
+            between two hidden layers is covered by those alone who hold both its neurons.
     """
 
     name = ""
@@ -97,7 +98,7 @@ class Adaptive(Narrow):
         float | None, Field(gt=0, description="of budget deadline: most seconds of a round")
     ] = None
     min_coverage: Annotated[
-        int, Field(ge=0, description="clients of a round that cover each neuron at least (Gamma*)")
+        int, Field(ge=0, description="clients of a round that hold each neuron at least")
     ] = 0
 
     def __post_init__(self) -> None:
