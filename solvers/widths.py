@@ -2,7 +2,8 @@
 
 Clients train submodels of different widths, whose masks pick arbitrary neurons (RA-Fed, proof
 supplement of the KDD '23 submission). The coverage of a neuron is the number of masks that have
-it; Gamma*, the least over neurons, stands in the rate O(1 / sqrt(Gamma* T Q)). Counts alone decide
+it, and Gamma* here the least over neurons. (Gamma* of the rate O(1 / sqrt(Gamma* T Q)) is over
+parameters: the same with one hidden layer; between two, who holds both ends.) Counts alone decide
 which Gamma* is possible: where masks keep w_n <= K of a layer's K neurons, they can cover each of
 them G times if and only if sum_n w_n >= G K. Fewer do not suffice, as each neuron takes G of the
 sum. These do: put the neurons on a circle, and let each client take the w_n of them that follow

@@ -54,6 +54,9 @@ def rate(settings: Settings, scale: str) -> float:
     """
     rates = _rates()[scale]
     own = rates.get("any", {}) | rates.get(settings["model"], {})
+    if len(settings.get("capacities", ())) > 1:
+        mixed = f"{settings['algorithm']} {MIXED}"
+        own = {settings["algorithm"]: own.get(mixed)} if mixed in own else own
     if settings["algorithm"] not in own:
         raise ConfigError(
             f"settings/rates.toml has no learning rate of {settings['algorithm']!r} for model "

@@ -47,7 +47,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
         (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
         (["run", "hist", "--snr-db", "5000"], "ConfigError: network: snr_db[0] is 5000.0"),
-        (["run", "hist", *DEAD], "ConfigError: round 0 takes cell 0 inf seconds"),
+        (["run", "hist", *DEAD], "ConfigError: round 1 takes cell 0 inf seconds"),
         (
             ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
             "ConfigError: mask sizes: seconds_per_unit[0] is inf",
@@ -99,6 +99,11 @@ def test_help_explains_flags_with_units(capsys):
     with pytest.raises(SystemExit):
         main(["run", "fedavg", "--help"])
     assert "--mask-sizes" not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["run", "ra-fed", "--help"])
+    text = capsys.readouterr().out
+    assert "--capacities X,..." in text
+    assert "(default: 1,0.5,0.25,0.125)" in text  # as it is to be given
 
 
 def test_list_names_what_there_is(capsys):

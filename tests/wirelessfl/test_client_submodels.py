@@ -15,6 +15,14 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5, ResNet18
 from wirelessfl.runs.build import build
 from wirelessfl.simulation.together import together
+from wirelessfl.submodels import (
+    ClientSubmodels,
+    Dealing,
+    ParamSpec,
+    deal_masks,
+    find_neurons,
+    levels_of,
+)
 
 LR = 0.05
 
@@ -223,6 +231,37 @@ def test_who_covers_what(config, toy):
         assert torch.equal(count[n], masks[rows].int().sum(0))
         assert (weight[n][masks[rows].all(0)] == 1.0).all()
     assert float(count.min()) == 0
+
+
+@pytest.mark.parametrize("kind", ["fcnn", "lenet5", "resnet18"])
+def test_who_covers_what_is_who_has_it(kind):
+    """Where each submodel lies in the full vector: pixels, kernels, norms and residual sums, too.
+
+    A node without clients covers nothing, nor does a client without weight.
+    """
+    module, shape = {
+        "fcnn": (model(), (12,)),
+        "lenet5": (lenet(), (1, 28, 28)),
+        "resnet18": (ResNet18((3, 32, 32), 10, width=4), (3, 32, 32)),
+    }[kind]
+    spec = ParamSpec.of(module)
+    neurons = find_neurons(module, spec, torch.zeros(2, *shape))
+    levels = levels_of(neurons).widths
+    counts = levels[np.linspace(0, len(levels) - 1, 6).astype(int)]
+    deal = Dealing(number=1, clients=np.arange(6), round=Stream(1), run=Stream(2))
+    own = ClientSubmodels(neurons, deal_masks("random", neurons.layers, counts, deal))
+    lying = [set(index[index >= 0].tolist()) for index in own.of(np.arange(6)).index]
+    masks = torch.tensor([[place in places for place in range(spec.size)] for places in lying])
+    rows = np.array([4, 0, 3])
+    assert torch.equal(own.covers(rows), masks[rows])
+    node, shares = np.array([0, 0, 2, 2, 2, 0]), [0.25, 0.75, 0.5, 0.2, 0.3, 0.0]
+    weight, count = own.cover(node, shares, 3)
+    for n, members in enumerate(([0, 1], [], [2, 3, 4])):
+        assert torch.equal(count[n], masks[members].sum(0).int())
+        expected = sum((shares[c] * masks[c].double() for c in members), torch.zeros(spec.size))
+        assert torch.allclose(weight[n].double(), expected.double(), rtol=1e-7, atol=0)
+        assert ((weight[n] == 1) == ((count[n] == len(members)) & (len(members) > 0))).all()
+        assert ((weight[n] == 0) == (count[n] == 0)).all()
 
 
 def test_group_norms_train_by_equal_widths_alone(config):

@@ -72,7 +72,7 @@ def test_the_memory_may_lie_on_disk(config, toy, same):
     """Bit for bit, and who has never been asked has no record."""
     kept = []
     for states in ("memory", "disk"):
-        settings = config("ram-fed", clients=8, rounds=2, client_states=states, **FLAGS)
+        settings = config("ram-fed", clients=8, rounds=2, chunk=3, client_states=states, **FLAGS)
         result = wirelessfl.run(settings, data=toy, model=model())
         tensors, _ = RunDirectory(result.directory).load()
         kept.append((result, tensors))

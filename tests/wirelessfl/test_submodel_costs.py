@@ -184,6 +184,27 @@ def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
     assert 0 < limited < 25, "a deadline that some keep with all neurons, and some with fewer"
 
 
+@pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
+def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
+    """So that memory does not grow with clients times levels; it changes nothing."""
+    parts = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
+    draws, costs = parts.planner.plan(0).draws, parts.planner.costs
+    who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
+    lengths, sizes = levels_of(parts.planner.neurons()).parameters, []
+    whole = costs.most_seconds(draws, who, lengths)
+    one_go = type(costs).client_seconds
+
+    def watched(self, draws, who, length, sent):
+        sizes.append(length.size)
+        return one_go(self, draws, who, length, sent)
+
+    monkeypatch.setattr(type(costs), "client_seconds", watched)
+    monkeypatch.setattr("wirelessfl.simulation.costs.MOST_AT_ONCE", 7 * 4 + 1)
+    assert np.array_equal(costs.most_seconds(draws, who, lengths), whole)
+    assert whole.shape == (4, 30)
+    assert sizes == [7 * 4] * 7 + [7 * 2]
+
+
 def test_a_deadline_holds_in_every_edge_round(make):
     """With a channel for each edge round the worst counts: rounds end in time all the same."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}

@@ -43,7 +43,9 @@ RESUMED = {
 @pytest.mark.parametrize("case", RESUMED)
 def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, case):
     name, own = RESUMED[case]
-    flags = {"cells": 1, "rounds": 4, "capacities": (1.0, 0.5, 0.2), "checkpoint_seconds": 0}
+    # Runs that time their chunks by themselves may differ by rounding.
+    flags = {"cells": 1, "rounds": 4, "capacities": (1.0, 0.5, 0.2), "chunk": 3}
+    flags["checkpoint_seconds"] = 0
     flags |= own if "sessions" in own else own | {"clients_per_round": 4}
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
     places = range(len(reference.rows))
@@ -245,6 +247,8 @@ def test_models_without_neurons_are_refused(config, toy):
 
 
 LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
+DEAD = {"snr_db": -300.0, "bandwidth_hz": 1e-300}  # a channel that carries nothing
+MUTE = "^round 1: client 0 has no data rate, and budget is "
 POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
 
 
@@ -253,6 +257,8 @@ POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 client
     [
         ({"budget": "fastest", "min_coverage": 7, "masks": "covered"}, "round 1: .*coverage 7 of"),
         ({"budget": "deadline", "deadline": 1e-6}, LATE),
+        ({"budget": "deadline", "deadline": 1.0, **DEAD}, MUTE + "'deadline'. Raise snr_db"),
+        ({"budget": "fastest", "min_coverage": 1, **DEAD}, MUTE + "'fastest'. Raise snr_db"),
         ({"min_coverage": 7, "masks": "covered"}, "min_coverage is 7"),
         ({"min_coverage": 3, "masks": "ordered"}, POOR),
         ({"budget": "bytes", "capacities": (0.01,)}, "capacities: 0.01 of the model's bytes"),
@@ -263,4 +269,30 @@ def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags
     with pytest.raises(ConfigError, match=words) as caught:
         wirelessfl.run(settings, data=toy, model=model((30,)))
     assert "\n" not in str(caught.value)
+    assert not settings.run.out.exists()
+
+
+NARROW = (1.0,) * 8 + (0.1,)
+
+
+@pytest.mark.parametrize(
+    ("flags", "number"),
+    [
+        ({"clients": 7, "capacities": (1.0,)}, "1"),
+        # The first round has nobody whose share of six channels comes to none.
+        (
+            {"clients": 9, "clients_per_round": 4, "rounds": 9, "capacities": NARROW, "seed": 2},
+            "[2-9]",
+        ),
+    ],
+)
+def test_parts_without_a_channel_are_refused_before_anything_is_written(config, flags, number):
+    """A convolution of none cannot be computed; who takes part decides whether there is one."""
+    x = torch.zeros(36, 1, 28, 28)
+    data = Dataset("images", x, torch.arange(36) % 4, x[:4], torch.arange(4), 4)
+    lenet = build_model("lenet5", (1, 28, 28), 4, dropout=0, stream=Stream(1))
+    settings = config("ra-fed", cells=1, masks="partition", split="iid", **flags)
+    words = f"of the 6 channels of layer 'features.0' none is left for client .* round {number}\\."
+    with pytest.raises(ConfigError, match=words):
+        wirelessfl.run(settings, data=data, model=lenet)
     assert not settings.run.out.exists()

@@ -92,8 +92,9 @@ class Adaptive(Narrow):
             those that end the round soonest while every neuron is covered by ``min_coverage``
             clients (``fastest``), see ``solvers.widths_by_deadline`` and ``fastest_widths``.
         deadline: seconds of a round, for budget ``deadline``.
-        min_coverage: Gamma*, clients of a round that cover each neuron at least, in each cell where
-            there are cells; 0: no such demand.
+        min_coverage: clients of a round that hold each neuron at least, in each cell where there
+            are cells; 0: no such demand. With one hidden layer that is Gamma* of all weights; one
+            between two hidden layers is covered by those alone who hold both its neurons.
     """
 
     name = ""
@@ -109,7 +110,7 @@ class Adaptive(Narrow):
         float | None, Field(gt=0, description="of budget deadline: most seconds of a round")
     ] = None
     min_coverage: Annotated[
-        int, Field(ge=0, description="clients of a round that cover each neuron at least (Gamma*)")
+        int, Field(ge=0, description="clients of a round that hold each neuron at least")
     ] = 0
 
     def __post_init__(self) -> None:
@@ -159,13 +160,19 @@ class Adaptive(Narrow):
         """[senders], the level of width of each.
 
         Raises:
-            ConfigError: a client cannot afford the smallest submodel, or has not the time for it;
-                or the coverage cannot be had.
+            ConfigError: a client cannot afford the smallest submodel, or has not the time for it,
+                or no data rate; or the coverage cannot be had.
         """
         if self.one_shape:
             return super().levels(context)
         levels = levels_of(context.neurons())
         seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
+        silent = ~np.isfinite(seconds).all(1)
+        if silent.any():
+            raise ConfigError(
+                f"round {context.number + 1}: client {context.senders[silent.argmax()]} has no "
+                f"data rate, and budget is {self.budget!r}. Raise snr_db or bandwidth_hz."
+            )
         deadline = self.deadline
         if deadline is None:  # cells wait for the slowest of them, each with its coverage
             deadline = max(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Adaptive, deal
+from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.masks import Masks
 from wirelessfl.submodels.partition import IntArray
 
@@ -53,6 +55,29 @@ class RaFed(Adaptive, FedAvg):
                 'it takes, whatever the round has time for. Choose masks "covered"'
             )
 
+    @property
+    def foresees(self) -> bool:
+        """Parts may be too many for a layer, depending on who takes part."""
+        return super().foresees or self.masks == "partition"
+
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """By the mask maker."""
-        return deal(self.masks, context, counts, self.mask_overlap)
+        """By the mask maker.
+
+        Raises:
+            ConfigError: a part has no channel of some convolution, which cannot be computed: there
+                are too many of them.
+        """
+        chosen = deal(self.masks, context, counts, self.mask_overlap)
+        shapes = context.spec.shapes
+        for place, layer in enumerate(context.neurons().layers):
+            if all(len(shapes[slot.parameter]) < 3 for slot in layer.slots):
+                continue
+            gone = [len(mine[place]) == 0 for mine in chosen]
+            if any(gone):
+                raise ConfigError(
+                    f"masks is 'partition', and of the {layer.width} channels of layer "
+                    f"{layer.name!r} none is left for client {context.senders[np.argmax(gone)]} in "
+                    f"round {context.number + 1}. Take fewer clients a round, give them more equal "
+                    'capacities, or choose masks "covered".'
+                )
+        return chosen

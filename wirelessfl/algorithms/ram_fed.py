@@ -55,7 +55,8 @@ class RamFed(RaFed):
 
     def merge(self, server: State, received: Received) -> State:
         """theta <- theta - gamma v, times eta_g; the mean of the u_n follows their changes."""
-        change = received.mean_of(self._gradients(received) - received.remembered[MEMORY])
+        news = self._gradients(received).sub_(received.remembered[MEMORY])  # [clients, P], in place
+        change = received.mean_of(news)
         direction = server[MEMORY] + change
         return {
             "params": server["params"] - self.server_lr * self.lr * direction,
@@ -67,8 +68,8 @@ class RamFed(RaFed):
         latest, before = self._gradients(received), received.remembered[MEMORY]
         if received.covers is None:
             return {MEMORY: latest}
-        return {MEMORY: torch.where(received.covers, latest, before)}
+        return {MEMORY: torch.where(received.covers, latest, before, out=latest)}
 
     def _gradients(self, received: Received) -> Tensor:
-        """Delta_n [clients, P], zero where a client covers nothing."""
+        """Delta_n [clients, P], zero where a client covers nothing, in memory of its own."""
         return received.each["update"] / -self.lr

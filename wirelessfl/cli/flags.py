@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
@@ -102,8 +102,11 @@ def _add(
     elif kind is bool:
         options, shown = {"action": "store_const", "const": True}, ""
     elif get_origin(kind) is tuple:
-        many = get_args(kind)[-1] is Ellipsis
-        options = {"metavar": "N,..." if many else "LOW,HIGH", "type": _split}
+        first, many = get_args(kind)[0], get_args(kind)[-1] is Ellipsis
+        entry = METAVARS.get(first.__origin__ if get_origin(first) is Annotated else first, "NAME")
+        options = {"metavar": f"{entry},..." if many else "LOW,HIGH", "type": _split}
+        if default is not None:
+            shown = f" (default: {','.join(f'{value:g}' for value in default)})"
     if lists and name not in PLACES:  # a sweep takes one value
         if get_origin(kind) is tuple:
             options |= {"type": _tuples, "metavar": options["metavar"] + ";..."}

@@ -25,6 +25,7 @@ from wirelessfl.uplinks.base import BITS_PER_ELEMENT
 
 FloatArray = NDArray[np.float64]
 MIB = BITS_PER_ELEMENT / 8 / 2**20
+MOST_AT_ONCE = 1 << 20  # clients times levels of width, so that many clients do not take memory
 
 
 @dataclass(frozen=True)
@@ -162,13 +163,17 @@ class Costs:
 
         Of several channel draws each client's worst counts, so that no round takes longer.
         """
-        length = np.repeat(lengths.astype(np.float64)[:, None], self.network.clients, 1)
-        # Over the air an upload may last as long as that of the whole model.
-        elements = length if self.uplink.gives == "each" else np.full_like(length, self.spec.size)
         vectors = who.vectors(self.algorithm, self.network.clients)
-        edge = self.client_seconds(draws, who, length, vectors * elements).max(-2)
-        seconds = self.edge_rounds * edge + self._backhaul_seconds
-        return np.asarray(seconds[:, who.clients].T)
+        edge = np.empty((len(lengths), len(who.clients)))
+        some = max(1, MOST_AT_ONCE // self.network.clients)
+        for start in range(0, len(lengths), some):
+            part = slice(start, start + some)
+            length = np.repeat(lengths[part, None].astype(np.float64), self.network.clients, 1)
+            # Over the air an upload may last as long as that of the whole model.
+            sent = length if self.uplink.gives == "each" else np.full_like(length, self.spec.size)
+            seconds = self.client_seconds(draws, who, length, vectors * sent).max(-2)
+            edge[part] = seconds[:, who.clients]
+        return np.asarray(self.edge_rounds * edge.T + self._backhaul_seconds)
 
     @property
     def _backhaul_seconds(self) -> float:

@@ -149,8 +149,8 @@ class Planner:
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
-                f"round {number} takes cell {slow} {cost.seconds[slow]} seconds: a client there "
-                "has no data rate. Raise snr_db or bandwidth_hz."
+                f"round {number + 1} takes cell {slow} {cost.seconds[slow]} seconds: a client "
+                "there has no data rate. Raise snr_db or bandwidth_hz."
             )
         node = self.network.cell_of[who.clients]
         share = self.lr_share(number)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,15 +15,15 @@ from wirelessfl.submodels.extract import Submodels, extract_neurons
 from wirelessfl.submodels.neurons import NeuronMap
 from wirelessfl.submodels.partition import IntArray
 
-SOME = 32  # submodels whose places are held at a time where nothing else says how many
+SOME = 32  # clients that train in one job at most, where an executor takes fewer at a time
 
 
 @dataclass(frozen=True, eq=False)
 class ClientSubmodels:
     """What each client of a round trains.
 
-    Places in the full vector are worked out for a few clients at a time, so that memory does not
-    grow with their number.
+    Places in the full vector are worked out for those alone who are about to train, so that memory
+    does not grow with their number.
 
     Args:
         neurons: what can be left out of the model.
@@ -82,13 +83,23 @@ class ClientSubmodels:
 
     def covers(self, rows: IntArray) -> Tensor:
         """[rows, P] boolean, which coordinates of the full vector each of these clients trains."""
-        found = torch.zeros(len(rows), self.neurons.spec.size, dtype=torch.bool)
-        for row, index in enumerate(self._places(rows)):
-            found[row, index] = True
+        spec, held = self.neurons.spec, [own[rows] for own in self._held]
+        found = torch.ones(len(rows), spec.size, dtype=torch.bool)
+        for name, shape in spec.shapes.items():
+            start = spec.offsets[name]
+            part = found[:, start : start + math.prod(shape)].view(len(rows), *shape)
+            for axis in range(len(shape)):
+                place, repeat = self.neurons.lying.get((name, axis), (None, 1))
+                if place is not None:
+                    there = held[place].repeat_interleave(repeat, 1)
+                    part &= there.view(len(rows), *(1,) * axis, -1, *(1,) * (len(shape) - axis - 1))
         return found
 
     def cover(self, node: IntArray, weights: Sequence[float], nodes: int) -> tuple[Tensor, Tensor]:
         """Who covers each coordinate: their weight over that of all at their node, and how many.
+
+        A weight belongs to those who hold the neuron that it makes and the one that it reads, so
+        that all clients are counted by one product of matrices for each parameter.
 
         Args:
             node: [clients], the node of each.
@@ -99,20 +110,41 @@ class ClientSubmodels:
             Weight [nodes, P], exactly 1 where every client of positive weight covers it; number of
             clients Gamma^i [nodes, P] int32.
         """
-        size = self.neurons.spec.size
-        weight, count = torch.zeros(nodes, size), torch.zeros(nodes, size, dtype=torch.int32)
-        rows = np.flatnonzero(np.asarray(weights) > 0)
-        for row, index in zip(rows.tolist(), self._places(rows), strict=True):
-            own = int(node[row])
-            weight[own].index_add_(0, index, torch.full((len(index),), weights[row]))
-            count[own].index_add_(0, index, torch.ones(len(index), dtype=torch.int32))
-        everybody = torch.from_numpy(np.bincount(node[rows], minlength=nodes))[:, None]
-        return torch.where((count == everybody) & (count > 0), 1.0, weight), count
+        spec, share = self.neurons.spec, np.asarray(weights, dtype=np.float64)
+        weight, count = torch.zeros(nodes, spec.size), torch.zeros(nodes, spec.size).int()
+        for own in range(nodes):
+            rows = np.flatnonzero((node == own) & (share > 0))
+            shares = torch.from_numpy(share[rows])[:, None]
+            held = [layer[rows].double() for layer in self._held]
+            for name, shape in spec.shapes.items():
+                where = slice(spec.offsets[name], spec.offsets[name] + math.prod(shape))
+                made, read = (self._along(name, axis, held, len(rows)) for axis in (0, 1))
+                count[own, where] = self._spread(name, made.T @ read).int()
+                weight[own, where] = self._spread(name, (shares * made).T @ read).float()
+            weight[own, count[own] == len(rows)] = float(len(rows) > 0)
+        return weight, count
 
-    def _places(self, rows: IntArray) -> Iterator[Tensor]:
-        """Of one client after the other, its places in the full vector."""
-        for start in range(0, len(rows), SOME):
-            index = self.of(rows[start : start + SOME]).index
-            assert index is not None
-            for own in index:
-                yield own[own >= 0]
+    @cached_property
+    def _held(self) -> list[Tensor]:
+        """By layer, [clients, width] boolean: who holds which neurons."""
+        held = []
+        for place, width in enumerate(self.neurons.widths):
+            own = torch.zeros(len(self.chosen), width, dtype=torch.bool)
+            for row, layers in zip(own, self.chosen, strict=True):
+                row[torch.from_numpy(layers[place])] = True
+            held.append(own)
+        return held
+
+    def _along(self, name: str, axis: int, held: Sequence[Tensor], clients: int) -> Tensor:
+        """[clients, neurons along the axis]; [clients, 1] of ones where all have all of it."""
+        place, _ = self.neurons.lying.get((name, axis), (None, 1))
+        return torch.ones(clients, 1, dtype=torch.float64) if place is None else held[place]
+
+    def _spread(self, name: str, values: Tensor) -> Tensor:
+        """[neurons along axis 0, along axis 1] (or 1) at each entry of a parameter, flat."""
+        shape = self.neurons.spec.shapes[name]
+        for axis in (0, 1):
+            _, repeat = self.neurons.lying.get((name, axis), (None, 1))
+            values = values.repeat_interleave(repeat, axis)
+        values = values.reshape(*values.shape[: len(shape)], *(1,) * (len(shape) - 2))
+        return values.expand(shape).reshape(-1)

@@ -66,6 +66,15 @@ class NeuronMap:
         """Neurons of each layer in the full model."""
         return tuple(layer.width for layer in self.layers)
 
+    @cached_property
+    def lying(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """By parameter and axis along which neurons lie: which of ``layers``, and the repeat."""
+        return {
+            (slot.parameter, slot.axis): (place, slot.repeat)
+            for place, layer in enumerate(self.layers)
+            for slot in layer.slots
+        }
+
     def shapes(self, widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
         """Shapes of a submodel's parameters that keeps so many neurons of each layer."""
         shapes = {name: list(shape) for name, shape in self.spec.shapes.items()}
