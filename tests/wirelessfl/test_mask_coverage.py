@@ -22,8 +22,8 @@ def test_poor_coverage_is_refused_with_the_neurons_in_ranges():
     all_but = set(range(300)) - set(range(150, 200)) - {203}
     assert refusal([all_but, set(range(150)), all_but]) == (
         "neurons 150 to 199 and 203 of layer 'layers.1' are held by none of the 3 clients of "
-        "round 1, and min_coverage is 2. Give clients larger shares, take more clients a round, "
-        'or choose masks "covered".'
+        "round 1, and min_coverage is 2. Give clients larger shares, or take more clients a round; "
+        'of all masks, "covered" ones cover most evenly.'
     )
     everything = set(range(300))
     only = refusal([everything, everything - {4, 9, 10}])

@@ -201,8 +201,11 @@ NONSENSE = {
     "capacities 1.5": ({"capacities": (0.5, 1.5)}, r"capacities is .* 'width': .*up to 1\."),
     "no capacities": ({"capacities": ()}, r"capacities is \(\): .* at least 1 item"),
     "capacities a": ({"capacities": ("a",)}, r"capacities\.0 is 'a': .* a valid number"),
-    "no deadline": ({"budget": "deadline"}, "deadline is None and budget 'deadline': give both"),
-    "no budget": ({"deadline": 1.0}, "deadline is 1.0 and budget 'width': give both"),
+    "no deadline": (
+        {"budget": "deadline"},
+        "budget is 'deadline', and there is none: give --deadline",
+    ),
+    "no budget": ({"deadline": 1.0}, "deadline is 1.0 and budget 'width', .* choose --budget"),
     "deadline 0": ({"budget": "deadline", "deadline": 0.0}, "deadline is 0.0: .* greater than 0"),
     "deadline of parts": (
         {"budget": "deadline", "deadline": 1.0, "masks": "partition"},

@@ -115,10 +115,12 @@ class Adaptive(Narrow):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.budget == "deadline") != (self.deadline is not None):
+        if self.budget == "deadline" and self.deadline is None:
+            raise ValueError("budget is 'deadline', and there is none: give --deadline SECONDS")
+        if self.budget != "deadline" and self.deadline is not None:
             raise ValueError(
-                f"deadline is {self.deadline} and budget {self.budget!r}: give both, "
-                "--budget deadline --deadline SECONDS, or neither"
+                f"deadline is {self.deadline} and budget {self.budget!r}, which knows of no time: "
+                "choose --budget deadline, or leave it out"
             )
         if self.budget == "fastest" and not self.min_coverage:
             raise ValueError(

@@ -170,9 +170,10 @@ def check_coverage(
     where = "" if cell is None else f"cell {cell} in "
     raise ConfigError(
         f"neuron{'' if one else 's'} {_ranges(poor)} of layer {layers[worst].name!r} "
-        f"{'is' if one else 'are'} held by {by} of the {clients} clients of {where}"
-        f"round {number}, and min_coverage is {least}. Give clients larger shares, take more "
-        'clients a round, or choose masks "covered".'
+        f"{'is' if one else 'are'} held by {by} of the {clients} "
+        f"client{'' if clients == 1 else 's'} of {where}round {number}, and min_coverage is "
+        f"{least}. Give clients larger shares, or take more clients a round; of all masks, "
+        '"covered" ones cover most evenly.'
     )
 
 
