@@ -224,9 +224,11 @@ def radio(results: Results, out: Path) -> list[Path]:
         own = [case for case in cases if case["algorithm"] in (*REFERENCES, method)]
         runs = {_curve(case): results.rows(case) for case in own}
         draw_curves(panel, runs, "sim_seconds", legend=False, styles=styles, median=True)
-        panel.set_title(f"{setting_of(cases[0])}: {NAMES[method]} and others", fontsize=9)
+        panel.set_title(f"{NAMES[method]} and others ({setting_of(cases[0])})", fontsize=8)
         panel.sharey(axes[0])
     axes[0].autoscale()
+    known = [row["accuracy"] for case in cases for rows in results.rows(case) for row in rows]
+    axes[0].set_ylim(bottom=max(100 * max(known) - 35, 0))  # the first seconds say little
     _legend(figure, axes, columns=4)
     return save_figure(figure, out / "radio")
 
