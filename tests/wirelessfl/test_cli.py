@@ -101,7 +101,7 @@ def test_help_explains_flags_with_units(capsys):
     assert "--mask-sizes" not in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["run", "ra-fed", "--help"])
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     assert "--capacities X,..." in text
     assert "(default: 1,0.5,0.25,0.125)" in text  # as it is to be given
 
