@@ -36,7 +36,6 @@ from channels.fading import (
     path_loss_db,
 )
 from channels.latency import (
-    client_round_seconds,
     compute_joules,
     compute_seconds,
     edge_round_seconds,
@@ -72,7 +71,6 @@ __all__ = [
     "aircomp_mean",
     "aircomp_seconds_per_element",
     "airtime_seconds_per_bit",
-    "client_round_seconds",
     "compute_joules",
     "compute_seconds",
     "correlation_root",

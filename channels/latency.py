@@ -32,7 +32,7 @@ def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> Flo
     return _cycles(network, steps, share) / network.cpu_hz
 
 
-def client_round_seconds(
+def edge_round_seconds(
     draw: ChannelDraw,
     parameters: ArrayLike,
     *,
@@ -42,23 +42,23 @@ def client_round_seconds(
     bits_per_parameter: float = 32,
     active: ArrayLike | None = None,
 ) -> FloatArray:
-    """Seconds of an edge round until each client's own update is in: (17) before its maximum.
+    """Seconds of an edge round in each cell, (17).
 
-    H (|p_i| / d) V_0 / F_i + |p_i| L_0 / d * seconds_per_bit_i, where L_0 / d is
+    max_i { H (|p_j| / d) V_0 / F_i + |p_j| L_0 / d * seconds_per_bit_i }, where L_0 / d is
     ``bits_per_parameter`` and TDMA has seconds_per_bit_i = n_j / R_i.
 
     Args:
         draw: the channels, for their network.
-        parameters: |p_i| [..., cells] or [..., clients], what a client trains and sends: split
+        parameters: |p_j| [..., cells] (or [..., clients]), what a client trains and sends: split
             and shared layers together; >= 0.
         model_parameters: d, of the full model, > 0.
         local_steps: H, one number, [..., cells] or [..., clients], >= 0.
         seconds_per_bit: [..., clients], e.g. of :func:`channels.tdma_seconds_per_bit`.
         bits_per_parameter: L_0 / d, >= 0.
-        active: [..., clients], who takes part; the others take no time. None: all.
+        active: [..., clients], who takes part; the others delay nobody. None: all.
 
     Returns:
-        [..., clients]; inf for a client without a channel that has something to send.
+        [..., cells]; inf for a cell that waits for a client without a channel.
 
     Raises:
         ValueError: a shape does not fit, or a value is out of range.
@@ -79,36 +79,8 @@ def client_round_seconds(
     with np.errstate(invalid="ignore"):
         upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # no bits take no time at rate 0
     client = compute_seconds(network, local_steps, count / model_parameters) + upload
-    return np.where(sending(network, active), client, 0.0)
-
-
-def edge_round_seconds(
-    draw: ChannelDraw,
-    parameters: ArrayLike,
-    *,
-    model_parameters: float,
-    local_steps: ArrayLike,
-    seconds_per_bit: ArrayLike,
-    bits_per_parameter: float = 32,
-    active: ArrayLike | None = None,
-) -> FloatArray:
-    """Seconds of an edge round in each cell, (17): those of its slowest client.
-
-    Arguments and errors are those of :func:`client_round_seconds`.
-
-    Returns:
-        [..., cells]; inf for a cell that waits for a client without a channel.
-    """
-    client = client_round_seconds(
-        draw,
-        parameters,
-        model_parameters=model_parameters,
-        local_steps=local_steps,
-        seconds_per_bit=seconds_per_bit,
-        bits_per_parameter=bits_per_parameter,
-        active=active,
-    )
-    return np.asarray(np.maximum.reduceat(client, draw.network.cell_starts, axis=-1))
+    client = np.where(sending(network, active), client, 0.0)
+    return np.asarray(np.maximum.reduceat(client, network.cell_starts, axis=-1))
 
 
 def global_round_seconds(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.merging import covered_mean
-from wirelessfl.submodels.neurons import Neurons
+from wirelessfl.submodels.neurons import NeuronMap, Neurons
 from wirelessfl.submodels.partition import IntArray, Partition
 
 
@@ -175,13 +175,8 @@ def extract_neurons(
         behind an activation with act(0) = 0, zero gradients.
     """
     widest = [max(len(own[i]) for own in chosen) for i in range(len(layers))]
-    shapes = {name: list(shape) for name, shape in spec.shapes.items()}
-    lying: dict[str, dict[int, tuple[int, int]]] = {}  # name -> axis -> (layer, repeat)
-    for i, layer in enumerate(layers):
-        for slot in layer.slots:
-            shapes[slot.parameter][slot.axis] = widest[i] * slot.repeat
-            lying.setdefault(slot.parameter, {})[slot.axis] = (i, slot.repeat)
-    padded = ParamSpec({name: tuple(shape) for name, shape in shapes.items()})
+    all_of_them = NeuronMap(spec, tuple(layers))
+    padded = ParamSpec(all_of_them.shapes(widest))
     index = np.empty((len(chosen), padded.size), dtype=np.int64)
     for row, own in zip(index, chosen, strict=True):
         for name, shape in spec.shapes.items():
@@ -193,7 +188,7 @@ def extract_neurons(
             for axis, entries in enumerate(shape):
                 stride //= entries
                 room = (-1,) + (1,) * (len(shape) - axis - 1)
-                found = lying.get(name, {}).get(axis)
+                found = all_of_them.lying.get((name, axis))
                 if found is None:
                     place += (stride * np.arange(entries)).reshape(room)
                     continue
