@@ -7,7 +7,6 @@ from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.masks import (
     Dealing,
     Masks,
-    best_coverage,
     check_coverage,
     coverage,
     deal_masks,
@@ -30,7 +29,6 @@ __all__ = [
     "Partition",
     "Slot",
     "Submodels",
-    "best_coverage",
     "check_coverage",
     "coverage",
     "deal_masks",

@@ -13,6 +13,10 @@ covered    one for all, afresh a round         from where the client before ende
 partition  one for all, afresh a round         its share of the circle, and some beyond (HIST)
 =========  ==================================  ==========================================
 
+A client holds a neuron once, so the coverages of a layer's W neurons sum to the clients' counts,
+and no masks cover all of them more often than the floor of that sum over W. Arcs laid end to end
+(``covered``) cover each neuron the floor or the ceil of it.
+
 HeteroFL: Diao, Ding and Tarokh, ICLR 2021. FedRolex: Alam et al., NeurIPS 2022. HIST: Fang, Han and
 Brinton; its footnote 3 is on partitions with partial overlaps.
 """
@@ -120,21 +124,6 @@ def coverage(chosen: Sequence[Sequence[IntArray]], layers: Sequence[Neurons]) ->
         numbers = np.concatenate([np.empty(0, np.int64), *(mine[place] for mine in chosen)])
         held.append(np.bincount(numbers, minlength=layer.width).astype(np.int64, copy=False))
     return held
-
-
-def best_coverage(layers: Sequence[Neurons], counts: IntArray) -> IntArray:
-    """Least coverage [layers] that masks ``covered`` attain; no other masks have more.
-
-    A client holds a neuron once, so the coverages of ``width`` neurons sum to sum_n counts_n, and
-    their minimum is at most the floor of their mean. Arcs laid end to end round the circle cover
-    each neuron floor or ceil of the mean times.
-
-    Args:
-        layers: what is dealt.
-        counts: [senders, layers], as for ``deal_masks``.
-    """
-    total: IntArray = np.asarray(counts, dtype=np.int64).sum(0)
-    return total // np.array([layer.width for layer in layers], dtype=np.int64)
 
 
 def check_coverage(

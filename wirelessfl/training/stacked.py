@@ -19,6 +19,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.submodels.operations import Tracer
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.layers import (
@@ -54,11 +55,6 @@ class NotAChainError(Exception):
     """A model, or a place in it, that this engine does not know."""
 
 
-class _Tracer(fx.Tracer):
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, StreamDropout) or super().is_leaf_module(m, module_qualified_name)
-
-
 def chain(task: Task) -> list[Layer]:
     """The layers of ``task``'s module, input to logits.
 
@@ -67,7 +63,7 @@ def chain(task: Task) -> list[Layer]:
     """
     module = task.module
     try:
-        graph = _Tracer().trace(module)
+        graph = Tracer().trace(module)
     except Exception as error:  # whatever a user's forward raises when it is traced
         raise NotAChainError(f"it cannot be traced ({str(error).splitlines()[0]})") from error
     layers: list[Layer] = []
