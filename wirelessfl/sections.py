@@ -284,6 +284,19 @@ class EvaluationSection(Section):
     )
 
 
+def _number_or_tune(given: Any) -> Any:
+    """A number of clients, checked here so that one message names both kinds of value."""
+    if given is None or given == "tune":
+        return given
+    try:
+        number = int(given)
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1 or (isinstance(given, float) and number != given):
+        raise ValueError(f"{given!r} is not a number of clients: give 1 or more, or tune")
+    return number
+
+
 def _number_or_auto(given: Any) -> Any:
     """A number of processes, checked here so that one message names both kinds of value."""
     if given is None or given == "auto":
@@ -309,8 +322,10 @@ class RunSection(Section):
         description="chains of layers together (stacked), any model together (vmap), or one client "
         "after the other for debugging (loop)",
     )
-    chunk: int | None = Field(
-        None, ge=1, description="clients that train at once (default: by device)"
+    chunk: Annotated[int | Literal["tune"] | None, BeforeValidator(_number_or_tune)] = Field(
+        None,
+        description="clients that train at once, or tune: the fastest, by a short timing (default: "
+        "by the size of the model; a timing may change the last bits of the results)",
     )
     padding: float | None = Field(
         None,
@@ -322,15 +337,15 @@ class RunSection(Section):
     replay: Literal["on", "off"] | None = Field(
         None,
         description="record local steps once and replay them without the model's own Python code "
-        "(default: on GPUs, and where a run of executor vmap is long; off with --lr-schedule poly)",
+        "(default: on for GPUs and for long runs of executor vmap; off with --lr-schedule poly)",
     )
     workers: Annotated[int | Literal["auto"] | None, BeforeValidator(_number_or_auto)] = Field(
         None,
-        description="single-thread CPU processes that train, or auto (default: auto on the command "
-        "line, where long runs get one a core; 1 from Python)",
+        description="CPU processes that train, or auto (default: auto on the command line, where "
+        "long runs get one per core; 1 from Python); results do not depend on it",
     )
     threads: int | None = Field(
-        None, ge=1, le=1024, description="CPU threads (default: torch's choice)"
+        None, ge=1, le=1024, description="CPU threads of each process (default: 1)"
     )
     checkpoint_seconds: float = Field(
         5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"

@@ -316,6 +316,8 @@ def prepared(hidden):
 warm = prepared(8)  # what is paid once: libraries, threads
 warm.world.train(warm.planner.plan(0), warm.world.cloud)
 parts = prepared(4000)
+if Path("/proc/self/clear_refs").exists():
+    Path("/proc/self/clear_refs").write_text("5")  # the peak of the preparation does not count
 before = peak()
 parts.world.train(parts.planner.plan(0), parts.world.cloud)
 print(peak() - before)

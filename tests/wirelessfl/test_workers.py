@@ -145,17 +145,18 @@ def command(*words):
 
 
 def children(pid):
-    """Worker processes below ``pid``."""
-    found = []
+    """Worker processes of the run ``pid``: its fork server's children."""
+    parents, servers = {}, []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_text().rpartition(")")[2].split()
             words = (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        if int(stat[1]) == pid and b"spawn_main" in words:
-            found.append(int(entry.name))
-    return found
+        parents[int(entry.name)] = int(stat[1])
+        if int(stat[1]) == pid and b"forkserver" in words:
+            servers.append(int(entry.name))
+    return [own for own, parent in parents.items() if parent in servers]
 
 
 LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 120, "--eval-every", 15]

@@ -20,7 +20,7 @@ from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
 from wirelessfl.pretrained import HUB_MODEL
-from wirelessfl.runs.executors import build_executor
+from wirelessfl.runs.executors import build_executor, expect_workers
 from wirelessfl.sections import ModelSection
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor
@@ -72,6 +72,7 @@ def prepare(
     data: Dataset | None = None,
     own: Stream | None = None,
     together: int | None = None,
+    updates: int | None = None,
     loaded: Loaded | None = None,
 ) -> Basis:
     """Load, split, build.
@@ -85,6 +86,7 @@ def prepare(
         data: used instead of the configured data set.
         own: stream of initial weights and batches; None: the run's.
         together: clients that train at a time; None: those of a round.
+        updates: that make a merge; None: one of each client that trains at a time.
         loaded: where tasks before this one have put their data.
 
     Raises:
@@ -92,6 +94,8 @@ def prepare(
         DataError: no such data, or a split that cannot be made.
     """
     own, loaded = own or stream, loaded or Loaded()
+    cohort = together or config.training.clients_per_round or network.clients
+    expect_workers(config, updates or cohort)
     config, data = configured_data(config, data, loaded)
     wanted = config.data.model_dump(exclude={"data_dir"})
     key = (tuple(sorted(wanted.items())), id(data))
@@ -105,7 +109,9 @@ def prepare(
     start = task.spec.from_module(model).cpu()
     if groups is not None and together is None:
         together = config.training.clients_per_round or int(np.bincount(groups.group_of).max())
-    executor, config = build_executor(config, task, algorithm, data, parts, notes, own, together)
+    executor, config = build_executor(
+        config, task, algorithm, data, parts, notes, own, together, updates
+    )
     return Basis(config, data, parts, groups, model, task, start, executor, notes)
 
 

@@ -164,7 +164,7 @@ def build(
     padding = config.run.padding
     if first.own is not None:
         inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
-        alone = basis.executor.chunk == 1 and config.run.workers == 1
+        alone = basis.executor.chunk == 1
         padding = _padding(padding, check_neurons(task, neurons(), inputs), alone)
     device = torch.device(config.run.device)
     states = make_states(

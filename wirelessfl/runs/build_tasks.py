@@ -128,6 +128,7 @@ def build_tasks(
             data=data,
             own=named,
             together=together,
+            updates=getattr(algorithm, "buffer", None),
             loaded=loaded,
         )
         resolved[task] = basis.config

@@ -20,20 +20,32 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.checks import why_alone
+from wirelessfl.training.checks import check_model, why_not_vmapped
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.penalties import Penalty, need_features
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.task import Task
-from wirelessfl.training.tuning import candidates, fastest_chunk
+from wirelessfl.training.tuning import (
+    PARTS,
+    candidates,
+    default_chunk,
+    fastest_chunk,
+    step_seconds,
+)
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor, slot_vectors, why_no_workers
+from wirelessfl.training.workers import (
+    WorkersExecutor,
+    prepare_workers,
+    slot_vectors,
+    why_no_workers,
+)
 from wirelessfl.warm_starts.checks import Checked
 
 GPU_CHUNK = 256
-LONG_SECONDS = 20.0  # workers and recordings take seconds to start: shorter runs do without
+LONG_SECONDS = 10.0  # of estimated training; shorter runs do without workers and replay
+USUAL_STEP_SECONDS = 3e-4  # of a client's local step, before the model is known
 EXECUTORS: dict[str, type[Executor]] = {
     cls.name: cls for cls in (StackedExecutor, VmapExecutor, LoopExecutor)
 }
@@ -48,6 +60,7 @@ def build_executor(
     notes: list[str],
     stream: Stream,
     together: int | None = None,
+    updates: int | None = None,
 ) -> tuple[Executor, Config]:
     """The executor, and the configuration with what was automatic resolved.
 
@@ -60,6 +73,7 @@ def build_executor(
         notes: gets lines that the user should know.
         stream: where the order of samples comes from.
         together: clients that train at a time; None: those of a round.
+        updates: that make a merge; None: one of each client that trains at a time.
 
     Raises:
         ConfigError: the device, executor or number of workers cannot be had.
@@ -75,28 +89,21 @@ def build_executor(
     if warm_start is not None:  # those of a session that has one before it
         penalties += Checked(warm_start).penalties(1, ())
     kind = _kind(config, task, penalties, data, dataset.classes, notes)
-    threads = config.run.threads or torch.get_num_threads()
-
+    threads = default_threads(config)
     maker = _Maker(task, data, kind, config.run.seed)
+    clients = together or config.training.clients_per_round or len(parts)
     if device.type == "cpu":
         jobs = partial(_two_steps, task, algorithm, data, len(parts))
-        found = _tuned(config, maker, jobs, algorithm, threads, together)
+        steps = client_steps(config, updates or clients)
+        found = _on_cpu(config, maker, jobs, algorithm, threads, clients, steps)
     else:
-        steady = config.training.lr_schedule == "constant"
-        wanted = config.run.replay or ("on" if steady else "off")
-        replay = kind is not LoopExecutor and wanted == "on"
-        found = _Found(config.run.chunk or _gpu_chunk(task, batch_size), 1, replay)
-        if config.run.workers not in (None, "auto", 1):
-            raise ConfigError(
-                f"workers is {config.run.workers}, and the device {device}: workers are for the "
-                "CPU. Choose workers 1, or several processes by torchrun."
-            )
+        found = _on_gpu(config, maker, batch_size)
     executor = maker.make(found.chunk, found.replay)
     if found.workers > 1:
         reason = why_no_workers(executor, found.workers, slot_vectors(algorithm))
         if reason is not None:
             raise ConfigError(f"workers is {found.workers}: {reason}. Choose workers 1.")
-        executor = WorkersExecutor(executor, found.workers)
+        executor = WorkersExecutor(executor, found.workers, threads)
     resolved = {
         "device": str(device),
         "executor": kind.name,
@@ -130,51 +137,100 @@ class _Maker:
 
 
 class _Found(NamedTuple):
-    """What the timing at start finds, or what was given."""
+    """What was given, and what follows from the work for the rest."""
 
     chunk: int
     workers: int
     replay: bool
 
 
-def _tuned(
+def _on_cpu(
     config: Config,
     maker: _Maker,
     jobs: Callable[[int], Job],
     algorithm: Algorithm,
     threads: int,
-    together: int | None,
+    clients: int,
+    steps: int,
 ) -> _Found:
-    """On a CPU: what was given, and what a short timing finds for the rest."""
-    chunk, replay, workers = config.run.chunk, config.run.replay == "on", config.run.workers or 1
-    clients = together or config.training.clients_per_round or len(maker.data.source.parts)
-    if maker.kind is not VmapExecutor:
-        replay = False  # stacked layers gain nothing from it
+    """On a CPU, for a cohort of ``clients`` and that many local steps in the run.
+
+    Nothing is timed but where ``--chunk tune`` asks.
+
+    The number of workers, which is free to follow the machine, decides nothing else: results must
+    not depend on it.
+
+    Raises:
+        ConfigError: more workers than clients or cores.
+    """
+    batch_size = maker.data.source.batch_size
+    step = step_seconds(maker.task, maker.data.first(4)[0], batch_size)
+    long = steps * step > LONG_SECONDS
     # Step sizes that change from round to round would be recorded anew in each.
     steady = algorithm.one_shape and config.training.lr_schedule == "constant"
-    undecided = maker.kind is VmapExecutor and config.run.replay is None and steady
-    if chunk is not None and workers != "auto" and not undecided:
-        return _Found(chunk, int(workers), replay)
-    # A chunk each at least: a worker without one would be idle.
-    most = -(-clients // (cores() if workers == "auto" else int(workers)))
-    sizes = [1] if maker.kind is LoopExecutor else candidates(most, maker.task.spec.size)
-    if chunk is not None:
-        sizes = [chunk]
-    with computing(threads if workers == 1 else 1):
-        if undecided:
-            _, seconds = fastest_chunk(partial(maker.make, replay=False), jobs, sizes[:1])
-            replay = _is_long(config, clients, seconds / 2)
-        chunk, seconds = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
+    replay = (long and steady) if config.run.replay is None else config.run.replay == "on"
+    replay = replay and maker.kind is VmapExecutor  # stacked layers gain nothing from it
+    if config.run.chunk == "tune":
+        one = maker.kind is LoopExecutor
+        sizes = [1] if one else candidates(-(-clients // PARTS), maker.task.spec.size)
+        with computing(threads):
+            chunk = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
+    else:
+        chunk = config.run.chunk or default_chunk(
+            maker.kind, maker.task, clients, batch_size, step
+        )
+    workers = config.run.workers or 1
     if workers != "auto":
-        return _Found(chunk, int(workers), replay)
-    many = (
-        min(cores(), len(even_parts(clients, chunk)))
-        if _is_long(config, clients, seconds / 2)
-        else 1
+        _check_workers(workers, threads, clients)
+        return _Found(chunk, workers, replay)
+    many = min(cores() // threads, len(even_parts(clients, chunk))) if long else 1
+    fits = many > 1 and (
+        why_no_workers(maker.make(chunk, replay), many, slot_vectors(algorithm)) is None
     )
-    executor = maker.make(chunk, replay)
-    fits = many == 1 or why_no_workers(executor, many, slot_vectors(algorithm)) is None
     return _Found(chunk, many if fits else 1, replay)
+
+
+def _on_gpu(config: Config, maker: _Maker, batch_size: int) -> _Found:
+    """On a GPU: one process.
+
+    Raises:
+        ConfigError: workers or a timed chunk are asked for.
+    """
+    device = maker.data.inputs.device
+    if config.run.workers not in (None, "auto", 1):
+        raise ConfigError(
+            f"workers is {config.run.workers}, and the device {device}: workers are for the "
+            "CPU. Choose workers 1, or several processes by torchrun."
+        )
+    if config.run.chunk == "tune":
+        raise ConfigError(
+            f'chunk is "tune", and the device {device}: chunks are timed on the CPU alone. Give a '
+            "number, or leave it out."
+        )
+    steady = config.training.lr_schedule == "constant"
+    wanted = config.run.replay or ("on" if steady else "off")
+    replay = maker.kind is not LoopExecutor and wanted == "on"
+    return _Found(config.run.chunk or _gpu_chunk(maker.task, batch_size, device), 1, replay)
+
+
+def _check_workers(workers: int, threads: int, clients: int) -> None:
+    """Refuse processes that would have nothing to do, or no core.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    if workers == 1:
+        return
+    if workers > clients:
+        raise ConfigError(
+            f"workers is {workers}, and {clients} clients train at a time: choose 1 to {clients}."
+        )
+    if workers * threads > cores():
+        each = "" if threads == 1 else f" of {threads} threads"
+        raise ConfigError(
+            f"workers is {workers}{each}, and this machine has {cores()} cores for them: choose "
+            f"1 to {max(cores() // threads, 1)}."
+        )
 
 
 def _kind(
@@ -185,33 +241,39 @@ def _kind(
     classes: int,
     notes: list[str],
 ) -> type[Executor]:
-    """The executor's class: the one asked for, or the fastest that can train the model."""
-    name = config.run.executor
+    """The executor's class: the one asked for, or the fastest that can train the model.
+
+    Raises:
+        ConfigError: the one asked for cannot.
+    """
+    name, model = config.run.executor, type(task.module).__name__
     x, y = data.first(4)
-    reason = why_alone(task, x, y, classes)
-    if reason is not None and name in ("vmap", "stacked"):
-        raise ConfigError(f'executor "{name}" cannot run this model: {reason}. Choose "loop".')
+    alone = check_model(task, x, y, classes)
     features = need_features(penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():
             task.outputs(x, features=True)  # a model without any is refused now
-    if name in ("vmap", "loop"):
-        return EXECUTORS[name]
-    if reason is not None:
-        notes.append(f"executor loop, one client at a time: {reason}.")
+    if name == "loop":
         return LoopExecutor
-    if features and name == "stacked":
+    if name == "stacked" and features:
         raise ConfigError(
             'executor "stacked" cannot train what compares the features of models, as the loss of '
             f'{_comparing(config)} does. Choose "vmap".'
         )
-    reason = "it has no features" if features else why_not_stacked(task, data)
-    if reason is not None and name == "stacked":
+    unstacked = alone or ("it has no features" if features else why_not_stacked(task, data))
+    if name != "vmap" and unstacked is None:
+        return StackedExecutor
+    alone = alone or why_not_vmapped(task, x, y)
+    if alone is not None and name in ("vmap", "stacked"):
+        raise ConfigError(f'executor "{name}" cannot run this model: {alone}. Choose "loop".')
+    if name == "stacked":
         raise ConfigError(
-            f'executor "stacked" cannot train model {type(task.module).__name__}: {reason}. Choose '
-            '"vmap".'
+            f'executor "stacked" cannot train model {model}: {unstacked}. Choose "vmap".'
         )
-    return StackedExecutor if reason is None else VmapExecutor
+    if alone is not None:
+        notes.append(f"executor loop, one client at a time: {alone}.")
+        return LoopExecutor
+    return VmapExecutor
 
 
 def _two_steps(
@@ -228,22 +290,56 @@ def _two_steps(
     )
 
 
-def _is_long(config: Config, clients: int, seconds: float) -> bool:
-    """Whether the run repays a slow start, where a client's step takes ``seconds`` on a thread."""
+def client_steps(config: Config, updates: int) -> int:
+    """Local steps of all clients in the whole run, of so many updates per merge."""
     training = config.training
-    steps = config.total_rounds * (training.edge_rounds or 1) * training.local_steps * clients
-    return steps * seconds > LONG_SECONDS
+    return config.total_rounds * (training.edge_rounds or 1) * training.local_steps * updates
 
 
-def _gpu_chunk(task: Task, batch_size: int) -> int:
+def expect_workers(config: Config, updates: int) -> None:
+    """Start the imports of worker processes in the background if the run will probably use some.
+
+    Call it before data are loaded: the size of the model is not known then, so that it goes by the
+    number of local steps.
+    """
+    workers = config.run.workers or 1
+    steps = client_steps(config, updates)
+    if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
+        workers = 2 if steps * USUAL_STEP_SECONDS > LONG_SECONDS else 1
+    if workers not in (1, "auto"):
+        prepare_workers()
+
+
+def _gpu_chunk(task: Task, batch_size: int, device: torch.device) -> int:
     """As many clients as fit well, on a GPU: a step holds a handful of copies of each.
 
-    A module with few trained parameters and many others may say what a sample takes in training,
+    It follows from the memory of the device, not from what is free of it at the moment. A module
+    with few trained parameters and many others may say what a sample takes in training,
     ``bytes_per_sample``.
     """
-    free, _ = torch.cuda.mem_get_info()
+    usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
     samples = batch_size * int(getattr(task.module, "bytes_per_sample", 0))
-    return max(min(GPU_CHUNK, free // (16 * 4 * task.spec.size + samples)), 1)
+    return max(min(GPU_CHUNK, usable // (16 * 4 * task.spec.size + samples)), 1)
+
+
+def default_threads(config: Config) -> int:
+    """CPU threads of each process: one, unless the settings say, or a GPU does the work.
+
+    The models that are trained on CPUs are small: threads that wait for each other at every
+    operation bring little on idle cores, and stall where others use these. Cores are for processes.
+    """
+    if config.run.threads is not None:
+        return config.run.threads
+    return 1 if _device(config.run.device).type == "cpu" else torch.get_num_threads()
+
+
+def fewer_workers(config: Config) -> Config:
+    """Settings of a run that began elsewhere, with no more workers than this machine has cores."""
+    workers, threads = config.run.workers, config.run.threads or 1
+    if not isinstance(workers, int) or workers * threads <= cores():
+        return config
+    most = max(cores() // threads, 1)
+    return config.model_copy(update={"run": config.run.model_copy(update={"workers": most})})
 
 
 @contextmanager

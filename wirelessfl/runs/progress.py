@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.executors import computing
+from wirelessfl.runs.executors import computing, default_threads
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Event, Report, Schedule
@@ -133,7 +132,7 @@ class Progress:
         """To the end, from wherever it stands."""
         engine = self.engine
         config = engine.config
-        with computing(config.run.threads or torch.get_num_threads()):
+        with computing(default_threads(config)):
             simulate(
                 engine.schedule,
                 engine.work,

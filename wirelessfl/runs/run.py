@@ -19,6 +19,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engines import build_engine
+from wirelessfl.runs.executors import computing, default_threads, fewer_workers
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.runs.progress import Engine, Progress, RowCallback
 from wirelessfl.runs.tasks import named_params
@@ -222,7 +223,7 @@ def resume(
             f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
             f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
         )
-    engine = _build(config, shards, model=model, data=data, network=network)
+    engine = _build(fewer_workers(config), shards, model=model, data=data, network=network)
     return _go(engine, given, directory, on_row, on_note)
 
 
@@ -233,7 +234,8 @@ def _build(config: Config, shards: Shards, **things: Any) -> Engine:
     for leading in (True, False):
         if leading == (shards.rank == 0) and error is None:
             try:
-                engine = build_engine(config, shards=shards, **things)
+                with computing(default_threads(config)):
+                    engine = build_engine(config, shards=shards, **things)
             except (ConfigError, DataError, TrainingError) as caught:
                 error = caught
         if leading and shards.count > 1:

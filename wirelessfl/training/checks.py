@@ -14,11 +14,22 @@ from wirelessfl.training.task import Task
 def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
     """Why clients cannot train ``task`` together, on a few samples; None where they can.
 
+    Args and errors are those of ``check_model``; x has at least two samples.
+    """
+    return check_model(task, x, y, classes) or why_not_vmapped(task, x, y)
+
+
+def check_model(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
+    """Refuse a model that cannot be trained at all, on a few samples.
+
     Args:
         task: to be tried out.
-        x: [batch, ...], at least two samples.
+        x: [batch, ...], some samples.
         y: [batch], their labels.
         classes: of the data set.
+
+    Returns:
+        Why clients cannot train it together if it draws random numbers by itself; else None.
 
     Raises:
         ConfigError: the model does not run on the samples, does not give logits [batch, classes],
@@ -55,6 +66,15 @@ def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
             f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
             "would not"
         )
+    return None
+
+
+def why_not_vmapped(task: Task, x: Tensor, y: Tensor) -> str | None:
+    """Why clients cannot train ``task`` in one batch by vmap, on samples x [batch, ...], y [batch].
+
+    None where they can. Its first call in a process takes a second: torch imports its compiler.
+    """
+    module, name = task.module, type(task.module).__name__
     try:
         two = task.spec.from_module(module).expand(2, -1)
         half = x.new_zeros((2, len(x)), dtype=torch.float32)

@@ -288,10 +288,12 @@ def _both_gradients(
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
     """Gradients of a few samples by stacked layers, and by autograd."""
     fast = StackedExecutor(task, data, clients)
-    x, y = (t.expand(clients, *t.shape) for t in data.first(4))
-    flat = task.spec.from_module(task.module).expand(clients, -1)
-    weight = x.new_full(y.shape, 1 / y.shape[1], dtype=torch.float32)
-    keys = torch.zeros(clients, 2, dtype=torch.int32, device=x.device)
+    x, y = data.first(4)
+    flat = task.spec.from_module(task.module)
+    weight = x.new_full(y.shape, 1 / len(y), dtype=torch.float32)
+    key = torch.zeros(2, dtype=torch.int32, device=x.device)
     task.module.train()
-    found = task.spec.views(fast.gradients(task.spec, flat, x, y, weight, keys))
-    return found, task.gradients(task.spec.views(flat), x, y, weight, keys)
+    alike = (t.expand(clients, *t.shape) for t in (flat, x, y, weight, key))
+    found = task.spec.views(fast.gradients(task.spec, *alike))
+    alone = task.gradients(task.spec.views(flat), x, y, weight, key)
+    return found, {name: value.expand(clients, *value.shape) for name, value in alone.items()}

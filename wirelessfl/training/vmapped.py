@@ -53,7 +53,7 @@ class VmapExecutor(TensorExecutor):
         self.flat = flat
 
     def warm_up(self) -> None:
-        """vmap(grad) imports a compiler, which takes a second."""
+        """vmap(grad) imports torch's compiler, which takes a second."""
         if self.chunk > 1:
             vmap(grad(torch.sin))(torch.zeros(2))
 

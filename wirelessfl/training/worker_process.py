@@ -63,11 +63,11 @@ def end_of(memory: Tensor, shapes: Shapes) -> Tensor:
     return memory[len(memory) - sum(map(math.prod, shapes.values())) :]
 
 
-def serve(pipe: Connection, executor: Executor) -> None:
+def serve(pipe: Connection, executor: Executor, threads: int) -> None:
     """A worker's life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the parent could not see to it
     end_with_parent()
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     _keep_memory()
     with suppress(EOFError, OSError):  # the parent has closed its end
         _take_orders(pipe, executor)

@@ -1,0 +1,192 @@
+"""The same settings give the same bits: nothing is timed, and neither load nor workers count."""
+
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import nn
+
+import wirelessfl
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.models.lstm import LSTM
+from wirelessfl.runs import executors
+from wirelessfl.runs.build import build
+from wirelessfl.training import tuning
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.task import Task
+from wirelessfl.training.tuning import default_chunk, step_seconds
+from wirelessfl.training.vmapped import VmapExecutor
+
+SMALL = {"dataset": "digits", "local_steps": 2, "batch_size": 16, "hidden": (16,)}
+REGIMES = {
+    "hist": {"clients": 8, "cells": 2, "edge_rounds": 2, "rounds": 2},
+    "fedast": {"clients": 8, "requests": 6, "buffer": 2, "rounds": 6, "eval_every": 3},
+    "fedavg": {
+        **{"clients": 8, "rounds": 2, "sessions": 2, "presence": "labels", "split": "iid"},
+        "warm_start": "proposed",
+        "trial_rounds": 1,
+    },
+}
+
+
+@contextmanager
+def loaded():
+    """Three processes that compete for the cores."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("algorithm", REGIMES)
+@pytest.mark.parametrize("how", ["stacked", "vmap", "vmap, replayed", "loop"])
+def test_two_fresh_runs_are_equal_one_of_them_under_load(tmp_path, same, algorithm, how):
+    executor, _, replayed = how.partition(", ")
+    flags = SMALL | REGIMES[algorithm] | {"executor": executor}
+    if replayed:
+        flags["replay"] = "on"
+
+    def fresh(name):
+        return wirelessfl.run(Config.from_flags(algorithm, **flags, out=tmp_path / name))
+
+    idle = fresh("idle")
+    with loaded():
+        same(fresh("busy"), idle)
+    assert idle.config.run.executor == executor
+    assert idle.config.run.threads == 1
+
+
+@pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
+@pytest.mark.parametrize("algorithm", ["hist", "ram-fed"])
+def test_workers_do_not_change_bits(tmp_path, same, algorithm, executor):
+    """Chunks and padding are those of one process, whatever their number."""
+    flags = SMALL | {"clients": 6, "rounds": 2, "executor": executor}
+    if algorithm == "ram-fed":
+        flags |= {"budget": "width", "capacities": (0.3, 0.5, 0.6, 0.7, 0.9, 1.0)}
+    alone, two = (
+        wirelessfl.run(
+            Config.from_flags(algorithm, **flags, workers=workers, out=tmp_path / str(workers))
+        )
+        for workers in (1, 2)
+    )
+    same(two, alone)
+    assert two.config.run.workers == 2
+
+
+def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy, monkeypatch):
+    def timed():
+        raise AssertionError("nothing is timed unless it is asked for")
+
+    monkeypatch.setattr(tuning.time, "perf_counter", timed)
+    flags = {"clients": 12, "chunk": None, "threads": None}
+    found = []
+    for workers, count in ((1, 1), (2, 4), (4, 4), ("auto", 64)):
+        monkeypatch.setattr(executors, "cores", lambda count=count: count)
+        parts = build(config("fedavg", workers=workers, **flags), data=toy)
+        found.append((parts.config.run.chunk, parts.config.run.threads))
+        parts.world.executor.close()
+    assert len(set(found)) == 1, found
+    with pytest.raises(AssertionError, match="nothing is timed"):
+        build(config("fedavg", **flags | {"chunk": "tune"}), data=toy)
+
+
+def test_a_timed_chunk_is_stored_as_the_number_that_was_found(config, toy):
+    result = wirelessfl.run(config("fedavg", rounds=1, chunk="tune"), data=toy)
+    assert 1 <= result.config.run.chunk <= 6
+    assert f"chunk = {result.config.run.chunk}" in (result.directory / "config.toml").read_text()
+    for wrong in (0, 2.5, "most"):
+        with pytest.raises(ConfigError, match=f"chunk.*{wrong}.*number of clients"):
+            config("fedavg", chunk=wrong)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.RNNCell(3, 5)
+        self.last = nn.Linear(5, 4)
+
+    def forward(self, x):
+        h = x.new_zeros(len(x), 5)
+        for part in x.unbind(1):
+            h = self.first(part, h)
+        return self.last(h)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "multiplications"),
+    [
+        (FCNN((9,), 4, hidden=(13,)), (9,), 9 * 13 + 13 * 4),
+        (nn.Sequential(nn.Conv2d(3, 5, 3), nn.Flatten(), nn.Linear(80, 4)), (3, 6, 6),
+         16 * 5 * 3 * 9 + 80 * 4),
+        (nn.Sequential(nn.Conv2d(4, 6, 1, groups=2), nn.Flatten(), nn.Linear(24, 4)), (4, 2, 2),
+         4 * 6 * 2 + 24 * 4),
+        (Recurrent(), (7, 3), 7 * (3 * 5 + 5 * 5) + 5 * 4),
+        (nn.Sequential(nn.Embedding(10, 6), nn.Flatten(), nn.Linear(12, 4)), (2,), 12 * 4),
+    ],
+)  # fmt: skip
+def test_the_work_of_a_step_is_counted_from_the_layers(module, shape, multiplications):
+    tokens = isinstance(module, nn.Sequential) and isinstance(module[0], nn.Embedding)
+    x = torch.zeros(2, *shape, dtype=torch.long if tokens else torch.float32)
+    seconds = step_seconds(Task.of(module), x, batch_size=50)
+    flop = 6 * multiplications * 50  # forward, and two products backward
+    assert seconds == pytest.approx(1e-4 + flop / 6e10)
+
+
+def test_chunks_by_default():
+    """As large as pays: by the measurements that docs/performance.md shows."""
+    small, image = Task.of(FCNN((64,), 10)), Task.of(LeNet5((1, 28, 28), 10))
+    large = Task.of(FCNN((784,), 10))
+    assert default_chunk(StackedExecutor, small, 60, 50, 2e-4) == 20
+    assert default_chunk(StackedExecutor, small, 7, 50, 2e-4) == 7
+    assert default_chunk(StackedExecutor, large, 60, 50, 1.3e-3) == 8  # 8 MB of parameters
+    assert default_chunk(StackedExecutor, image, 60, 50, 2e-3) == 15  # four chunks at least
+    assert default_chunk(StackedExecutor, image, 3, 50, 2e-3) == 1
+    assert default_chunk(VmapExecutor, image, 60, 50, 2e-3) == 1  # convolutions one by one
+    assert default_chunk(VmapExecutor, small, 60, 50, 2e-4) == 20
+    assert default_chunk(LoopExecutor, small, 60, 50, 2e-4) == 1
+    huge = Task.of(nn.Linear(2000, 2000))
+    assert default_chunk(StackedExecutor, huge, 60, 50, 0.1) == 1
+    huge.module.bytes_per_sample = 1 << 28
+    assert default_chunk(VmapExecutor, huge, 60, 50, 0.1) == 1
+
+
+def test_an_lstm_counts_every_position():
+    task = Task.of(LSTM((30,), 20, hidden=(16, 16)))
+    seconds = step_seconds(task, torch.zeros(2, 30, dtype=torch.long), 10)
+    recurrent = sum(p.numel() for n, p in task.module.named_parameters() if p.ndim > 1) - 20 * 8
+    recurrent -= 16 * 20
+    assert seconds >= 1e-4 + 6 * 10 * 30 * recurrent / 6e10
+
+
+def test_more_workers_than_clients_or_cores_are_refused(config, toy, monkeypatch):
+    monkeypatch.setattr(executors, "cores", lambda: 8)
+    with pytest.raises(ConfigError, match=r"workers is 7, and 6 clients .*choose 1 to 6\."):
+        build(config("fedavg", workers=7), data=toy)
+    with pytest.raises(ConfigError, match=r"workers is 3, and 2 clients train .*choose 1 to 2\."):
+        build(config("fedavg", workers=3, clients_per_round=2), data=toy)
+    monkeypatch.setattr(executors, "cores", lambda: 2)
+    with pytest.raises(ConfigError, match=r"workers is 3, .*has 2 cores.*choose 1 to 2\."):
+        build(config("fedavg", workers=3), data=toy)
+    with pytest.raises(ConfigError, match=r"workers is 2 of 2 threads.* 2 cores.*choose 1 to 1\."):
+        build(config("fedavg", workers=2, threads=2), data=toy)
+
+
+def test_a_run_is_resumed_on_a_machine_with_fewer_cores(config, toy, same, monkeypatch):
+    settings = config("fedavg", workers=2, checkpoint_seconds=0)
+    whole = wirelessfl.run(config("fedavg", workers=1), data=toy)
+
+    def halt(row):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt)
+    monkeypatch.setattr(executors, "cores", lambda: 1)
+    same(wirelessfl.resume(settings.run.out, data=toy), whole)
