@@ -27,7 +27,11 @@ REGIMES = {
     "hist": {"clients": 8, "cells": 2, "edge_rounds": 2, "rounds": 2},
     "fedast": {"clients": 8, "requests": 6, "buffer": 2, "rounds": 6, "eval_every": 3},
     "fedavg": {
-        **{"clients": 8, "rounds": 2, "sessions": 2, "presence": "labels", "split": "iid"},
+        "clients": 8,
+        "rounds": 2,
+        "sessions": 2,
+        "presence": "labels",
+        "split": "iid",
         "warm_start": "proposed",
         "trial_rounds": 1,
     },

@@ -176,9 +176,7 @@ def _on_cpu(
         with computing(threads):
             chunk = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
     else:
-        chunk = config.run.chunk or default_chunk(
-            maker.kind, maker.task, clients, batch_size, step
-        )
+        chunk = config.run.chunk or default_chunk(maker.kind, maker.task, clients, batch_size, step)
     workers = config.run.workers or 1
     if workers != "auto":
         _check_workers(workers, threads, clients)
