@@ -112,7 +112,7 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
     """The tables of the run that trains this task alone.
 
     Raises:
-        ConfigError: the table has a setting that is no task's own.
+        ConfigError: the table has a setting that is no task's own, or two costs of a step.
     """
     tables: dict[str, Any] = config.model_dump(exclude={"task"})
     homes = _homes(config)
@@ -132,6 +132,12 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
             SECTIONS[section].model_fields[key].annotation
         )
         tables[section][key] = (value,) if many and isinstance(value, str) else value
+    step = tables["network"].get("step_seconds")
+    if "cycles_per_step" in table and step is not None:
+        raise ConfigError(
+            f"task {name!r}: cycles_per_step={table['cycles_per_step']} conflicts with "
+            f"step_seconds={step}: a step costs the one or the other. Leave one out."
+        )
     return tables
 
 

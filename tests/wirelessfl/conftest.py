@@ -58,10 +58,13 @@ def toy():
 
 @pytest.fixture
 def config(tmp_path):
-    """A maker of configurations for the toy data; flags by name, a new folder each."""
+    """A maker of configurations for the toy data; flags by name, a new folder each.
+
+    ``network=True``: without cells and clients, which a given network has.
+    """
     made = []
 
-    def make(algorithm="hist", **flags):
+    def make(algorithm="hist", *, network=False, **flags):
         made.append(algorithm)
         small = {
             "clients": 6,
@@ -74,6 +77,8 @@ def config(tmp_path):
             "chunk": 4,  # runs that are compared to the bit must not find their own by timing
             "out": tmp_path / f"run{len(made)}",
         }
+        if network:
+            del small["clients"], small["cells"]
         return Config.from_flags(algorithm, **(small | flags))
 
     return make

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from channels import Network
@@ -172,13 +175,18 @@ def build_tasks(
 
 
 def build_delays(
-    tasks: dict[str, Config], network: Network, elements: list[int], stream: Stream
+    config: Config,
+    tasks: dict[str, Config],
+    network: Network,
+    elements: list[int],
+    stream: Stream,
 ) -> Delays:
     """How long trainings take.
 
     Args:
+        config: the run's settings; a task's table may say what a step of its own model costs.
         tasks: by name, what each is trained with.
-        network: cells and clients.
+        network: cells and clients, and what a step costs otherwise.
         elements: [tasks], numbers in an update.
         stream: the run's.
     """
@@ -188,17 +196,18 @@ def build_delays(
         least = [own.training.local_steps * _beta(own) for own in tasks.values()]
         speeds = client_speeds(network.clients, stream.child("client speeds"))
         return ShiftedExponential(least, speeds, stream.child("durations"))
-    seconds = []
-    for own in tasks.values():
-        step = own.network.step_seconds
-        seconds.append(
-            own.network.cycles_per_step / network.cpu_hz
-            if step is None
-            else np.full(network.clients, step)
-        )
+    seconds = [_step_seconds(table, network) for table in config.task or ({},)]
     uplink, down = first.build_uplink(), first.network.downlink_mbps
     rate = 1e6 * down if down else uplink.downlink_bps
     return Wireless(network, uplink, steps, seconds, elements, rate, stream.child("uploads"))
+
+
+def _step_seconds(table: Mapping[str, Any], network: Network) -> NDArray[np.float64]:
+    """[clients], seconds of a step of a task: the network's, unless its table has its own."""
+    if table.get("step_seconds") is not None:
+        return np.full(network.clients, float(table["step_seconds"]))
+    cycles = table.get("cycles_per_step", network.cycles_per_step)
+    return np.asarray(cycles / network.cpu_hz)
 
 
 def _beta(own: Config) -> float:

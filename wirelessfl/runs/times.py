@@ -70,7 +70,7 @@ def make_times(
         ConfigError: the algorithm's class does not say what its timing needs.
     """
     clock, settings = Clock(), config.network
-    delays = build_delays(tasks, network, elements, stream)
+    delays = build_delays(config, tasks, network, elements, stream)
     every, ticks = config.evaluation.eval_every, config.evaluation.eval_seconds is not None
     rounds = [own.training.rounds for own in tasks.values()]
     rules = [own.build_algorithm() for own in tasks.values()]
