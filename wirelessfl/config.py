@@ -20,6 +20,7 @@ from pydantic import (
 
 from wirelessfl.algorithms import LOCAL, Algorithm
 from wirelessfl.errors import ConfigError
+from wirelessfl.given import Given, chosen, given_values, replaced
 from wirelessfl.sections import (
     DataSection,
     EvaluationSection,
@@ -51,11 +52,12 @@ class Config(Section):
 
     ``algorithm``, ``uplink`` and, with sessions, ``warm_start`` are tables with a ``name`` and the
     settings of what it names; ``task`` holds a table for each of several tasks, see
-    ``wirelessfl.task_tables``.
+    ``wirelessfl.task_tables``. ``given`` marks objects that replace settings; the run needs them.
     """
 
     algorithm: dict[str, Any]
     uplink: dict[str, Any]
+    given: Given = Given()
     data: DataSection = DataSection()
     model: ModelSection = ModelSection()
     network: NetworkSection = NetworkSection()
@@ -109,9 +111,11 @@ class Config(Section):
 
     def to_toml(self) -> str:
         """The configuration as TOML; reading it back gives the same object."""
-        plain: dict[str, Any] = _plain(self.model_dump())
-        if not self.task:
-            del plain["task"]
+        shown = self.model_dump(exclude=dict(replaced(self.given, self.network)))
+        plain: dict[str, Any] = _plain(shown)
+        for key in ("task", "given"):
+            if not plain[key]:
+                del plain[key]
         return tomli_w.dumps(plain)
 
     def build_algorithm(self) -> Algorithm:
@@ -130,6 +134,11 @@ class Config(Section):
             return None
         built: WarmStart = _build(find_warm_start(self.warm_start["name"]), self.warm_start)
         return built
+
+    @property
+    def clients_known(self) -> bool:
+        """Whether cells and clients are settled: no other network can be given to the run."""
+        return self.given.network is not None or bool(chosen(self.network))
 
     @property
     def total_rounds(self) -> int:
@@ -175,6 +184,9 @@ def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
 
 def _resolve(config: Config) -> Config:
     """Fill in what depends on the algorithm, and refuse what makes no sense together."""
+    for section, values in given_values(config.given).items():
+        filled = getattr(config, section).filled(**values)
+        config = config.model_copy(update={section: filled})
     algorithm, uplink = config.build_algorithm(), config.build_uplink()
     name, star = config.algorithm["name"], algorithm.topology == "star"
     check_tasks(config, algorithm, uplink)
@@ -209,6 +221,7 @@ def _resolve(config: Config) -> Config:
         cells,
         training.clients_per_round,
         training.tracking_clients,
+        known=config.clients_known,
     )
     if algorithm.timing != "rounds" and training.compression != "none":
         raise ConfigError(
@@ -229,8 +242,8 @@ def _resolve(config: Config) -> Config:
         update={
             "algorithm": {"name": name, **vars(algorithm)},
             "uplink": {"name": config.uplink["name"], **vars(uplink)},
-            "network": config.network.model_copy(
-                update={"cells": cells, "coherence": config.network.coherence or uplink.coherence}
+            "network": config.network.filled(
+                cells=cells, coherence=config.network.coherence or uplink.coherence
             ),
             "training": config.training.model_copy(update={"edge_rounds": edge_rounds}),
             "warm_start": started,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -24,6 +24,11 @@ class Section(BaseModel):
             if key in cls.model_fields:
                 refuse_bool(key, value, cls.model_fields[key].annotation)
         return given
+
+    def filled(self, **values: Any) -> Self:
+        """A copy with values that the user did not give: ``model_fields_set`` stays as it is."""
+        whole = {**dict(self), **values}
+        return cast(Self, type(self).model_construct(set(self.model_fields_set), **whole))
 
 
 class DataSection(Section):

@@ -81,7 +81,7 @@ def check_sessions(config: Config, algorithm: Algorithm) -> None:
         if getattr(own, key) is None:
             raise ConfigError(f"presence is {own.presence!r}, which needs {key}: give it.")
     most = own.initially_present
-    if most is not None and most > config.network.clients:
+    if most is not None and config.clients_known and most > config.network.clients:
         raise ConfigError(
             f"initially_present is {most}, and there are {config.network.clients} clients: lower "
             "it."

@@ -115,6 +115,7 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
         ConfigError: the table has a setting that is no task's own, or two costs of a step.
     """
     tables: dict[str, Any] = config.model_dump(exclude={"task"})
+    tables["network"] = config.network.model_dump(exclude_unset=True)
     homes = _homes(config)
     for key, value in table.items():
         if key == "name":
@@ -186,7 +187,7 @@ def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
             "requests that wait in a client's queue would find it changed. Choose another one."
         )
     busy, clients = config.network.busy_clients, config.network.clients
-    if busy is not None and busy > clients:
+    if busy is not None and config.clients_known and busy > clients:
         raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
     if algorithm.timing == "buffered":
         _check_buffered(config, algorithm)
@@ -234,7 +235,7 @@ def check_together(tasks: Mapping[str, Config]) -> None:
             )
     shares = {name: own.training.clients_per_round for name, own in tasks.items()}
     first = next(iter(tasks.values()))
-    if first.build_algorithm().timing == "simultaneous":
+    if first.build_algorithm().timing == "simultaneous" and first.clients_known:
         clients = first.network.clients
         available = round(first.network.availability * clients)
         wanted = sum(share or 0 for share in shares.values())

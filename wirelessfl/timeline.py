@@ -15,6 +15,7 @@ from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.runs.basis import Loaded, configured_data, configured_model
+from wirelessfl.runs.given import with_given
 from wirelessfl.runs.network import build_network
 from wirelessfl.runs.times import make_times
 from wirelessfl.simulation.asynchronous import Merged
@@ -161,6 +162,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         )
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
+    config = with_given(config)
     stream, tasks = Stream(config.run.seed), config.tasks
     network = build_network(config.network, stream)
     spans, merges = list[Span](), list[Merged]()

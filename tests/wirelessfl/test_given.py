@@ -1,13 +1,70 @@
-"""A network that a run is given: what it costs on it."""
+"""A network, model or data set handed over: what it replaces, and what is stored of it."""
+
+import tomllib
 
 import numpy as np
 import pytest
+import torch
 
 import wirelessfl
 from channels import Network
+from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
 from wirelessfl.runs.build_tasks import build_delays, build_tasks
+from wirelessfl.runs.kept import settings_hash
+from wirelessfl.sections import NetworkSection
+from wirelessfl.timeline import timeline
+
+BESIDE = {
+    "coherence": "edge-round",
+    "downlink_mbps": 5.0,
+    "backhaul_mbps": 7.0,
+}
+BESIDE_TASKS = {
+    "coherence": "round",
+    "downlink_mbps": 5.0,
+    "delays": "wireless",
+    "delay_scale": 0.7,
+    "availability": 1.0,
+    "busy_clients": 3,
+    "drop_out": 0.2,
+}
+REPLACED = {
+    "cells": 1,
+    "clients": 60,
+    "bandwidth_hz": 9e6,
+    "antennas": 10,
+    "fading": "rayleigh",
+    "rician_k_db": 6.0,
+    "antenna_correlation": 0.0,
+    "snr_db": 20.0,
+    "cpu_hz": (1e9, 2e9),
+    "cycles_per_step": 1e6,
+    "step_seconds": 0.1,
+    "transmit_power_w": 0.1,
+    "switched_capacitance": 1e-28,
+    "path_gain_db": (-3.0, 3.0),
+}
+"""A value of each, the default where there is one."""
+
+
+@pytest.fixture
+def star(network_of):
+    return network_of(np.zeros(7, dtype=int))
+
+
+def model():
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=(9, 8))
+
+
+def elsewhere(file, out):
+    """The settings in a file, for a run in another folder."""
+    config = Config.from_toml(file)
+    return config.model_copy(update={"run": config.run.model_copy(update={"out": out})})
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "sync-st", "fedast"])
@@ -45,3 +102,209 @@ def test_tasks_have_step_costs_of_their_own(tmp_path, toy):
             assert found == pytest.approx([5 * step for step in expected(cpu_hz)])
     with pytest.raises(ConfigError, match=r"cycles_per_step=1e8 conflicts with step_seconds=0\.2"):
         Config.from_flags("fedast", **flags, step_seconds=0.2, task=["digits", cycles])
+
+
+def test_every_network_setting_is_replaced_or_stands_beside():
+    names = {*REPLACED, *BESIDE, *BESIDE_TASKS}
+    assert names == set(NetworkSection.model_fields)
+    for name, info in NetworkSection.model_fields.items():
+        if name in REPLACED and info.default is not None:
+            assert REPLACED[name] == info.default
+
+
+@pytest.mark.parametrize("regime", ["rounds", "sessions", "tasks"])
+@pytest.mark.parametrize("key", REPLACED)
+def test_what_a_network_replaces_is_refused_before_any_work(config, toy, star, regime, key):
+    algorithm, flags = {
+        "rounds": ("fedavg", {}),
+        "sessions": ("fedavg", {"sessions": 2}),
+        "tasks": ("fedast", {}),
+    }[regime]
+    settings = config(algorithm, network=True, **flags, **{key: REPLACED[key]})
+    with pytest.raises(ConfigError, match=rf"network=\.\.\. .* replaces {key}=") as caught:
+        wirelessfl.run(settings, data=toy, network=star)
+    assert "\n" not in str(caught.value)
+    assert not settings.run.out.exists()
+
+
+def test_all_that_is_replaced_is_named_at_once(toy, star, tmp_path):
+    """Whichever way settings come: tables, a Config, a copy of one; None is no setting."""
+    said = r"replaces clients=4, antennas=10: leave these settings out, or the network"
+    tables = {"algorithm": "fedavg", "network": {"clients": 4, "antennas": 10, "snr_db": None}}
+    with pytest.raises(ConfigError, match=said):
+        wirelessfl.run(tables, data=toy, network=star)
+    with pytest.raises(ConfigError, match=said):
+        wirelessfl.run(Config.of(Config.of(tables).model_dump(exclude_unset=True)), network=star)
+    plain = Config.from_flags("fedavg", snr_db=None)
+    changed = plain.network.model_copy(update={"clients": 4})
+    with pytest.raises(ConfigError, match=r"replaces clients=4: leave this setting out"):
+        wirelessfl.run(plain.model_copy(update={"network": changed}), data=toy, network=star)
+    flags = {"threads": 1, "rounds": 1, "chunk": 2, "out": tmp_path / "run"}
+    made = wirelessfl.run(Config.from_flags("fedavg", snr_db=None, **flags), data=toy, network=star)
+    assert made.config.network.clients == 7
+
+
+@pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
+def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
+    """But for beta, which is no property of a network."""
+    shared = {"delays": delays, "rounds": 1, "threads": 1, "chunk": 2, "local_steps": 2}
+    tables = ["digits,name=a,step_seconds=0.1", "digits,name=b,cycles_per_step=1e7"]
+    if delays == "shifted-exponential":
+        tables[1] = "mnist,name=b,cycles_per_step=1e7"
+    settings = Config.from_flags("fedast", **shared, task=tables, out=tmp_path / "run")
+    first = "step_seconds=0.1 of task 'a', " if delays == "wireless" else ""
+    said = f"replaces {first}cycles_per_step=10000000.0 of task 'b':"
+    with pytest.raises(ConfigError, match=said):
+        wirelessfl.run(settings, network=star)
+    assert not settings.run.out.exists()
+    if delays == "shifted-exponential":
+        one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
+        parts = build_tasks(one, network=star)
+        made = build_delays(parts.config, parts.tasks, star, parts.elements, parts.stream)
+        assert made.least_seconds == [2 * 0.1]
+        assert tomllib.loads(parts.config.to_toml())["network"]["step_seconds"] == 9.0
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags"),
+    [("hfedavg", BESIDE), ("hfedavg", BESIDE | {"sessions": 2}), ("fedast", BESIDE_TASKS)],
+)
+def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algorithm, flags):
+    """And is stored, while what is replaced is not."""
+    network = star if algorithm == "fedast" else network_of([0, 0, 0, 0, 1, 1, 1, 1])
+    result = wirelessfl.run(config(algorithm, network=True, **flags), data=toy, network=network)
+    stored = tomllib.loads((result.directory / "config.toml").read_text())
+    beside = {key: value for key, value in flags.items() if key != "sessions"}
+    assert stored["network"].keys() <= {*BESIDE, *BESIDE_TASKS}
+    assert stored["network"].items() >= beside.items()
+    assert stored["given"]["network"] == {"cells": network.cells, "clients": network.clients}
+    assert Config.from_toml(result.directory / "config.toml") == result.config
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "said"),
+    [
+        ("fedavg", {"clients_per_round": 70}, "clients_per_round is 70, with 60 clients"),
+        ("fadamgc", {"tracking_clients": 70}, "tracking_clients is 70, and 60 clients"),
+        ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
+        ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks want 59 clients"),
+        (
+            "fedavg",
+            {
+                "sessions": 2, "presence": "arrivals", "arrival_rate": 1.0, "mean_stay": 80.0,
+                "initially_present": 70,
+            },
+            "initially_present is 70, and there are 60 clients",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_are_held_against_the_network_of_the_run(
+    config, toy, network_of, algorithm, flags, said
+):
+    """70 clients are possible where 80 are given, and not of the 60 that are the default."""
+    settings = config(algorithm, network=True, rounds=1, split="iid", **flags)
+    with pytest.raises(ConfigError, match=said):
+        wirelessfl.run(settings, data=toy)
+    assert not settings.run.out.exists()
+    with pytest.raises(ConfigError, match=said.replace("60", "65")):
+        wirelessfl.run(settings, data=toy, network=network_of(np.zeros(65, dtype=int)))
+    assert not settings.run.out.exists()
+    large = network_of(np.zeros(80, dtype=int))
+    assert wirelessfl.run(settings, data=toy, network=large).rows[-1]["round"] > 0
+    if algorithm == "fedast":
+        with pytest.raises(ConfigError, match=said):
+            timeline(settings, 1.0)
+
+
+def test_a_star_takes_one_cell(config, toy, network_of):
+    for algorithm in ("fedavg", "fedast"):
+        with pytest.raises(ConfigError, match="is a star, and the network has 2 cells"):
+            wirelessfl.run(config(algorithm, network=True), data=toy, network=network_of([0, 0, 1]))
+
+
+def test_stored_settings_do_not_pass_for_those_of_a_given_network(
+    config, toy, star, same, tmp_path, capsys
+):
+    """20 MHz and 4 antennas: the file says neither 9 MHz nor 10, and does not run without them."""
+    network = Network(np.zeros(7, dtype=int), cpu_hz=1e9, snr_db=15, bandwidth_hz=2e7, antennas=4)
+    result = wirelessfl.run(config("fedavg", network=True), data=toy, network=network)
+    file = result.directory / "config.toml"
+    text = file.read_text()
+    for key in REPLACED:
+        assert f"\n{key} = " not in text.replace("[given.network]\ncells = 1\nclients = 7\n", "")
+    assert "dataset" not in text
+    assert tomllib.loads(text)["given"] == {
+        "data": "toy",
+        "network": {"cells": 1, "clients": 7},
+    }
+    assert Config.from_toml(file) == result.config
+    assert result.config.data.dataset == result.summary()["dataset"] == "toy"
+
+    settings = elsewhere(file, tmp_path / "again")
+    for given, absent in (
+        ({}, r"data=\.\.\., network=\.\.\."),
+        ({"data": toy}, r"network=\.\.\."),
+        ({"network": network}, r"data=\.\.\."),
+    ):
+        with pytest.raises(ConfigError, match=rf"belong to a run with {absent} given") as caught:
+            wirelessfl.run(settings, **given)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(ConfigError, match=rf"a run with {absent} given"):
+            wirelessfl.run(file, **given)
+    assert main(["run", "--config", str(file), "--out", str(tmp_path / "again")]) == 2
+    error = capsys.readouterr().err
+    assert "ConfigError: the settings belong to a run with data=..., network=... given" in error
+    assert error.count("\n") == 1
+    with pytest.raises(ConfigError, match=r"a run with data=\.\.\., network=\.\.\. given"):
+        settings_hash(settings)
+    assert not (tmp_path / "again").exists()
+
+    same(wirelessfl.run(settings, data=toy, network=network), result)
+    same(wirelessfl.resume(tmp_path / "again"), result)
+    named = settings.model_copy(
+        update={"run": settings.run.model_copy(update={"out": tmp_path / "third"})}
+    )
+    other = wirelessfl.run(named, data=toy, network=star).rows
+    assert other[-1]["sim_seconds"] != result.rows[-1]["sim_seconds"]
+
+
+def test_settings_of_a_given_network_are_not_slipped_into_the_file(config, toy, star, tmp_path):
+    result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
+    file = result.directory / "config.toml"
+    edited = tmp_path / "edited.toml"
+    edited.write_text(file.read_text().replace("[network]\n", "[network]\nantennas = 4\n"))
+    with pytest.raises(ConfigError, match="replaces antennas=4: leave this setting out"):
+        wirelessfl.run(elsewhere(edited, tmp_path / "again"), data=toy, network=star)
+
+
+def test_a_given_model_is_marked_and_its_settings_left_out(config, toy, same, tmp_path):
+    result = wirelessfl.run(config("hfedavg", layers="layers.1,layers.4"), data=toy, model=model())
+    file = result.directory / "config.toml"
+    stored = tomllib.loads(file.read_text())
+    assert stored["given"] == {"model": "FCNN", "data": "toy"}
+    assert stored["model"] == {"layers": "layers.1,layers.4"}
+    assert Config.from_toml(file) == result.config
+    settings = elsewhere(file, tmp_path / "again")
+    with pytest.raises(ConfigError, match=r"belong to a run with model=\.\.\. given"):
+        wirelessfl.run(settings, data=toy)
+    same(wirelessfl.run(settings, data=toy, model=model()), result)
+    with pytest.raises(ConfigError, match=r"hidden is \(5,\), and the model is given"):
+        wirelessfl.run(config("hfedavg", hidden=(5,)), data=toy, model=model())
+
+
+def test_a_given_model_is_not_drawn_again_whatever_its_name(config, toy):
+    """Other weights of a class called fcnn are not those of the model of that name."""
+    own = type("fcnn", (FCNN,), {})((12,), 4, hidden=(9, 8))
+    settings = config("fedavg", sessions=4, split="iid", warm_start="random-pilot")
+    with pytest.raises(ConfigError, match="draws new models, and the model, fcnn, is given"):
+        wirelessfl.run(settings, data=toy, model=own)
+
+
+def test_resume_wants_the_same_also_before_the_first_checkpoint(config, toy, star):
+    settings = build(config("fedavg", network=True), data=toy, network=star).config
+    directory = wirelessfl.run(settings, data=toy, network=star).directory
+    (directory / "checkpoint.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"began with data=\.\.\., network=\.\.\. given"):
+        wirelessfl.resume(directory)
+    with pytest.raises(ConfigError, match=r"resume got model=\.\.\., data=\.\.\., network"):
+        wirelessfl.resume(directory, model=model(), data=toy, network=star)

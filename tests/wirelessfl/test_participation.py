@@ -26,6 +26,7 @@ def flat(result):
 
 
 SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2, "cells": 1}
+SIXTY = {"clients": 60}
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
@@ -145,16 +146,32 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
 @pytest.mark.parametrize(
     ("algorithm", "flags", "message"),
     [
-        ("fedavg", {"clients_per_round": 61}, "clients_per_round is 61, with 60 clients in 1 cell"),
-        ("hist", {"clients_per_round": 3}, "clients_per_round is 3, with 60 clients in 4 cells"),
+        (
+            "fedavg",
+            {**SIXTY, "clients_per_round": 61},
+            "is 61, with 60 clients in 1 cell",
+        ),
+        (
+            "hist",
+            {**SIXTY, "clients_per_round": 3},
+            "is 3, with 60 clients in 4 cells",
+        ),
         ("fedavg", {"tracking_clients": 3}, "tracking_clients is 3, and algorithm 'fedavg' tracks"),
-        ("fadamgc", {"tracking_clients": 61}, "tracking_clients is 61, and 60 clients take part"),
+        (
+            "fadamgc",
+            {**SIXTY, "tracking_clients": 61},
+            "is 61, and 60 clients take part",
+        ),
         (
             "fadamgc",
             {"clients_per_round": 5, "tracking_clients": 6},
             "tracking_clients is 6, and 5 clients take part in a round: choose 1 to 5",
         ),
-        ("fa-nt", {"variables": "one", "clients_per_round": 5}, "it needs all of them"),
+        (
+            "fa-nt",
+            {**SIXTY, "variables": "one", "clients_per_round": 5},
+            "it needs all of them",
+        ),
         ("hist", {"local": "fa-nt", "variables": "one"}, "variables is 'one', inside cells"),
         ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
         ("hist", {"local": "fedast"}, "local is 'fedast', which has a time of its own"),
@@ -173,7 +190,7 @@ def test_what_cannot_be_is_said_before_any_work(algorithm, flags, message):
 
 
 def test_a_given_network_is_checked_too(config, toy, network_of):
-    settings = config("fedavg", clients_per_round=5)
+    settings = config("fedavg", network=True, clients_per_round=5)
     with pytest.raises(ConfigError, match="clients_per_round is 5, with 4 clients"):
         build(settings, data=toy, model=model(), network=network_of(np.zeros(4, dtype=int)))
 

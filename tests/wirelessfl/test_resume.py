@@ -13,6 +13,7 @@ import torch
 
 import wirelessfl
 from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
 
 COMMAND = [sys.executable, "-m", "wirelessfl"]
@@ -97,7 +98,7 @@ def test_stopped_in_the_first_round_row_0_stands_once(config, toy, same):
 
 def test_resume_before_the_first_checkpoint_starts_anew(config, toy, same):
     reference = wirelessfl.run(config(rounds=2), data=toy)
-    settings = config(rounds=2)
+    settings = build(config(rounds=2), data=toy).config
     directory = RunDirectory.create(settings.run.out, settings)
     directory.append({"round": 0})
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
@@ -133,8 +134,8 @@ def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
     """A network, model or data from Python have to be given again, and be the same."""
     other = replace(toy, train_inputs=toy.train_inputs.flip(0))
     even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
-    reference = wirelessfl.run(config(rounds=4), data=toy, network=even)
-    halted = config(rounds=4, checkpoint_seconds=0)
+    reference = wirelessfl.run(config(network=True, rounds=4), data=toy, network=even)
+    halted = config(network=True, rounds=4, checkpoint_seconds=0)
 
     def halt(row):
         if row["round"] == 2:

@@ -73,7 +73,9 @@ def test_impossible_settings_leave_no_folder_behind(config, toy):
 
 def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, network_of):
     """cell-iid cuts the training set into one equal part a cell, whoever is in it."""
-    parts = build(config(split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1]))
+    parts = build(
+        config(network=True, split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1])
+    )
     sizes = [len(part) for part in parts.world.parts]
     assert (sum(sizes[:5]), sizes[5]) == (120, 120)
     assert parts.config.network.cells == 2

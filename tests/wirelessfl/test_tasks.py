@@ -44,7 +44,7 @@ def engine_run(config, data, choose=None):
     engine = TasksEngine(build_tasks(config, data=data))
     if choose is not None:
         engine.work.requests.choose = choose
-    progress = Progress(engine, ["data"], RunDirectory.create(config.run.out, config), None)
+    progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
     progress.run()
     return engine, progress.directory.rows()
 
@@ -301,7 +301,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
         most.append(len(own.ready))
 
     own._train = watched
-    Progress(engine, [], RunDirectory.create(tmp_path / "run", engine.config), None).run()
+    Progress(engine, RunDirectory.create(tmp_path / "run", engine.config), None).run()
     assert len(most) == 20
     assert max(most) <= 4 + 3
 
@@ -422,7 +422,7 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert parts.bases[0].parts.nbytes < 20e6
     assert sum(learner.steps_done.nbytes for learner in parts.learners) == 8 * 10 * 100_000
     engine = TasksEngine(parts)
-    progress = Progress(engine, [], RunDirectory.create(tmp_path / "run", parts.config), None)
+    progress = Progress(engine, RunDirectory.create(tmp_path / "run", parts.config), None)
     progress.run()
     rows = progress.directory.rows()
     assert len(rows) == 20

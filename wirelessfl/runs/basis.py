@@ -32,7 +32,7 @@ class Basis:
     """What the training of one model stands on.
 
     Args:
-        config: with device, executor, chunk and threads resolved, and data set and model named.
+        config: with device, executor, chunk and threads resolved.
         data: the data set.
         parts: each client's samples.
         groups: of clients that are there in turn, with sets of labels; None: there are none.
@@ -103,7 +103,7 @@ def prepare(
     if key not in loaded.parts:
         loaded.parts[key] = _dealt(config, data, network, groups, stream.child("split"))
     parts = loaded.parts[key]
-    config, model = _model(config, model, data, own)
+    model = _model(config, model, data, own)
     task = Task.of(model)
     notes: list[str] = []
     start = task.spec.from_module(model).cpu()
@@ -143,7 +143,7 @@ def _dealt(
 
 
 def configured_data(config: Config, data: Dataset | None, loaded: Loaded) -> tuple[Config, Dataset]:
-    """The data set, and the configuration that names it."""
+    """The data set, and the configuration with what reading it takes."""
     if data is None:
         config = with_text_options(config)
         wanted = config.data
@@ -169,9 +169,7 @@ def configured_data(config: Config, data: Dataset | None, loaded: Loaded) -> tup
                 f"{name} is {getattr(config.data, name)!r}, and the data set is given: it is "
                 f"tokenised already. Leave {name} out."
             )
-    data = _scaled(data, config.data.pixels)
-    named = config.data.model_copy(update={"dataset": data.name})
-    return config.model_copy(update={"data": named}), data
+    return config, _scaled(data, config.data.pixels)
 
 
 def configured_model(wanted: ModelSection, data: Dataset, stream: Stream) -> nn.Module:
@@ -212,22 +210,19 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     return replace(data, train_inputs=(train - mean) / spread, test_inputs=(test - mean) / spread)
 
 
-def _model(
-    config: Config, model: nn.Module | None, data: Dataset, stream: Stream
-) -> tuple[Config, nn.Module]:
-    """The model, and the configuration that names it."""
+def _model(config: Config, model: nn.Module | None, data: Dataset, stream: Stream) -> nn.Module:
+    """The given model, or the configured one."""
     if model is None:
         model = configured_model(config.model, data, stream.child("initial weights"))
         _check_tokens(model, data)
-        return config, model
-    for name in ("dropout", "norm", "pretrained", "lora_rank", "lora_alpha"):
+        return model
+    for name in ("dropout", "hidden", "norm", "pretrained", "lora_rank", "lora_alpha"):
         if value := getattr(config.model, name):
             raise ConfigError(
                 f"{name} is {value}, and the model is given: it has its own layers. Leave "
                 f"{name} out."
             )
-    named = config.model.model_copy(update={"model": type(model).__name__})
-    return config.model_copy(update={"model": named}), model
+    return model
 
 
 def with_text_options(config: Config) -> Config:

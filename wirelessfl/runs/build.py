@@ -18,12 +18,12 @@ from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.basis import prepare
+from wirelessfl.runs.given import with_given
 from wirelessfl.runs.network import build_network
 from wirelessfl.sections import TrainingSection
 from wirelessfl.simulation.client_states import make_states
 from wirelessfl.simulation.compression import make_compression
 from wirelessfl.simulation.costs import Links
-from wirelessfl.simulation.participants import check_participation
 from wirelessfl.simulation.plan import Planner
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.simulation.step_sizes import Decay, constant
@@ -76,34 +76,21 @@ def build(
         config: the settings.
         model: used instead of the configured one, with the weights it has.
         data: used instead of the configured data set.
-        network: used instead of the configured network; sets cells and clients.
+        network: used instead of the configured network and the settings that describe it.
         shards: the processes that share the clients.
 
-    The configuration that is stored names the given data set and model.
+    The configuration that is stored marks what was given.
 
     Raises:
         ConfigError: settings that do not go together.
         DataError: no such data, or a split that cannot be made.
     """
+    config = with_given(config, model=model, data=data, network=network)
     stream = Stream(config.run.seed)
     if network is None:
         network = build_network(config.network, stream)
-    else:
-        sizes = {"cells": network.cells, "clients": network.clients}
-        config = config.model_copy(update={"network": config.network.model_copy(update=sizes)})
     algorithm, uplink = config.build_algorithm(), config.build_uplink()
     training = config.training
-    check_participation(
-        algorithm,
-        network.clients,
-        network.cells,
-        training.clients_per_round,
-        training.tracking_clients,
-    )
-    if algorithm.topology == "star" and network.cells > 1:
-        raise ConfigError(
-            f"algorithm {algorithm.name!r} is a star, and the network has {network.cells} cells."
-        )
     basis = prepare(config, network, algorithm, stream, model=model, data=data)
     config, task = basis.config, basis.task
     partitions: dict[Scheme, Partition] = {}

@@ -18,6 +18,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.parts import part_sizes
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.basis import Basis, Loaded, prepare
+from wirelessfl.runs.given import with_given
 from wirelessfl.runs.network import build_network
 from wirelessfl.simulation.delays import (
     PUBLISHED_STEP_SECONDS,
@@ -82,7 +83,7 @@ def build_tasks(
         config: the settings.
         model: used instead of the configured one, where there is but one task and no table.
         data: used instead of the configured data set, likewise.
-        network: used instead of the configured network.
+        network: used instead of the configured network and the settings that describe it.
         shards: the processes that share the clients; one is all that is possible here.
 
     Raises:
@@ -101,16 +102,10 @@ def build_tasks(
                 f"{thing} was given to wirelessfl.run, and the configuration has tasks: name it in "
                 'their tables, as "module:name".'
             )
+    config = with_given(config, model=model, data=data, network=network)
     stream = Stream(config.run.seed)
     if network is None:
         network = build_network(config.network, stream)
-    elif network.cells > 1:
-        raise ConfigError(
-            f"algorithm {name!r} is a star, and the network has {network.cells} cells."
-        )
-    else:
-        sizes = {"cells": 1, "clients": network.clients}
-        config = config.model_copy(update={"network": config.network.model_copy(update=sizes)})
     few = len(config.task) <= MOST_WITH_WORKERS
     workers = config.run.workers if few or config.run.workers != "auto" else 1
     run = config.run.model_copy(update={"workers": workers, "client_states": "memory"})

@@ -15,6 +15,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.basis import with_text_options
 from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.given import check_given
 from wirelessfl.runs.run import RunResult, resume, run
 from wirelessfl.sections import PLACES
 from wirelessfl.task_tables import OWN
@@ -24,7 +25,11 @@ def settings_hash(config: Config) -> str:
     """What tells runs apart: settings other than the defaults, except where things are.
 
     A setting that is new, and left at its default, does not orphan the runs made before it.
+
+    Raises:
+        ConfigError: the settings need an object that only ``wirelessfl.run`` can be given.
     """
+    check_given(config)
     return hashlib.sha256(repr(sorted(_said(config).items())).encode()).hexdigest()[:16]
 
 

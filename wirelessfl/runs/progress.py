@@ -88,12 +88,11 @@ class Progress:
     def __init__(
         self,
         engine: Engine,
-        given: list[str],
         directory: RunDirectory,
         on_row: RowCallback | None,
         on_note: Callable[[str], None] | None = None,
     ) -> None:
-        self.engine, self.given = engine, given
+        self.engine = engine
         self.directory, self.on_row, self.on_note = directory, on_row, on_note
         self.diverged: set[Any] = set()
         self.finished = False
@@ -186,7 +185,6 @@ class Progress:
             **self.engine.snapshot(),
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
-            "given": self.given,
             "fingerprint": self.marks,
         }
         self.directory.save(self.engine.tensors(), state)

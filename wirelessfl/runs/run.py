@@ -20,6 +20,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engines import build_engine
 from wirelessfl.runs.executors import computing, default_threads, fewer_workers
+from wirelessfl.runs.given import check_given
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.runs.progress import Engine, Progress, RowCallback
 from wirelessfl.runs.tasks import named_params
@@ -42,7 +43,8 @@ class RunResult:
     """What a run leaves.
 
     Args:
-        config: its settings, everything automatic resolved.
+        config: its settings, everything automatic resolved; ``given`` marks the objects that were
+            given beside them, which replace settings.
         rows: one dict an evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
             and ``joules``, mean over clients so far; ``backhaul_mib``, mean over edge servers so
             far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
@@ -166,7 +168,11 @@ def run(
         config: settings; nested tables or a TOML file will do.
         model: trained instead of the configured model, starting from the weights it has.
         data: used instead of the configured data set.
-        network: used instead of the configured network, whose other settings then say nothing.
+        network: used instead of the configured network. Settings that it replaces must not be given
+            beside it, not even with their default values: all of ``[network]`` but ``coherence``,
+            ``delays``, ``delay_scale``, ``availability``, ``busy_clients``, ``drop_out``,
+            ``downlink_mbps``, ``backhaul_mbps``, and ``step_seconds`` of shifted-exponential
+            delays.
         on_row: called with each row as it is written.
         on_note: called with each line the user should know.
         shards: the processes that share the clients, from ``wirelessfl.simulation.shards.sharded``
@@ -178,12 +184,13 @@ def run(
         TrainingError: a client failed.
     """
     config = _config(config)
-    out, given = config.run.out, _given(model=model, data=data, network=network)
+    check_given(config, model=model, data=data, network=network)
+    out = config.run.out
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
     engine = _build(config, shards, model=model, data=data, network=network)
     directory = shards.by_first(partial(_directory, engine.config))
-    return _go(engine, given, directory, on_row, on_note)
+    return _go(engine, directory, on_row, on_note)
 
 
 def resume(
@@ -217,14 +224,14 @@ def resume(
         shards.by_first(lambda: check_marks(directory, state, settings_mark(directory)))
         rows = shards.by_first(directory.rows)
         return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
-    if checkpoint is not None and checkpoint[1]["given"] != given:
-        began = ", ".join(f"{name}=..." for name in checkpoint[1]["given"]) or "none of them"
+    if config.given.names != given:
+        began = ", ".join(f"{name}=..." for name in config.given.names) or "none of them"
         raise ConfigError(
             f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
             f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
         )
     engine = _build(fewer_workers(config), shards, model=model, data=data, network=network)
-    return _go(engine, given, directory, on_row, on_note)
+    return _go(engine, directory, on_row, on_note)
 
 
 def _build(config: Config, shards: Shards, **things: Any) -> Engine:
@@ -273,7 +280,9 @@ def _given(**things: object) -> list[str]:
 def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
     if isinstance(config, str | Path):
         return Config.from_toml(Path(config))
-    return Config.of(config.model_dump() if isinstance(config, Config) else config)
+    if isinstance(config, Config):  # without defaults, which a given network may replace
+        config = config.model_dump(exclude_unset=True)
+    return Config.of(config)
 
 
 def _directory(config: Config) -> RunDirectory:
@@ -300,7 +309,6 @@ def _new_directory(config: Config) -> RunDirectory:
 
 def _go(
     engine: Engine,
-    given: list[str],
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
@@ -309,7 +317,7 @@ def _go(
     shards = engine.shards
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
-        progress = Progress(engine, given, directory, on_row, on_note)
+        progress = Progress(engine, directory, on_row, on_note)
         if not progress.finished:
             for note in engine.notes:
                 if on_note is not None:

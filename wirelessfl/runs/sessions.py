@@ -13,7 +13,6 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.models import MODELS
 from wirelessfl.runs.basis import configured_model
 from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row
@@ -83,8 +82,8 @@ class SessionsEngine(RoundsEngine):
         Raises:
             ConfigError: it was.
         """
-        model = self.config.model.model
-        if model not in MODELS and ":" not in model:
+        model = self.config.given.model
+        if model is not None:
             raise ConfigError(
                 f'warm_start is "{self.warm_start.name}", which draws new models, and the model, '
                 f"{model}, is given. Name one that can be built, or choose another warm start."

@@ -109,16 +109,31 @@ def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:
 
 
 def check_participation(
-    algorithm: Algorithm, clients: int, cells: int, per_round: int | None, tracking: int | None
+    algorithm: Algorithm,
+    clients: int,
+    cells: int,
+    per_round: int | None,
+    tracking: int | None,
+    *,
+    known: bool = True,
 ) -> None:
     """Refuse numbers of participants that cannot be, or that the algorithm does not work with.
+
+    Args:
+        algorithm: that is run.
+        clients: n, of the network.
+        cells: of the network.
+        per_round: S; None for all clients.
+        tracking: S_tilde; None for all S.
+        known: whether ``clients`` and ``cells`` are those of the run; otherwise only numbers that
+            fit no network are refused.
 
     Raises:
         ConfigError: they are; the message names the settings.
     """
     sampled = clients if per_round is None else per_round
     trackers = sampled if tracking is None else tracking
-    if not cells <= sampled <= clients:
+    if known and not cells <= sampled <= clients:
         raise ConfigError(
             f"clients_per_round is {sampled}, with {clients} clients in {cells} cells: choose "
             f"{cells} to {clients}."
@@ -129,11 +144,13 @@ def check_participation(
             "leave it out, or choose fadamgc, fa-nt, scaffold or scaffold-m, inside cells by "
             "--local."
         )
-    if trackers > sampled:
+    if trackers > sampled and (known or per_round is not None):
         raise ConfigError(
             f"tracking_clients is {trackers}, and {sampled} clients take part in a round: choose 1 "
             f"to {sampled}."
         )
+    if not known and (per_round is not None or tracking is not None):
+        return
     try:
         algorithm.check(clients, sampled, trackers)
     except ValueError as error:
