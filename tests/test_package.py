@@ -41,6 +41,8 @@ def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
     where = "import wirelessfl, solvers, channels; print(wirelessfl.__file__, channels.__file__)"
     shown = python("-c", where, cwd=tmp_path, path=installed, check=True)
     assert shown.stdout.count(str(installed)) == 2
+    shown = python("-m", "wirelessfl", "--version", cwd=tmp_path, path=installed, check=True)
+    assert shown.stdout == "wirelessfl 0.1.0\n"
     flags = "--rounds 1 --local-steps 1 --clients 4 --cells 2 --threads 1 --out run".split()
     python("-m", "wirelessfl", "run", "hist", *flags, cwd=tmp_path, path=installed, check=True)
     assert (tmp_path / "run" / "rows.jsonl").is_file()
@@ -58,6 +60,17 @@ def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
 def test_imports_stay_quick(package, absent, tmp_path):
     code = f"import sys, {package}; print([n for n in {absent.split()} if n in sys.modules])"
     assert python("-c", code, cwd=tmp_path, path=ROOT, check=True).stdout.strip() == "[]"
+
+
+def test_packages_that_are_not_installed_have_no_version(tmp_path):
+    """A copy of the sources; ``-S`` leaves out where distributions are installed."""
+    (tmp_path / "wirelessfl").mkdir()
+    (tmp_path / "wirelessfl" / "__init__.py").write_bytes(
+        (ROOT / "wirelessfl" / "__init__.py").read_bytes()
+    )
+    code = "import wirelessfl; print(wirelessfl.__version__, '__version__' in dir(wirelessfl))"
+    shown = python("-S", "-c", code, cwd=tmp_path, path=tmp_path, check=True)
+    assert shown.stdout == "0+unknown True\n"
 
 
 def test_a_foreign_package_of_the_same_name_is_named(tmp_path):

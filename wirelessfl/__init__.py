@@ -39,7 +39,16 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])
+
+
+def _version() -> str:
+    """Version of the installed distribution; "0+unknown" for packages that are not installed."""
+    metadata = import_module("importlib.metadata")
+    try:
+        return str(metadata.version("wirelessfl"))
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
 
 
 def check_packages() -> None:
@@ -59,6 +68,8 @@ def check_packages() -> None:
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for when it is asked for: torch takes a second to import."""
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
     check_packages()

@@ -38,10 +38,10 @@ def test_rows_have_the_promised_fields(config, toy):
     assert wirelessfl.Config.from_toml(result.directory / "config.toml") == result.config
 
 
-def test_the_folder_holds_config_rows_and_checkpoint_and_no_drafts(config, toy):
+def test_the_folder_holds_its_four_files_and_no_drafts(config, toy):
     result = wirelessfl.run(config(), data=toy)
     names = sorted(path.name for path in result.directory.iterdir())
-    assert names == ["checkpoint.safetensors", "config.toml", "rows.jsonl"]
+    assert names == ["about.json", "checkpoint.safetensors", "config.toml", "rows.jsonl"]
 
 
 def test_checkpoints_are_not_pickles(config, toy):

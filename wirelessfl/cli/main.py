@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+import wirelessfl
 from wirelessfl import check_packages
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -50,6 +51,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(
         prog="wirelessfl",
         description="Design wireless networks and federated learning together.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"wirelessfl {wirelessfl.__version__}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser(

@@ -1,4 +1,7 @@
-"""A run's folder: ``config.toml``, ``rows.jsonl`` and a checkpoint, each whole at any moment."""
+"""A run's folder, whose files are whole at any moment.
+
+They are ``config.toml``, ``about.json``, ``rows.jsonl`` and a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.runs.about import about
 
 try:
     import fcntl
@@ -59,6 +63,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._about_file = path / "about.json"
         self._rows_file = path / "rows.jsonl"
         self._checkpoint_file = path / "checkpoint.safetensors"
 
@@ -78,7 +83,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path, config: Config, *, new: bool = False) -> RunDirectory:
-        """A new run's folder with its configuration.
+        """A new run's folder with its configuration, and what it is made with.
 
         Args:
             path: the folder; made where it is not there.
@@ -94,6 +99,7 @@ class RunDirectory:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(exist_ok=not new)
+            cls(path)._write_about(about(config.run.device))
             with _replacing(path / "config.toml") as draft:
                 draft.write_text(text, encoding="utf-8")
         except FileExistsError:
@@ -113,6 +119,29 @@ class RunDirectory:
         if not file.is_file():
             raise ConfigError(f"{path} holds no run: there is no config.toml in it.")
         return cls(path), Config.from_toml(file)
+
+    def _write_about(self, told: dict[str, Any]) -> None:
+        with _replacing(self._about_file) as draft:
+            draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+    def note_resumed(self, told: dict[str, Any]) -> None:
+        """Add an entry to the list ``resumed`` in ``about.json``; what it says first stays.
+
+        Args:
+            told: what the run is resumed with, from ``wirelessfl.runs.about``.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        try:
+            exists = self._about_file.exists()
+            first = json.loads(self._about_file.read_text(encoding="utf-8")) if exists else {}
+            first["resumed"] = [*first.get("resumed", []), told]
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"{self._about_file} is damaged: {error}. Restore or remove it."
+            ) from error
+        self._write_about(first)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:

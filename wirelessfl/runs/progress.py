@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from wirelessfl.config import Config
+from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.executors import computing, default_threads
 from wirelessfl.runs.marks import check_marks, settings_mark
@@ -153,7 +154,7 @@ class Progress:
         if not self.leads:
             return None
         row, answer = self.engine.row(report)
-        row["wall_seconds"] = self.wall_seconds()
+        row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
         task = row.get("task")
         if row["loss"] is None and task not in self.diverged:

@@ -17,6 +17,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engines import build_engine
 from wirelessfl.runs.executors import computing, default_threads, fewer_workers
@@ -48,13 +49,14 @@ class RunResult:
         rows: one dict an evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
             and ``joules``, mean over clients so far; ``backhaul_mib``, mean over edge servers so
             far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
-            finite; ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry
-            its ``version``, ``staleness_mean`` and ``staleness_max`` since its last row,
-            ``requests`` that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of
-            sessions have more, see docs/sessions.md.
+            finite; ``numerics``, raised when results change on purpose (``wirelessfl.runs.about``);
+            ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry its
+            ``version``, ``staleness_mean`` and ``staleness_max`` since its last row, ``requests``
+            that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of sessions
+            have more, see docs/sessions.md.
         params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``;
             of tasks in tables, with the task's name and a dot in front.
-        directory: the run's folder.
+        directory: the run's folder; ``about.json`` in it tells version, commit, date and device.
     """
 
     config: Config
@@ -231,7 +233,7 @@ def resume(
             f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
         )
     engine = _build(fewer_workers(config), shards, model=model, data=data, network=network)
-    return _go(engine, directory, on_row, on_note)
+    return _go(engine, directory, on_row, on_note, resumed=True)
 
 
 def _build(config: Config, shards: Shards, **things: Any) -> Engine:
@@ -312,12 +314,16 @@ def _go(
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
+    *,
+    resumed: bool = False,
 ) -> RunResult:
     """Run the event loop from the folder's checkpoint, or from the start, to the end."""
     shards = engine.shards
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
         progress = Progress(engine, directory, on_row, on_note)
+        if resumed:
+            shards.by_first(lambda: directory.note_resumed(about(engine.config.run.device)))
         if not progress.finished:
             for note in engine.notes:
                 if on_note is not None:

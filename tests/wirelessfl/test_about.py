@@ -1,0 +1,140 @@
+"""What a run's folder tells of its making: versions, commit, date and device."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA, commit
+from wirelessfl.runs.directory import RunDirectory
+
+
+def read(folder):
+    return json.loads((folder / "about.json").read_text())
+
+
+def halted(config, toy):
+    """The folder of a run that was stopped after its second round."""
+
+    def halt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    settings = config(rounds=4, checkpoint_seconds=0)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt)
+    return settings.run.out
+
+
+def test_a_folder_tells_what_its_run_is_made_with(config, toy):
+    """From before the first row to the end."""
+    settings, seen = config(), []
+    begun = datetime.now(UTC).replace(microsecond=0)
+    result = wirelessfl.run(
+        settings, data=toy, on_row=lambda row: seen.append(read(settings.run.out))
+    )
+    told = read(result.directory)
+    assert all(own == told for own in seen)
+    date = datetime.fromisoformat(told.pop("date"))
+    assert begun <= date <= datetime.now(UTC)
+    assert date.utcoffset() == timedelta(0)
+    assert told.pop("device_name")
+    assert told == {
+        "wirelessfl": wirelessfl.__version__,
+        **commit(Path(wirelessfl.__file__).parent),
+        "device": "cpu" if not torch.cuda.is_available() else result.config.run.device,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "rows_schema": ROWS_SCHEMA,
+        "numerics": NUMERICS,
+    }
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags"),
+    [("hist", {}), ("fedast", {"cells": 1}), ("fedavg", {"sessions": 2, "split": "iid"})],
+)
+def test_every_row_names_its_numerics(config, toy, algorithm, flags):
+    rows = wirelessfl.run(config(algorithm, **flags), data=toy).rows
+    assert rows
+    assert {row["numerics"] for row in rows} == {NUMERICS}
+
+
+def test_resuming_adds_to_what_was_told_first(config, toy, same):
+    """Also where the run began with another version; a lost file comes back without a past."""
+    reference = wirelessfl.run(config(rounds=4), data=toy)
+    out = halted(config, toy)
+    first = {**read(out), "wirelessfl": "0.0.7", "numerics": 0}
+    (out / "about.json").write_text(json.dumps(first))
+    same(wirelessfl.resume(out, data=toy), reference)
+    told = read(out)
+    (entry,) = told.pop("resumed")
+    assert told == first
+    assert entry.keys() == first.keys()
+    assert (entry["wirelessfl"], entry["numerics"]) == (wirelessfl.__version__, NUMERICS)
+    assert first["date"] <= entry["date"]
+
+    out = halted(config, toy)
+    (out / "about.json").unlink()
+    wirelessfl.resume(out, data=toy)
+    assert read(out).keys() == {"resumed"}
+    assert not list(out.glob("*.part"))
+
+
+@pytest.mark.parametrize("junk", ["", "{", "[]", "3", '{"resumed": 4}'])
+def test_a_damaged_file_is_named(tmp_path, config, junk):
+    directory = RunDirectory.create(tmp_path / "run", config())
+    (directory.path / "about.json").write_text(junk)
+    with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: .*remove it"):
+        directory.note_resumed({})
+    assert (directory.path / "about.json").read_text() == junk
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+def test_the_commit_is_that_of_the_package(tmp_path, monkeypatch):
+    """In a work tree that has it, clean or not; not in one that only lies around it."""
+
+    def git(*words):
+        who = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def told():
+        commit.cache_clear()
+        return tuple(commit(package).values())
+
+    for variable in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(variable)
+    package = tmp_path / "wirelessfl"
+    for name in ("channels", "solvers", "wirelessfl"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    assert told() == (None, None)
+    git("init", "--quiet")
+    (tmp_path / ".gitignore").write_text("wirelessfl/\n")
+    git("add", ".gitignore")
+    git("commit", "--quiet", "-m", "a project with the package in its environment")
+    assert told() == (None, None)
+    git("add", "--force", "channels", "solvers", "wirelessfl")
+    git("commit", "--quiet", "-m", "the packages")
+    head = git("rev-parse", "HEAD")
+    assert told() == (head, False)
+    (tmp_path / "notes.txt").write_text("not of the packages")
+    assert told() == (head, False)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))  # as in a hook
+    (tmp_path / "channels" / "__init__.py").write_text("changed = True\n")
+    assert told() == (head, True)
+    monkeypatch.setenv("PATH", "")
+    assert told() == (None, None)
+    commit.cache_clear()

@@ -1,0 +1,105 @@
+"""What a run is made with: versions, commit, date and device, as ``about.json`` tells it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import wirelessfl
+
+ROWS_SCHEMA = 1
+"""Version of the rows' fields and their meaning: raised when a field changes or goes."""
+NUMERICS = 1
+"""Version of the results: raised whenever those of a run change on purpose.
+
+Rows of equal ``numerics``, resolved settings and machine are equal bit for bit, whatever the
+version of the package; rows of different ones may differ in anything.
+"""
+PACKAGE = Path(wirelessfl.__file__).parent
+
+
+def about(device: str) -> dict[str, Any]:
+    """What a run that starts now is made with.
+
+    Args:
+        device: torch's name of the device that trains.
+
+    Returns:
+        ``wirelessfl``, ``python``, ``torch`` and ``numpy``: versions; ``commit`` of the package and
+        whether it is ``dirty``, None where it does not lie in a git work tree; ``date``, UTC, ISO
+        8601; ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
+    """
+    return {
+        "wirelessfl": wirelessfl.__version__,
+        **commit(PACKAGE),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": device,
+        "device_name": _device_name(device),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "rows_schema": ROWS_SCHEMA,
+        "numerics": NUMERICS,
+    }
+
+
+@cache
+def commit(package: Path) -> dict[str, Any]:
+    """The commit of a package, and whether files of the three packages differ from it.
+
+    A work tree that ignores the package, such as one around a virtual environment, is not its own.
+
+    Args:
+        package: its folder.
+
+    Returns:
+        ``commit`` and ``dirty``, None where they are unknown.
+    """
+    packages = ("channels", "solvers", package.name)
+    found, changed = None, None
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        found = _git(package, "rev-parse", "HEAD")
+        changed = _git(package.parent, "status", "--porcelain", "--", *packages)
+    return {"commit": found, "dirty": None if changed is None else bool(changed)}
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git prints; None where it fails, or is not there."""
+    # Variables that a hook of another repository sets would point elsewhere.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    environment["GIT_OPTIONAL_LOCKS"] = "0"
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _device_name(device: str) -> str:
+    """The product name of a GPU, or of the processor."""
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name" and value.strip():
+                return value.strip()
+    except (OSError, UnicodeDecodeError):
+        pass  # not Linux
+    return platform.processor() or platform.machine()
