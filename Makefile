@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test setup check bench figures fuzz clean
+.PHONY: demo test setup check gate-store gate bench figures fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -18,6 +18,12 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+gate-store: $(READY)
+	$(BIN)/python -m tests.gate store
+
+gate: $(READY)
+	$(BIN)/python -m tests.gate check
 
 bench: $(READY)
 	$(BIN)/wirelessfl bench

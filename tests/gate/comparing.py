@@ -1,0 +1,81 @@
+"""The first difference between two outcomes, to the bit, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tests.gate.running import Outcome
+
+WALL_CLOCK = {"wall_seconds"}
+"""Fields of rows that no two runs share."""
+LONGEST = 80
+"""Characters that are shown of a value."""
+
+
+def first_difference(
+    one: Outcome, two: Outcome, names: tuple[str, str] = ("stored", "now")
+) -> str | None:
+    """Where two outcomes first differ, rows before parameters; None where they are equal.
+
+    Args:
+        one: an outcome.
+        two: another.
+        names: what to call them.
+    """
+    return _of_rows(one.rows, two.rows, names) or _of_params(one.params, two.params, names)
+
+
+def _of_rows(
+    one: list[dict[str, Any]], two: list[dict[str, Any]], names: tuple[str, str]
+) -> str | None:
+    for number, (mine, other) in enumerate(zip(one, two, strict=False)):
+        for key in dict.fromkeys([*mine, *other]):
+            values = _text(mine, key), _text(other, key)
+            if key not in WALL_CLOCK and values[0] != values[1]:
+                return f"row {number}, {key}: " + _both(values, names)
+    if len(one) != len(two):
+        return "rows: " + _both((str(len(one)), str(len(two))), names)
+    return None
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    """A value as JSON, which gives floats back to the bit, and where NaN equals NaN."""
+    return json.dumps(row[key], sort_keys=True) if key in row else "nothing"
+
+
+def _both(values: tuple[str, str], names: tuple[str, str]) -> str:
+    shown = [own if len(own) <= LONGEST else own[:LONGEST] + "..." for own in values]
+    return f"{shown[0]} {names[0]}, {shown[1]} {names[1]}"
+
+
+def _of_params(
+    one: Mapping[str, Tensor], two: Mapping[str, Tensor], names: tuple[str, str]
+) -> str | None:
+    for name in dict.fromkeys([*one, *two]):
+        kinds = _kind(one.get(name)), _kind(two.get(name))
+        if kinds[0] != kinds[1]:
+            return f"parameter {name}: " + _both(kinds, names)
+        mine, other = one[name], two[name]
+        differing = (_bytes(mine) != _bytes(other)).any(1)
+        if differing.any():
+            gaps = (mine.double() - other.double()).abs().reshape(-1)[differing]
+            largest = f"largest absolute difference {gaps.nan_to_num(nan=0.0).max():.3g}"
+            if gaps.isnan().any():
+                largest += ", and NaN"
+            count = f"{int(differing.sum())} of {mine.numel()} elements differ"
+            return f"parameter {name}: {count}, {largest}"
+    return None
+
+
+def _kind(tensor: Tensor | None) -> str:
+    return "nothing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """[elements, bytes of each], so that NaN equals NaN, and 0.0 is not -0.0."""
+    return tensor.contiguous().reshape(-1, 1).view(torch.uint8)

@@ -1,0 +1,296 @@
+"""What the gate runs: small configurations that together use every choice there is, by name.
+
+``tests/test_gate.py`` says which choice or setting is missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.gate import given
+
+How = Literal["whole", "resumed", "torchrun"]
+DEFAULTS: dict[str, Any] = {
+    "clients": 8,
+    "rounds": 3,
+    "local_steps": 3,
+    "batch_size": 8,
+    "device": "cpu",
+    # Nothing that a run would find by timing.
+    "chunk": 4,
+    "replay": "off",
+    "threads": 1,
+    "workers": 1,
+}
+"""Flags of all configurations, where they do not say otherwise."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One run.
+
+    Args:
+        algorithm: its name.
+        flags: settings by flat name, as for ``Config.from_flags``.
+        how: uninterrupted; stopped halfway and resumed, which must equal the uninterrupted run; or
+            by two processes that torchrun starts.
+        objects: what makes ``data``, ``model`` and ``network`` for ``wirelessfl.run``.
+        files: what writes files to a folder, and returns the flags that name them.
+    """
+
+    algorithm: str
+    flags: Mapping[str, Any]
+    how: How = "whole"
+    objects: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    files: Callable[[Path], dict[str, Any]] | None = None
+
+    def flags_in(self, folder: Path) -> dict[str, Any]:
+        """The flags with those of its files, which are written to ``folder``."""
+        return {**self.flags, **(self.files(folder) if self.files is not None else {})}
+
+
+def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
+    """A configuration; ``given_data`` and the like are its objects, ``files`` writes its files."""
+    objects = {
+        name: flags.pop(f"given_{name}")
+        for name in ("data", "model", "network")
+        if f"given_{name}" in flags
+    }
+    files = flags.pop("files", None)
+    return Configuration(algorithm, DEFAULTS | flags, how, objects, files)
+
+
+STAR = {
+    "fedavg": one("fedavg", momentum=0.9, split="iid", pixels="unit", seed=3, target=0.5),
+    "fedavg-m": one("fedavg-m", beta=0.2, uplink="ofdma", split="dirichlet", weighting="samples"),
+    "fedprox": one("fedprox", mu=0.1, uplink="fixed", rate_mbps=20.0, split="two-shard"),
+    "fedacg": one("fedacg", acceleration=0.8, split="half", pixels="standard", server_lr=0.9),
+    "fedadam": one("fedadam", beta1=0.8, split="partial-overlap", uplink="aircomp"),
+    "fedyogi": one("fedyogi", beta2=0.95, split="distinct", uplink="fixed"),
+    "fedadagrad": one("fedadagrad", eps=0.01, split="natural", given_data=given.points),
+    "fedams": one("fedams", lr=0.05, shards=3, local_steps=4),
+    "moon": one("moon", tau=0.5, clients_per_round=5),
+    "scaffold": one(
+        "scaffold", clients_per_round=5, tracking_clients=3, uplink="fixed", wait="slowest"
+    ),
+    "scaffold-m": one("scaffold-m", uplink="aircomp", convention="physical", split="iid"),
+    "local-adam": one("local-adam", vhat="carried", samples_per_client=20, split="iid", reuse=True),
+    "fadamgc": one("fadamgc", vhat="carried", uplink="aircomp", clients_per_round=6),
+    "fa-nt": one("fa-nt", clients_per_round=6, tracking_clients=4),
+    "fa-nt-one-variable": one("fa-nt", variables="one"),
+    "poly-steps": one("fedavg", lr_schedule="poly", lr_ratio=0.1, lr_power=0.5),
+    "top-k": one("fedavg", compression="top-k", compression_keep=0.2, downlink_mbps=30.0),
+    "quantisation": one("fadamgc", compression="quantisation", compression_bits=4),
+    "radio": one(
+        "fedavg", cpu_hz=(5e8, 2e9), cycles_per_step=2e6, snr_db=10.0, path_gain_db=(-5.0, 5.0),
+        fading="rician", rician_k_db=3.0, antenna_correlation=0.4, antennas=4, bandwidth_hz=5e6,
+        transmit_power_w=0.2, switched_capacitance=2e-28, coherence="edge-round",
+    ),
+    "max-seconds": one("fedavg", max_seconds=0.5, rounds=50, step_seconds=0.05, eval_every=2),
+}  # fmt: skip
+
+HIERARCHY = {
+    "hfedavg": one("hfedavg", cells=3, split="cell-iid", backhaul_mbps=100.0, coherence="round"),
+    "hist": one("hist", cells=3, edge_rounds=2, weighting="samples", split="dirichlet"),
+    "hist-optimized": one("hist", cells=3, mask_sizes="optimized", size_cap=1.2, uplink="ofdma"),
+    "hist-all-layers": one("hist", cells=2, model="mlp", hidden=(24, 16), partition="all"),
+    "hist-overlap": one("hist", cells=2, mask_overlap=0.5, hidden=(32,), dropout=0.2),
+    "hist-local-biases": one("hist", cells=2, hidden_biases="local", clients_per_round=6),
+    "hist-lenet5": one(
+        "hist", cells=2, rounds=2, model="lenet5", layers="fc1,fc2", given_data=given.small_images
+    ),
+    "hist-given-network": one("hist", cells=3, given_network=given.uneven_network),
+}
+
+AIR = {
+    f"aircomp-{beamformer}": one("hist", cells=2, rounds=2, uplink="aircomp", beamformer=beamformer)
+    for beamformer in ("anneal", "mirror_prox", "sca", "sdr", "random")
+} | {
+    "aircomp-imperfect": one(
+        "hist", cells=2, uplink="aircomp", convention="physical", elements_per_symbol=2,
+        csi_error=0.05, phase_error_deg=5.0, beamformer_starts=3,
+    ),
+    "aircomp-published-errors": one(
+        "hfedavg", cells=2, uplink="aircomp", csi_error=0.05, subcarrier_hz=3e4,
+        symbol_seconds=3.6e-5, coherence="round", clients_per_round=5,
+    ),
+    "aircomp-submodels": one("ra-fed", uplink="aircomp", capacities=(1.0, 0.5), hidden=(24,)),
+}  # fmt: skip
+
+# What cells run: every algorithm of one server with rounds; HIST cuts the model itself.
+LOCAL = (
+    *("fa-nt", "fadamgc", "fedacg", "fedadagrad", "fedadam", "fedams", "fedavg-m", "fedprox"),
+    *("fedyogi", "local-adam", "moon", "scaffold", "scaffold-m"),
+)
+OF_SUBMODELS = ("fedavg-small", "fedrolex", "heterofl", "ra-fed", "ram-fed")
+TWO_CELLS = {"cells": 2, "clients": 6, "rounds": 2, "edge_rounds": 2, "local_steps": 2}
+INSIDE = {
+    **{f"hist-{name}": one("hist", local=name, **TWO_CELLS) for name in LOCAL},
+    **{f"hfedavg-{name}": one("hfedavg", local=name, **TWO_CELLS) for name in LOCAL},
+    **{f"hfedavg-{name}": one("hfedavg", local=name, **TWO_CELLS) for name in OF_SUBMODELS},
+}
+
+WIDE = {"model": "mlp", "hidden": (24, 16), "lr": 0.1}
+SUBMODELS = {
+    "heterofl": one("heterofl", **WIDE, capacities=(1.0, 0.5, 0.25)),
+    "fedrolex": one("fedrolex", **WIDE, clients_per_round=5, weighting="samples"),
+    "fedavg-small": one("fedavg-small", **WIDE, capacities=(1.0, 0.5)),
+    "ra-fed-ordered": one("ra-fed", **WIDE, masks="ordered", padding=0.0),
+    "ra-fed-rolling": one("ra-fed", **WIDE, masks="rolling", padding=0.5),
+    "ra-fed-random": one("ra-fed", **WIDE, masks="random", executor="loop"),
+    "ra-fed-static": one("ra-fed", **WIDE, masks="static", budget="bytes", capacities=(0.5, 0.2)),
+    "ra-fed-covered": one("ra-fed", **WIDE, masks="covered", min_coverage=1, budget="flops"),
+    "ra-fed-partition": one("ra-fed", **WIDE, masks="partition", capacities=(0.25,)),
+    "ra-fed-overlap": one(
+        "ra-fed", **WIDE, masks="partition", capacities=(0.25,), mask_overlap=0.5
+    ),
+    "ra-fed-deadline": one(
+        "ra-fed", **WIDE, masks="covered", budget="deadline", deadline=0.01, uplink="ofdma"
+    ),
+    "ra-fed-fastest": one("ra-fed", **WIDE, masks="covered", budget="fastest", min_coverage=2),
+    "ra-fed-top-k": one("ra-fed", **WIDE, compression="top-k", cells=1),
+    "ram-fed": one("ram-fed", **WIDE, clients_per_round=5, client_states="memory"),
+    "ram-fed-fastest": one("ram-fed", **WIDE, budget="fastest", min_coverage=3, masks="covered"),
+    "ram-fed-lenet5": one(
+        "ram-fed", rounds=2, model="lenet5", given_data=given.small_images,
+        compression="quantisation",
+    ),
+}  # fmt: skip
+
+MODELS = {
+    "linear": one("fedavg", model="linear", split="noniid"),
+    "cifar-cnn": one("fedavg", model="cifar-cnn", given_data=given.colour_images, rounds=1),
+    "fedast-cnn": one("fedavg", model="fedast-cnn", given_data=given.colour_images, rounds=1),
+    "resnet18": one(
+        "fedavg", model="resnet18", given_data=given.colour_images, clients=2, chunk=1, rounds=1,
+        local_steps=1, batch_size=2, norm="group",
+    ),
+    "lstm": one("fedavg", model="lstm", hidden=(6, 5), given_data=given.letters),
+    "lstm-shakespeare": one(
+        "fedavg", model="lstm", hidden=(6,), dataset="shakespeare", split="natural", clients=3,
+        rounds=1, files=given.plays,
+    ),
+    "gpt2-lora": one(
+        "fedavg", model="gpt2-lora", lora_rank=2, lora_alpha=4.0, clients=4, rounds=2,
+        given_data=given.tokens, files=given.tiny_gpt2,
+    ),
+    "given-model": one("scaffold", given_model=given.residual, given_data=given.points),
+    "given-batch-norm": one("fedavg", given_model=given.batch_norm, given_data=given.points),
+}  # fmt: skip
+
+EXECUTORS = {
+    "stacked": one("fedavg", executor="stacked", dropout=0.3, chunk=3),
+    "vmap": one("fedavg", executor="vmap", dropout=0.3, chunk=3),
+    "vmap-replay": one("fedavg", executor="vmap", dropout=0.3, chunk=3, replay="on"),
+    "loop": one("fedavg", executor="loop", dropout=0.3),
+    "two-threads": one("fedavg", threads=2, batch_size=50, chunk=8),
+    "two-workers": one("hist", cells=2, workers=2, chunk=2, rounds=2, mask_sizes="optimized"),
+    "disk-states": one("scaffold", client_states="disk", clients_per_round=5),
+    "torchrun-hist": one("hist", "torchrun", cells=3, clients=7, uplink="aircomp", dropout=0.2),
+    "torchrun-ram-fed": one(
+        "hfedavg", "torchrun", local="ram-fed", cells=2, clients=7, clients_per_round=5,
+        capacities=(1.0, 0.5, 0.2), weighting="samples",
+    ),
+}  # fmt: skip
+
+LABELS = {"sessions": 3, "split": "iid", "rounds": 2}
+ARRIVALS = {
+    "presence": "arrivals", "arrival_rate": 2.0, "mean_stay": 2.0, "presence_unit": "rounds",
+    "split": "iid", "sessions": 3, "rounds": 3,
+}  # fmt: skip
+SESSIONS = {
+    "previous": one("fedavg", **LABELS, warm_start="previous", overlap=0.4, eval_every=2),
+    "fresh": one("fedavg", **LABELS, warm_start="fresh", shared_labels="both", overlap=0.4),
+    "average": one("fedavg", **LABELS | {"sessions": 5}, warm_start="average", pilot_sessions=2),
+    "continuous": one("fedavg", **LABELS, warm_start="continuous", tested_labels="all"),
+    "continuous-logits": one(
+        "fedavg", **LABELS, warm_start="continuous", distillation="logits", kl_weight=0.5
+    ),
+    "proposed": one(
+        "fedavg", **LABELS | {"sessions": 5}, warm_start="proposed", trial_rounds=2,
+        similarity_scale=5.0, history=2, history_keep="diverse", unseen_labels=2,
+    ),
+    "random-pilot": one(
+        "scaffold", **LABELS, warm_start="random-pilot", similarity="inner_product", history=2
+    ),
+    "plain-two-norm": one(
+        "hist", **LABELS, warm_start="proposed", similarity="plain_two_norm", cells=2,
+        edge_rounds=2, uplink="aircomp", lr_schedule="poly", eval_every=2, eval_first=1,
+    ),
+    "arrivals": one("fadamgc", **ARRIVALS, initially_present=5),
+    "arrivals-seconds": one(
+        "fedavg", **ARRIVALS | {"presence_unit": "seconds", "arrival_rate": 8e2, "mean_stay": 5e-3}
+    ),
+    "trace": one(
+        "hist", sessions=3, cells=2, edge_rounds=2, split="iid", presence="trace",
+        presence_unit="rounds", files=given.stays, mask_sizes="optimized", warm_start="proposed",
+    ),
+    "sessions-ram-fed": one("ram-fed", **ARRIVALS, **WIDE, masks="covered"),
+}  # fmt: skip
+
+TASKS: dict[str, Any] = {
+    "task": (
+        "digits,model=fcnn,hidden=20,step_seconds=0.1",
+        "digits,model=mlp,hidden=12,10,lr=0.05,step_seconds=0.3,name=slow",
+    ),
+    "samples_per_client": 12,
+    "split": "dirichlet",
+    "reuse": True,
+    "rounds": 8,
+    "eval_every": 2,
+}
+EXPONENTIAL = {"delays": "shifted-exponential"}
+BUFFERED = TASKS | {"requests": 6, "buffer": 2}
+ONE_TASK = {"requests": 6, "step_seconds": 0.1, "rounds": 8, "eval_every": 2}
+SEVERAL_TASKS = {
+    "fedast-static": one(
+        "fedast", **BUFFERED, uplink="ofdma", downlink_mbps=50.0, weighting="samples",
+        delays="wireless",
+    ),
+    "fedast-dynamic": one(
+        "fedast", **BUFFERED, **EXPONENTIAL, option="D", floor=2, period=0.3, spread_updates=4,
+        drop_out=0.2, busy_clients=4, weight_decay=1e-3,
+    ),
+    "fedast-published-times": one(
+        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist, dataset="mnist",
+        delay_scale=0.3, max_seconds=3.0, eval_seconds=1.0, alpha=0.2, min_samples=2,
+        split="dirichlet",
+    ),
+    "fedast-nobuffer": one("fedast-nobuffer", **TASKS, **EXPONENTIAL, requests=6),
+    "fedast-fixed-vmap": one("fedast", **BUFFERED, uplink="fixed", executor="vmap"),
+    "fedbuff": one("fedbuff", **ONE_TASK, buffer=3, staleness_exponent=0.7),
+    "fedasync": one("fedasync", **ONE_TASK, **EXPONENTIAL, server_lr=0.5),
+    "sync-st": one("sync-st", **TASKS, first=2, drop_out=0.1, availability=0.8),
+    "sync-bayes-st": one("sync-bayes-st", **TASKS, candidates=5, fairness=2.0, first=2),
+    "sync-ucb-st": one(
+        "sync-ucb-st", **TASKS, **EXPONENTIAL, discount=0.8, exploration=0.2, first=2
+    ),
+}  # fmt: skip
+
+# Stopped halfway: with a checkpoint after each round, so that work is left to resume.
+OFTEN = {"checkpoint_seconds": 0.0}
+RESUMED = {
+    "resumed-scaffold": one(
+        "scaffold", "resumed", **OFTEN, rounds=4, clients_per_round=5, tracking_clients=3,
+        client_states="disk",
+    ),
+    "resumed-hist": one(
+        "hist", "resumed", **OFTEN, cells=2, uplink="aircomp", mask_sizes="optimized", dropout=0.2
+    ),
+    "resumed-ram-fed": one("ram-fed", "resumed", **OFTEN, **WIDE, rounds=4, clients_per_round=5),
+    "resumed-sessions": one(
+        "fedavg", "resumed", **OFTEN, **ARRIVALS, momentum=0.5, warm_start="proposed"
+    ),
+    "resumed-fedast": one(
+        "fedast", "resumed", **OFTEN, **BUFFERED, **EXPONENTIAL, option="D", floor=2, drop_out=0.2
+    ),
+    "resumed-sync-st": one("sync-st", "resumed", **OFTEN, **TASKS, first=2),
+}  # fmt: skip
+
+CONFIGURATIONS: dict[str, Configuration] = {
+    **STAR, **HIERARCHY, **AIR, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS, **SESSIONS,
+    **SEVERAL_TASKS, **RESUMED,
+}  # fmt: skip

@@ -1,0 +1,142 @@
+"""What configurations are given beside their flags: data, models, networks, files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from channels import Network, Rician, Stream
+from wirelessfl.data import Dataset
+
+LINES = (
+    "Now is the time to say what must be said, and to hear it.",
+    "I hear you well, my lord, and yet I do not see what you would have.",
+    "What I would have is rest; what I have is none of it.",
+)
+
+
+def _dataset(name: str, inputs: Tensor, classes: int, **options: Any) -> Dataset:
+    """Three quarters of ``inputs`` to train on, the others to test on; random labels."""
+    random = Stream(7, (name, "labels")).generator()
+    labels = torch.from_numpy(random.integers(0, classes, len(inputs)))
+    cut = 3 * len(inputs) // 4
+    parts = inputs[:cut], labels[:cut], inputs[cut:], labels[cut:]
+    return Dataset(name, *parts, classes, **options)
+
+
+def _images(*shape: int) -> Dataset:
+    pixels = Stream(7, ("images",)).generator().uniform(-1, 1, (64, *shape))
+    return _dataset("images", torch.from_numpy(pixels).float(), 4)
+
+
+def small_images() -> Dataset:
+    """Images of 28x28 with one channel."""
+    return _images(1, 28, 28)
+
+
+def colour_images() -> Dataset:
+    """Images of 32x32 with three channels."""
+    return _images(3, 32, 32)
+
+
+def points() -> Dataset:
+    """Points of nine features, from twelve natural clients."""
+    inputs = torch.from_numpy(Stream(7, ("points",)).generator().standard_normal((240, 9)))
+    return _dataset("points", inputs.float(), 4, groups=np.arange(180) % 12)
+
+
+def called_mnist() -> Dataset:
+    """The same under a name for which there is a published step time."""
+    return replace(points(), name="mnist")
+
+
+def letters() -> Dataset:
+    """Sequences of six letters out of five; the label is a letter, too."""
+    ids = Stream(7, ("letters",)).generator().integers(0, 5, (160, 6))
+    return _dataset("letters", torch.from_numpy(ids), 5)
+
+
+def tokens() -> Dataset:
+    """Sequences of eight tokens out of twelve, of which token 0 pads."""
+    ids = Stream(7, ("tokens",)).generator().integers(1, 12, (160, 8))
+    ids[::2, 6:] = 0
+    return _dataset("tokens", torch.from_numpy(ids), 3, pad_id=0)
+
+
+class Residual(nn.Module):
+    """Two layers with a sum around one: not a chain, so it trains under vmap."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(9, 12), nn.Linear(12, 12), nn.Linear(12, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits [batch, 4] of points [batch, 9]."""
+        hidden = torch.relu(self.first(x))
+        return self.last(hidden + torch.tanh(self.second(hidden)))
+
+
+def residual() -> nn.Module:
+    """A model object, with weights drawn from a seed of its own."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return Residual()
+
+
+def batch_norm() -> nn.Module:
+    """A model that mixes the samples of a batch, so that clients train one after the other."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        norm = nn.BatchNorm1d(8, track_running_stats=False)
+        return nn.Sequential(nn.Linear(9, 8), norm, nn.Linear(8, 4))
+
+
+def uneven_network() -> Network:
+    """Eight clients in three cells of unequal size, speed, gain and bandwidth."""
+    return Network(
+        [0, 0, 0, 0, 1, 1, 1, 2],
+        cpu_hz=np.linspace(1e9, 4e9, 8),
+        snr_db=np.linspace(10, 30, 8),
+        bandwidth_hz=[5e6, 9e6, 7e6],
+        antennas=4,
+        fading=Rician(3.0),
+        path_gain_db=np.linspace(-5, 5, 8),
+    )
+
+
+def stays(folder: Path) -> dict[str, Any]:
+    """A trace of clients that come and go, in rounds."""
+    table = [(client, 0, "") for client in range(4)]
+    table += [(4, 0, 1.5), (5, 0, 2.5), (6, 1.2, ""), (7, 3.1, 5.5)]
+    lines = ["client,join,leave", *(",".join(map(str, stay)) for stay in table)]
+    file = folder / "stays.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return {"trace": file}
+
+
+def plays(folder: Path) -> dict[str, Any]:
+    """A play of three roles, as the data set ``shakespeare`` is read."""
+    speeches = [f"ROLE {role}:\n{LINES[(role + n) % 3]}" for n in range(12) for role in range(3)]
+    (folder / "shakespeare").mkdir()
+    (folder / "shakespeare" / "input.txt").write_text("\n\n".join(speeches) + "\n")
+    return {"data_dir": folder}
+
+
+def tiny_gpt2(folder: Path) -> dict[str, Any]:
+    """A GPT-2 of one layer with random weights, as transformers saves it."""
+    from transformers import GPT2Config, GPT2Model
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+    sizes = {"vocab_size": 12, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        settings = GPT2Config(**sizes, bos_token_id=None, eos_token_id=None, pad_token_id=0)
+        GPT2Model(settings).save_pretrained(folder / "gpt2")
+    return {"pretrained": str(folder / "gpt2")}

@@ -1,0 +1,94 @@
+"""One configuration of the gate, run by way of the public interface alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from torch import Tensor
+
+import wirelessfl
+from tests.gate.configurations import Configuration
+from wirelessfl import Config, RunResult
+
+TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
+TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "--"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves: rows in the order of writing, and parameters by name."""
+
+    rows: list[dict[str, Any]]
+    params: dict[str, Tensor]
+
+
+class Stopped(Exception):
+    """Raised by the gate itself in the middle of a run."""
+
+
+def run(configuration: Configuration) -> list[Outcome]:
+    """What the configuration gives; of one that is resumed, uninterrupted and resumed.
+
+    Raises:
+        Exception: the run failed.
+    """
+    with TemporaryDirectory(prefix="wirelessfl-gate-") as scratch:
+        folder = Path(scratch)
+        flags = configuration.flags_in(folder)
+
+        def config(out: str) -> Config:
+            return Config.from_flags(configuration.algorithm, **flags, out=folder / out)
+
+        if configuration.how == "torchrun":
+            return [_outcome(_by_two_processes(config("two"), folder))]
+        objects = {name: make() for name, make in configuration.objects.items()}
+        outcomes = [_outcome(wirelessfl.run(config("whole"), **objects))]
+        if configuration.how == "resumed":
+            half = len(outcomes[0].rows) // 2
+            outcomes.append(_outcome(_resumed(config("stopped"), objects, half)))
+        return outcomes
+
+
+def _outcome(result: RunResult) -> Outcome:
+    return Outcome(result.rows, {name: own.clone() for name, own in result.params.items()})
+
+
+def _resumed(config: Config, objects: Mapping[str, Any], rows: int) -> RunResult:
+    """Stopped when so many rows are written, and resumed."""
+    seen: list[Any] = []
+
+    def on_row(row: dict[str, Any]) -> None:
+        seen.append(row)
+        if len(seen) == rows:
+            raise Stopped
+
+    assert config.run.out is not None
+    try:
+        wirelessfl.run(config, **objects, on_row=on_row)
+    except Stopped:
+        return wirelessfl.resume(config.run.out, **objects)
+    raise AssertionError(f"the run ended before it had {rows} rows")
+
+
+def _by_two_processes(config: Config, folder: Path) -> RunResult:
+    """Run by the command line under torchrun, and read from its folder.
+
+    Raises:
+        RuntimeError: it failed; the message is the first error that it printed.
+    """
+    assert config.run.out is not None
+    file = folder / "config.toml"
+    file.write_text(config.to_toml(), encoding="utf-8")
+    command = [sys.executable, *TORCHRUN, "wirelessfl", "run", "--config", str(file)]
+    here = Path(str(wirelessfl.__file__)).parents[1]  # python -m finds this wirelessfl there
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if "Error: " in line]
+        raise RuntimeError((said or done.stderr.splitlines() or ["torchrun failed"])[0])
+    return wirelessfl.resume(config.run.out)

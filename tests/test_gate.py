@@ -1,0 +1,247 @@
+"""The gate: it passes what is equal, names what is not, and leaves out no choice there is."""
+
+import itertools
+import json
+import math
+import re
+import shutil
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.gate import given
+from tests.gate.command import main
+from tests.gate.comparing import first_difference
+from tests.gate.configurations import CONFIGURATIONS, one
+from tests.gate.running import Outcome
+from wirelessfl import Config
+from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import MODELS
+from wirelessfl.sections import SECTIONS
+from wirelessfl.uplinks import uplink_classes
+from wirelessfl.warm_starts import warm_start_classes
+
+CLASSES = {
+    "algorithm": algorithm_classes,
+    "uplink": uplink_classes,
+    "warm_start": warm_start_classes,
+}
+LEFT_OUT = {
+    "workers auto": "the number depends on the machine",
+    "norm batch": "of resnet18 alone, which is large; a given model has batch norm",
+    "tokenizer": "texts have to be prepared for it",
+    "max_length": "likewise",
+}
+"""Settings, and values of choices, that no configuration has, and why."""
+
+
+@pytest.fixture(scope="module")
+def configs(tmp_path_factory):
+    """The settings of all configurations, and of each of their tasks."""
+    found = []
+    for configuration in CONFIGURATIONS.values():
+        flags = configuration.flags_in(tmp_path_factory.mktemp("files"))
+        config = Config.from_flags(configuration.algorithm, **flags)
+        found += [config, *config.tasks.values()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store of three configurations."""
+    folder = tmp_path_factory.mktemp("store")
+    assert main(["store", "--into", str(folder), "--only", "given"]) == 0
+    return folder
+
+
+@pytest.fixture
+def store(stored, tmp_path):
+    """A copy of it to tamper with."""
+    return shutil.copytree(stored, tmp_path / "store")
+
+
+def check(folder, only="given"):
+    return main(["check", "--into", str(folder), "--only", only])
+
+
+def change(store, name, **parts):
+    """Replace parts of what is stored of a configuration."""
+    file = store / f"{name}.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | parts))
+
+
+def test_what_is_equal_passes(stored, capsys):
+    assert check(stored) == 0
+    assert capsys.readouterr().out.startswith("3 of 3 equal (stored at commit ")
+
+
+def test_one_ulp_is_found_in_a_row_and_in_a_parameter(store, capsys):
+    """In different configurations: each is named in a line of its own, and the third passes."""
+    rows = json.loads((store / "given-model.json").read_text())["rows"]
+    loss = rows[2]["loss"]
+    rows[2]["loss"] = math.nextafter(loss, 0)
+    rows[2]["wall_seconds"] += 1.0
+    change(store, "given-model", rows=rows)
+    file = store / "given-batch-norm.safetensors"
+    params = load_file(file)
+    name, value = next((n, v) for n, v in params.items() if v.numel() > 3)
+    flat = value.reshape(-1)
+    moved = torch.nextafter(flat[3], torch.tensor(math.inf))
+    gap = float(moved.double() - flat[3].double())
+    flat[3] = moved
+    save_file(params, file)
+    assert check(store) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines[:2]) == [
+        f"given-batch-norm: parameter {name}: 1 of {value.numel()} elements differ, "
+        f"largest absolute difference {gap:.3g}",
+        f"given-model: row 2, loss: {math.nextafter(loss, 0)!r} stored, {loss!r} now",
+    ]
+    assert lines[2].startswith("1 of 3 equal")
+
+
+def test_comparisons_without_a_meaning_are_refused(store, tmp_path, capsys):
+    """Nothing stored; another processor, package or arithmetic."""
+    only = "given-model"
+    file = store / f"{only}.json"
+    text = file.read_text()
+    origin, rows = (json.loads(text)[part] for part in ("origin", "rows"))
+    other = [row | {"numerics": 999} for row in rows]
+    for parts, message in (
+        ({"origin": origin | {"processor": "an abacus"}}, r"stored on an abacus, and this is \S"),
+        (
+            {"origin": origin | {"versions": origin["versions"] | {"numpy": "0.1"}}},
+            r"stored with numpy 0\.1, and numpy is \d.* now: .* meaningless",
+        ),
+        ({"rows": other}, r"numerics 999 stored, \w+ now: store again$"),
+    ):
+        change(store, only, **parts)
+        assert check(store, only) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert re.match(message, said.err)
+        assert said.err.count("\n") == 1
+        file.write_text(text)
+    assert check(tmp_path / "empty") == 2
+    assert "nothing is stored" in capsys.readouterr().err
+
+
+def test_what_is_not_stored_or_has_changed_is_not_equal(store, capsys):
+    (store / "given-model.json").unlink()
+    change(store, "given-batch-norm", settings={})
+    assert check(store) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "given-model: not stored: store it first" in lines
+    assert "given-batch-norm: stored with other settings: store it again" in lines
+    assert lines[-1].startswith("1 of 3 equal")
+
+
+ROUNDS = itertools.count()
+
+
+@dataclass(frozen=True)
+class Forgetful(FedAvg):
+    """Depends on something that no checkpoint holds."""
+
+    def merge(self, server, received):
+        return {"params": server["params"] + 0.01 * next(ROUNDS)}
+
+
+def test_a_failing_run_and_a_wrong_resume_are_told(monkeypatch, tmp_path, capsys):
+    def fail():
+        raise ValueError("of the user")
+
+    few = {"given_data": given.points, "hidden": (5,)}
+    algorithm = f"{__name__}:Forgetful"
+    monkeypatch.setitem(CONFIGURATIONS, "bad-failing", one("fedavg", given_model=fail))
+    monkeypatch.setitem(
+        CONFIGURATIONS, "bad-resumed", one(algorithm, "resumed", checkpoint_seconds=0.0, **few)
+    )
+    assert main(["store", "--into", str(tmp_path), "--only", "bad"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "bad-failing: failed: ValueError: of the user"
+    assert re.match(r"bad-resumed: row \d, loss: \S+ uninterrupted, \S+ resumed", lines[1])
+    assert lines[2].startswith("0 of 2 stored")
+    assert check(tmp_path, "bad") == 2
+
+
+def test_bits_are_compared():
+    """NaN equals NaN, 0.0 is not -0.0, 1 is not 1.0; of the clock nothing is said."""
+    rows = [{"loss": math.nan, "round": 0, "wall_seconds": 1.0}]
+    outcome = Outcome(rows, {"w": torch.tensor([math.nan, 0.0, 1.0]), "b": torch.tensor(2.0)})
+
+    def found(row=(), **params):
+        return first_difference(outcome, Outcome([rows[0] | dict(row)], outcome.params | params))
+
+    assert found({"wall_seconds": 2.0}, w=outcome.params["w"].clone()) is None
+    assert found({"loss": 0.5}) == "row 0, loss: NaN stored, 0.5 now"
+    assert found({"round": 0.0}) == "row 0, round: 0 stored, 0.0 now"
+    assert found({"more": -0.0}) == "row 0, more: nothing stored, -0.0 now"
+    assert found(w=torch.tensor([math.nan, -0.0, 1.5])) == (
+        "parameter w: 2 of 3 elements differ, largest absolute difference 0.5"
+    )
+    assert "1 of 3 elements differ, largest absolute difference 0, and NaN" in found(
+        w=torch.tensor([1.0, 0.0, 1.0])
+    )
+    assert found(b=torch.tensor([2.0])) == (
+        "parameter b: torch.float32 [] stored, torch.float32 [1] now"
+    )
+    longer = replace(outcome, rows=[*rows, *rows])
+    assert first_difference(outcome, longer) == "rows: 1 stored, 2 now"
+
+
+def test_every_name_that_there_is_occurs(configs):
+    """Algorithms, uplinks, warm starts, models, and what cells run; the names are file names."""
+    for section, classes in CLASSES.items():
+        tables = [table for config in configs if (table := getattr(config, section))]
+        assert set(classes()) == {table["name"] for table in tables}
+    assert set(MODELS) == {config.model.model for config in configs}
+    inside = {(own.algorithm["name"], own.algorithm.get("local")) for own in configs}
+    for outer, local in itertools.product(("hist", "hfedavg"), algorithm_classes()):
+        try:
+            find_algorithm(outer, local)
+        except ConfigError:
+            continue
+        assert (outer, local) in inside
+    assert all(re.fullmatch(r"[a-z0-9_-]+", name) for name in CONFIGURATIONS)
+    assert {own.how for own in CONFIGURATIONS.values()} == {"whole", "resumed", "torchrun"}
+    objects = [own.objects for own in CONFIGURATIONS.values()]
+    assert set().union(*objects) == {"data", "model", "network"}
+
+
+def choices(hint):
+    """The words among which a setting of this type chooses."""
+    if get_origin(hint) is Literal:
+        return set(get_args(hint))
+    return set().union(*(choices(part) for part in get_args(hint)))
+
+
+def test_every_choice_and_every_setting_is_made_use_of(configs):
+    """Every word of a choice occurs; every setting differs from its default somewhere."""
+    missing = set()
+    for section, model in SECTIONS.items():
+        for key, info in model.model_fields.items():
+            found = {getattr(getattr(config, section), key) for config in configs}
+            missing |= {f"{key} {word}" for word in choices(info.annotation) - found}
+            if found <= {info.default}:
+                missing.add(key)
+    for section, classes in CLASSES.items():
+        defaults, words = {}, {}
+        for owner in classes().values():
+            hints = get_type_hints(owner, include_extras=True)
+            for entry in fields(owner):
+                words.setdefault(entry.name, set()).update(choices(hints[entry.name]))
+                defaults[owner.name, entry.name] = entry.default
+        tables = [table for config in configs if (table := getattr(config, section))]
+        for key in words:
+            values = [(table["name"], table[key]) for table in tables if key in table]
+            missing |= {f"{key} {word}" for word in words[key] - {value for _, value in values}}
+            if all(value == defaults.get((name, key), MISSING) for name, value in values):
+                missing.add(key)
+    missing -= {"out"}
+    assert missing == set(LEFT_OUT)
