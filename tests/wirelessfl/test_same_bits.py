@@ -19,7 +19,7 @@ from wirelessfl.training import tuning
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.task import Task
-from wirelessfl.training.tuning import default_chunk, step_seconds
+from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 
 SMALL = {"dataset": "digits", "local_steps": 2, "batch_size": 16, "hidden": (16,)}
@@ -139,7 +139,7 @@ class Recurrent(nn.Module):
 def test_the_work_of_a_step_is_counted_from_the_layers(module, shape, multiplications):
     tokens = isinstance(module, nn.Sequential) and isinstance(module[0], nn.Embedding)
     x = torch.zeros(2, *shape, dtype=torch.long if tokens else torch.float32)
-    seconds = step_seconds(Task.of(module), x, batch_size=50)
+    seconds = estimated_step_seconds(Task.of(module), x, batch_size=50)
     flop = 6 * multiplications * 50  # forward, and two products backward
     assert seconds == pytest.approx(1e-4 + flop / 6e10)
 
@@ -164,7 +164,7 @@ def test_chunks_by_default():
 
 def test_an_lstm_counts_every_position():
     task = Task.of(LSTM((30,), 20, hidden=(16, 16)))
-    seconds = step_seconds(task, torch.zeros(2, 30, dtype=torch.long), 10)
+    seconds = estimated_step_seconds(task, torch.zeros(2, 30, dtype=torch.long), 10)
     recurrent = sum(p.numel() for n, p in task.module.named_parameters() if p.ndim > 1) - 20 * 8
     recurrent -= 16 * 20
     assert seconds >= 1e-4 + 6 * 10 * 30 * recurrent / 6e10

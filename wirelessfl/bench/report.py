@@ -15,7 +15,7 @@ _DIGITS = {"mean": 5, "worst": 4}  # significant ones, where three would all be 
 
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
-    """Run ``engine``, ``submodels``, ``simulator``, ``solvers`` or ``all`` and print the tables.
+    """Run ``engine``, ``command``, ``submodels``, ``simulator``, ``solvers`` or ``all``.
 
     Args:
         what: which benchmarks.
@@ -36,6 +36,12 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         small["resnet_steps"] = 3
         with console.status("timing the engine") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
+    if what in ("all", "command"):
+        from wirelessfl.bench.command import command_bench
+
+        brief: dict[str, Any] = {"dataset": "digits", "rounds": 2, "clients": 4, "others": 0}
+        with console.status("timing whole commands") if not quiet else console:
+            tables |= command_bench(min(repeats, 3), data_dir, **(brief if quick else {}))
     if what in ("all", "submodels"):
         from wirelessfl.bench.submodels import submodel_bench
 

@@ -6,12 +6,10 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from channels import section_vi_c
@@ -35,7 +33,7 @@ from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.task import Task
-from wirelessfl.training.tuning import candidates, fastest_chunk
+from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
 from wirelessfl.uplinks.tdma import Tdma
@@ -174,12 +172,10 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
 
     ways: dict[str, Executor] = {}
     for name, kind in (("any module", VmapExecutor), ("stacked layers", StackedExecutor)):
-        make = partial(kind, task, data)
-        chunk, _ = with_threads(
-            1, partial(fastest_chunk, make, partial(_two_steps, learner), candidates(32, 199_210))
-        )
-        ways[f"{name}, one thread"] = make(chunk)
-        ways[f"{name}, workers"] = WorkersExecutor(make(chunk), max(cores(), 2))
+        seconds = estimated_step_seconds(task, x[:4], BATCH)
+        chunk = default_chunk(kind, task, REQUESTS, BATCH, seconds)
+        ways[f"{name}, one thread"] = kind(task, data, chunk)
+        ways[f"{name}, workers"] = WorkersExecutor(kind(task, data, chunk), max(cores(), 2))
     trained: dict[str, int] = {}
 
     def together(name: str) -> None:
@@ -216,9 +212,3 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         {"way": "floor", "ms_an_update": floor, "ratio": each[PLAIN] / floor, "chunk": None}
     )
     return rows
-
-
-def _two_steps(learner: Callable[[Any], Learner], size: int) -> Any:
-    """Two steps of ``size`` clients, to find the chunk."""
-    job = learner(None).round_of(np.arange(size))
-    return replace(job, local_steps=2)

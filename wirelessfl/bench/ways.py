@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 
-from wirelessfl.bench.works import job_of
 from wirelessfl.processes import cores
-from wirelessfl.training.executor import Executor, Job, TrainingData
+from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.task import Task
-from wirelessfl.training.tuning import candidates, fastest_chunk
+from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
 
@@ -28,8 +26,8 @@ class Way(NamedTuple):
 
     Args:
         kind: the executor.
-        chunk: clients at a time; None for what a short timing finds.
-        workers: single-thread processes; 1 for this process and its threads.
+        chunk: clients at a time; None for what a run takes by default.
+        workers: processes of one thread; 1 for this process.
     """
 
     kind: type[Executor]
@@ -50,22 +48,16 @@ def ways() -> dict[str, Way]:
 
 
 def build(way: Way, task: Task, data: TrainingData) -> Executor:
-    """The executor of ``way``, its chunk found as at the start of a run."""
-
-    def make(chunk: int) -> Executor:
-        if way.kind is VmapExecutor and way.workers > 1:  # as a long run has it
-            return VmapExecutor(task, data, chunk, flat=True)
-        return way.kind(task, data, chunk)
-
-    def two_steps(size: int) -> Job:
-        return replace(job_of(task, size), local_steps=2)
-
+    """The executor of ``way``, in chunks as at the start of a run."""
     chunk = way.chunk
     if chunk is None:
-        sizes = candidates(len(data.source.parts), task.spec.size)
-        threads = 1 if way.workers > 1 else torch.get_num_threads()
-        chunk, _ = with_threads(threads, lambda: fastest_chunk(make, two_steps, sizes))
-    executor = make(chunk)
+        clients, batch_size = len(data.source.parts), data.source.batch_size
+        seconds = estimated_step_seconds(task, data.first(4)[0], batch_size)
+        chunk = default_chunk(way.kind, task, clients, batch_size, seconds)
+    if way.kind is VmapExecutor and way.workers > 1:  # as a long run has it
+        executor: Executor = VmapExecutor(task, data, chunk, flat=True)
+    else:
+        executor = way.kind(task, data, chunk)
     return executor if way.workers == 1 else WorkersExecutor(executor, way.workers)
 
 

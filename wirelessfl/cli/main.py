@@ -102,14 +102,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     listing.set_defaults(command=_list)
     bench = commands.add_parser(
-        "bench", help="time the engine, submodels, the simulator and the solvers on this machine"
+        "bench",
+        help="time engine, whole commands, submodels, simulator and solvers on this machine",
     )
     bench.set_defaults(command=_bench)
     bench.add_argument(
         "what",
         nargs="?",
         default="all",
-        choices=["all", "engine", "submodels", "simulator", "solvers"],
+        choices=["all", "engine", "command", "submodels", "simulator", "solvers"],
         help="default: all",
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")

@@ -31,8 +31,8 @@ from wirelessfl.training.tuning import (
     PARTS,
     candidates,
     default_chunk,
+    estimated_step_seconds,
     fastest_chunk,
-    step_seconds,
 )
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import (
@@ -164,7 +164,7 @@ def _on_cpu(
         ConfigError: more workers than clients or cores.
     """
     batch_size = maker.data.source.batch_size
-    step = step_seconds(maker.task, maker.data.first(4)[0], batch_size)
+    step = estimated_step_seconds(maker.task, maker.data.first(4)[0], batch_size)
     long = steps * step > LONG_SECONDS
     # Step sizes that change from round to round would be recorded anew in each.
     steady = algorithm.one_shape and config.training.lr_schedule == "constant"

@@ -32,7 +32,7 @@ WORTH = 0.9  # a larger chunk has to be this much faster to be taken
 PATIENCE = 10  # up to this size a slower one does not end the search
 
 
-def step_seconds(task: Task, x: Tensor, batch_size: int) -> float:
+def estimated_step_seconds(task: Task, x: Tensor, batch_size: int) -> float:
     """Seconds that a client's local step takes one thread, estimated from the model, not timed.
 
     Two operations per multiplication by a weight in the forward pass, and three such passes.
@@ -81,7 +81,7 @@ def default_chunk(
         task: model and loss.
         clients: that train in a round.
         batch_size: samples of a step.
-        seconds: of a client's step, see ``step_seconds``.
+        seconds: of a client's step, see ``estimated_step_seconds``.
     """
     if kind is LoopExecutor:
         return 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import cho_solve
-from scipy.special import ndtr
 
 from channels.fading import FloatArray
 
@@ -31,6 +29,10 @@ def posterior(
     Returns:
         Mean and standard deviation, [queries] each.
     """
+    from scipy.linalg import (
+        cho_solve,
+    )  # scipy takes a quarter of a second, and most runs no process
+
     centre, spread = seen.mean(0), seen.std(0)
     spread = np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
     x, z = (seen - centre) / spread, (asked - centre) / spread
@@ -61,6 +63,8 @@ def matern(distance: FloatArray) -> FloatArray:
 
 def expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -> FloatArray:
     """E max(best - X, 0) of normal X with ``mean`` and ``deviation`` >= 0, [queries]."""
+    from scipy.special import ndtr
+
     gap = best - mean
     z = gap / np.maximum(deviation, 1e-300)
     density = np.exp(-0.5 * np.minimum(np.abs(z), 1e100) ** 2) / math.sqrt(2 * math.pi)

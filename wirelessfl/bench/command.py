@@ -1,0 +1,131 @@
+"""A whole command, start-up included, against the plain loop's rounds, alone and beside others."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.bench.engine import seconds_of
+from wirelessfl.bench.ways import PLAIN, with_threads
+from wirelessfl.bench.works import BATCH, CLIENTS, STEPS, dealt, plain_loop, works
+from wirelessfl.data import load_dataset
+from wirelessfl.data.files import find_place
+from wirelessfl.models import FCNN
+
+Rows = list[dict[str, Any]]
+WAYS: dict[str, list[str]] = {"default": [], "one process": ["--workers", "1"]}
+
+
+def command_bench(
+    repeats: int = 3,
+    data_dir: Path | None = None,
+    *,
+    dataset: str = "fashion-mnist",
+    rounds: int = 40,
+    clients: int = CLIENTS,
+    others: int = 3,
+) -> dict[str, Rows]:
+    """Seconds of ``wirelessfl run hfedavg`` on W1, and ratios to the plain loop's rounds.
+
+    The command starts Python, loads the data, trains ``rounds`` rounds, evaluates every fifth and
+    writes its folder; the plain loop only trains, on data that are loaded already.
+
+    Args:
+        repeats: of each, interleaved; medians are shown.
+        data_dir: folder of the data sets.
+        dataset: what it trains on.
+        rounds: of the run.
+        clients: in the only cell.
+        others: busy processes that compete for the cores in the second table; 0 for no such table.
+
+    Returns:
+        Tables by title: with idle cores, and a quarter of the rounds beside others; none where the
+        data set is not at hand.
+    """
+    if dataset != "digits" and not find_place(dataset, data_dir).folder.is_dir():
+        print(f"no command is timed: {dataset} is not at hand", file=sys.stderr)
+        return {}
+    data = load_dataset(dataset, data_dir)
+    loop_data = dealt(data.train_inputs, data.train_labels, clients)
+    module = works()["W1"].module if clients == CLIENTS else FCNN(data.input_shape, 10)
+
+    with tempfile.TemporaryDirectory() as folder:
+        runs = itertools.count()
+
+        def loop(rounds: int) -> None:
+            for _ in range(rounds):
+                plain_loop(module, loop_data)
+
+        def command(flags: list[str], rounds: int) -> None:
+            words = [*_words(dataset, data_dir, rounds, clients), *flags]
+            out = Path(folder, str(next(runs)))
+            subprocess.run([*words, "--out", str(out)], check=True, capture_output=True)
+
+        calls: dict[str, Callable[[int], Any]] = {
+            PLAIN: lambda rounds: with_threads(1, lambda: loop(rounds))
+        }
+        calls |= {name: partial(command, flags) for name, flags in WAYS.items()}
+        work = f"{clients} clients, {data.name}"
+        tables = {f"whole command on W1: {rounds} rounds, {work}": _rows(calls, rounds, repeats)}
+        fewer = max(rounds // 4, 1)
+        if others:
+            with busy(others):
+                beside = _rows(calls, fewer, repeats)
+            tables[f"{fewer} rounds, beside {others} busy processes"] = beside
+    return tables
+
+
+def _words(dataset: str, data_dir: Path | None, rounds: int, clients: int) -> list[str]:
+    settings = {
+        "dataset": dataset,
+        "model": "fcnn",
+        "cells": 1,
+        "clients": clients,
+        "local-steps": STEPS,
+        "batch-size": BATCH,
+        "edge-rounds": 1,
+        "rounds": rounds,
+        "eval-every": 5,
+    }
+    if data_dir is not None:
+        settings["data-dir"] = str(data_dir)
+    flags = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    return [sys.executable, "-m", "wirelessfl", "run", "hfedavg", *flags]
+
+
+def _rows(calls: Mapping[str, Callable[[int], Any]], rounds: int, repeats: int) -> Rows:
+    """Each call in turn, ``repeats`` times."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            times[name].append(seconds_of(partial(call, rounds)))
+    medians = {name: statistics.median(seen) for name, seen in times.items()}
+    return [
+        {
+            "way": name,
+            "seconds": medians[name],
+            "range": f"{min(seen):.3g} - {max(seen):.3g}",
+            "ratio": medians[PLAIN] / medians[name],
+        }
+        for name, seen in times.items()
+    ]
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Processes that do nothing but compete for the cores."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
