@@ -12,20 +12,30 @@ from numpy.typing import ArrayLike, NDArray
 from channels.streams import Stream
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 ComplexArray = NDArray[np.complexfloating]
+_ROWS = 512  # of channels that are correlated at once, so that they stay in the cache
 
 
 @runtime_checkable
 class Fading(Protocol):
-    """A fading model: anything with this method, e.g. a frozen dataclass of its settings."""
+    """A fading model: anything with this method, e.g. a frozen dataclass of its settings.
 
-    def draw(self, stream: Stream, index: int, clients: int, root: ComplexArray) -> ComplexArray:
+    A client's channel must depend on the stream, the index and the client's number alone, so that
+    a round draws the channels of those who take part, and they are what they would be among all.
+    ``stream.normals`` and ``stream.uniforms`` draw by client, and :func:`correlate` applies the
+    root client by client.
+    """
+
+    def draw(
+        self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
+    ) -> ComplexArray:
         """Small-scale channels at event ``index`` of ``stream``, mean power 1 an antenna.
 
         Args:
             stream: source of randomness; equal streams and indices give equal channels.
             index: which block, e.g. the global round.
-            clients: how many clients.
+            clients: [clients], their numbers.
             root: L [antennas, antennas], a square root of the antenna correlation, R = L L^H.
 
         Returns:
@@ -37,12 +47,12 @@ class Fading(Protocol):
 class Rayleigh:
     """Scattering alone: h_i ~ CN(0, R), independent over clients and blocks (HIST, VI-C: R = I)."""
 
-    def draw(self, stream: Stream, index: int, clients: int, root: ComplexArray) -> ComplexArray:
+    def draw(
+        self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
+    ) -> ComplexArray:
         """See :class:`Fading`."""
-        shape = (clients, len(root), 2)
-        parts = stream.generator(index).standard_normal(shape, dtype=np.float32)
-        white = parts.view(np.complex64)[..., 0]  # CN(0, 2)
-        return white @ (root.T * math.sqrt(0.5)).astype(np.complex64)
+        white = stream.normals(index, clients, 2 * len(root)).view(np.complex64)  # CN(0, 2)
+        return correlate(white, root * math.sqrt(0.5))
 
 
 @dataclass(frozen=True)
@@ -72,15 +82,51 @@ class Rician:
                 f"k_factor_db is {self.k_factor_db}: give -100 to 100 dB, or use Rayleigh()."
             )
 
-    def draw(self, stream: Stream, index: int, clients: int, root: ComplexArray) -> ComplexArray:
+    def draw(
+        self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
+    ) -> ComplexArray:
         """See :class:`Fading`."""
         k = 10 ** (self.k_factor_db / 10)
-        angle = stream.child("angle").generator().uniform(-math.pi / 2, math.pi / 2, clients)
-        phase = stream.child("phase").generator(index).uniform(0, 2 * math.pi, clients)
-        turns = phase[:, None] + math.pi * np.sin(angle)[:, None] * np.arange(len(root))
+        angle = math.pi * (stream.child("angle").uniforms(0, clients, 1) - 0.5)
+        phase = 2 * math.pi * stream.child("phase").uniforms(index, clients, 1)
+        turns = phase + math.pi * np.sin(angle) * np.arange(len(root))
         sight = math.sqrt(k / (k + 1)) * np.exp(1j * turns)
         scattered = Rayleigh().draw(stream, index, clients, root)
         return np.asarray(sight + math.sqrt(1 / (k + 1)) * scattered, dtype=np.complex64)
+
+
+def correlate(white: ComplexArray, root: ComplexArray) -> ComplexArray:
+    """L g for each client: white @ root.T, but a client's result does not depend on the others.
+
+    A matrix product rounds by how many rows it has. Here single precision is multiplied and added
+    number by number, which rounds alike everywhere.
+
+    Args:
+        white: g [clients, antennas], complex.
+        root: L [antennas, antennas].
+
+    Returns:
+        [clients, antennas] complex64.
+    """
+    given = np.ascontiguousarray(white, dtype=np.complex64)
+    parts = given.view(np.float32).reshape(*given.shape, 2)
+    columns = np.asarray(root, dtype=np.complex64).T
+    diagonal = columns.diagonal()
+    if np.count_nonzero(columns) == np.count_nonzero(diagonal.real) and not diagonal.imag.any():
+        return np.asarray((parts * diagonal.real[:, None]).view(np.complex64)[..., 0])
+    out = np.empty_like(parts)
+    firsts = (columns != 0).argmax(1).tolist()  # as a rule L is triangular
+    for start in range(0, len(given), _ROWS):
+        some = np.ascontiguousarray(parts[start : start + _ROWS].transpose(1, 2, 0))
+        total = np.zeros_like(some)  # [antennas, 2, rows]
+        terms = [(columns.real, some)]
+        if columns.imag.any():
+            terms.append((columns.imag, np.stack([-some[:, 1], some[:, 0]], axis=1)))
+        for factors, values in terms:
+            for antenna, first in enumerate(firsts):
+                total[first:] += factors[antenna, first:, None, None] * values[antenna]
+        out[start : start + _ROWS] = total.transpose(2, 0, 1)
+    return np.asarray(out.view(np.complex64)[..., 0])
 
 
 def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:

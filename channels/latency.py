@@ -1,7 +1,8 @@
 """Seconds and joules of edge rounds and global rounds (HIST, Section IV).
 
 What is [clients] or [cells] may have leading axes, which count rounds. A value that the clients of
-a cell share may be given per cell.
+a cell share may be given per cell; where a part of a network has as many clients as cells, what
+fits both counts as [clients].
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def edge_round_seconds(
         upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # no bits take no time at rate 0
     client = compute_seconds(network, local_steps, count / model_parameters) + upload
     client = np.where(sending(network, active), client, 0.0)
-    return np.asarray(np.maximum.reduceat(client, network.cell_starts, axis=-1))
+    return network.over_cells(np.maximum, client)
 
 
 def global_round_seconds(

@@ -165,7 +165,7 @@ def sending(network: Network, active: ArrayLike | None) -> BoolArray:
 
 def _sharers(network: Network, sends: BoolArray) -> FloatArray:
     """Senders in each client's cell, [..., clients]; 1 where there are none."""
-    count = np.add.reduceat(sends.astype(np.float64), network.cell_starts, axis=-1)
+    count = network.over_cells(np.add, sends.astype(np.float64))
     return np.maximum(count, 1.0)[..., network.cell_of]
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from channels.checks import whole_number
+from channels.checks import checked_cells, checked_part, in_range, increasing, whole_number
 from channels.fading import ComplexArray, Fading, FloatArray, Rayleigh, correlation_root
 from channels.streams import Stream
 
 IntArray = NDArray[np.int64]
+BY_CLIENT = (
+    "cell_of",
+    "cpu_hz",
+    "snr_db",
+    "path_gain_db",
+    "transmit_power_w",
+    "switched_capacitance",
+)
 LARGEST_DB = 300.0  # beyond, squares leave the range of single precision
 
 
@@ -61,6 +69,9 @@ class Network:
         transmit_power_w: [clients], what a sending client draws, >= 0. For energy only: the rates
             follow from ``snr_db``.
         switched_capacitance: kappa [clients] of kappa f^2 joules a cycle, >= 0.
+        part: [clients], the numbers that the clients have in a larger network, increasing; None:
+            0, 1, .... See :meth:`of`: cells of a part may be empty, and ``bandwidth_hz`` is that
+            of all.
 
     Raises:
         ValueError: a value is out of its range, a shape does not fit, a cell is empty or out of
@@ -79,6 +90,7 @@ class Network:
     cycles_per_step: float
     transmit_power_w: FloatArray
     switched_capacitance: FloatArray
+    part: IntArray | None
 
     def __init__(
         self,
@@ -94,30 +106,35 @@ class Network:
         cycles_per_step: float = 1e6,
         transmit_power_w: ArrayLike = 0.1,
         switched_capacitance: ArrayLike = 1e-28,
+        part: ArrayLike | None = None,
     ) -> None:
-        cells = checked_cells(cell_of)
+        if part is None:
+            cells = checked_cells(cell_of)
+            cell_count = int(cells[-1]) + 1
+        else:
+            cell_count = np.size(bandwidth_hz)
+            cells, part = checked_part(cell_of, part, cell_count)
         fading = Rayleigh() if fading is None else fading
         if not isinstance(fading, Fading):
             raise TypeError(f"fading is {fading!r}: give a model, e.g. Rayleigh() or Rician().")
         clients = ("clients", len(cells))
         values = {
             "cell_of": cells,
-            "cpu_hz": _checked("cpu_hz", cpu_hz, clients, above=0),
-            "snr_db": _checked("snr_db", snr_db, clients, limit=LARGEST_DB),
-            "bandwidth_hz": _checked(
-                "bandwidth_hz", bandwidth_hz, ("cells", int(cells[-1]) + 1), above=0
-            ),
+            "cpu_hz": in_range("cpu_hz", cpu_hz, clients, above=0),
+            "snr_db": in_range("snr_db", snr_db, clients, limit=LARGEST_DB),
+            "bandwidth_hz": in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0),
             "antennas": antennas,
             "fading": fading,
             "antenna_correlation": antenna_correlation,
-            "path_gain_db": _checked("path_gain_db", path_gain_db, clients, limit=LARGEST_DB),
+            "path_gain_db": in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB),
             "cycles_per_step": float(
-                _checked("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
+                in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
             ),
-            "transmit_power_w": _checked("transmit_power_w", transmit_power_w, clients, least=0),
-            "switched_capacitance": _checked(
+            "transmit_power_w": in_range("transmit_power_w", transmit_power_w, clients, least=0),
+            "switched_capacitance": in_range(
                 "switched_capacitance", switched_capacitance, clients, least=0
             ),
+            "part": part,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -141,7 +158,12 @@ class Network:
     @cached_property
     def cell_sizes(self) -> IntArray:
         """n_j [cells], clients in each cell."""
-        return np.bincount(self.cell_of)
+        return np.bincount(self.cell_of, minlength=self.cells)
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """[clients], their numbers: 0, 1, ..., and in a part those of the whole network."""
+        return np.arange(self.clients) if self.part is None else self.part
 
     @cached_property
     def _root(self) -> ComplexArray:
@@ -157,17 +179,63 @@ class Network:
             raise ValueError(f"cell is {cell}: the network has cells 0 to {self.cells - 1}.")
         return np.flatnonzero(self.cell_of == cell)
 
-    def draw(self, stream: Stream, index: int = 0) -> ChannelDraw:
+    def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
+        """``ufunc`` over the clients of each cell, e.g. ``np.maximum`` or ``np.add``.
+
+        Args:
+            ufunc: of two values.
+            values: [..., clients].
+
+        Returns:
+            [..., cells]; 0 for a cell without a client.
+        """
+        found = np.zeros((*values.shape[:-1], self.cells))
+        filled = np.flatnonzero(self.cell_sizes)
+        found[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
+        return found
+
+    def of(self, clients: ArrayLike) -> Network:
+        """The part of the network that these clients are: it costs what they do.
+
+        They keep their cells and their channels: a draw of the part is, bit for bit, their rows of
+        the draw of the whole network.
+
+        Args:
+            clients: [clients], some of ``numbers``, increasing.
+
+        Raises:
+            ValueError: a client is not of this network, or they are out of order.
+        """
+        numbers = increasing("clients", clients)
+        rows = numbers if self.part is None else np.searchsorted(self.part, numbers)
+        unknown = rows >= self.clients
+        if self.part is not None and not unknown.any():
+            unknown = self.part[rows] != numbers
+        if unknown.any():
+            raise ValueError(
+                f"clients holds {numbers[unknown][0]}: the network has no such client, see its "
+                "numbers."
+            )
+        if len(numbers) == self.clients:
+            return self
+        return replace(
+            self, part=numbers, **{name: getattr(self, name)[rows] for name in BY_CLIENT}
+        )
+
+    def draw(self, stream: Stream, index: int = 0, clients: ArrayLike | None = None) -> ChannelDraw:
         """The channels of one block.
 
         Args:
             stream: randomness of the channels, e.g. ``run.child("channel")``.
             index: the block, e.g. the global round; equal indices give equal channels.
+            clients: whose channels, see :meth:`of`; None: of all.
 
         Returns:
             A draw with h [clients, antennas].
         """
-        h = self.fading.draw(stream, index, self.clients, self._root)
+        if clients is not None:
+            return self.of(clients).draw(stream, index)
+        h = self.fading.draw(stream, index, self.numbers, self._root)
         amplitude = 10 ** (self.path_gain_db / 20)
         return ChannelDraw(self, h * amplitude[:, None].astype(np.float32))
 
@@ -182,15 +250,19 @@ class Network:
         Returns:
             [uploads].
         """
-        h = self.fading.draw(stream, index, uploads, self._root).astype(np.complex128)
+        h = self.fading.draw(stream, index, np.arange(uploads), self._root).astype(np.complex128)
         return np.asarray((h.real**2 + h.imag**2).sum(axis=-1))
 
-    def draws(self, stream: Stream, indices: Iterable[int]) -> ChannelDraw:
+    def draws(
+        self, stream: Stream, indices: Iterable[int], clients: ArrayLike | None = None
+    ) -> ChannelDraw:
         """The channels of several blocks, each equal to :meth:`draw` of its index.
 
         Returns:
             A draw with h [blocks, clients, antennas].
         """
+        if clients is not None:
+            return self.of(clients).draws(stream, indices)
         blocks = [self.draw(stream, index).h for index in indices]
         none = np.empty((0, self.clients, self.antennas), dtype=np.complex64)
         return ChannelDraw(self, np.stack(blocks) if blocks else none)
@@ -198,7 +270,7 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class ChannelDraw:
-    """Channels of a network while they last; any leading axes count blocks.
+    """Channels of a network, or of a part of it, while they last; leading axes count blocks.
 
     Args:
         network: whose channels they are.
@@ -213,7 +285,7 @@ class ChannelDraw:
     h: ComplexArray
 
     def __post_init__(self) -> None:
-        h = np.asarray(self.h, dtype=np.complex64)
+        h = np.ascontiguousarray(self.h, dtype=np.complex64)
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:
             raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")
@@ -227,59 +299,10 @@ class ChannelDraw:
         real, imag = self.h.real.astype(np.float64), self.h.imag.astype(np.float64)
         return np.asarray((real**2 + imag**2).sum(axis=-1))
 
-
-def checked_cells(cell_of: ArrayLike) -> IntArray:
-    """A read-only copy of ``cell_of``, if it numbers the cells in order and leaves out none."""
-    given = np.asarray(cell_of)
-    if given.ndim != 1 or not given.size or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(
-            f"cell_of has shape {given.shape} and dtype {given.dtype}: give [clients] integers."
-        )
-    cells = given.astype(np.int64)
-    steps = np.diff(cells, prepend=-1)  # so that cell 0 must come first
-    down = np.flatnonzero((steps < 0) | (cells < 0))
-    if down.size:
-        at = down[0]
-        raise ValueError(
-            f"cell_of[{at}] is {cells[at]}"
-            + (f" after {cells[at - 1]}" if at else "")
-            + ": cells count from 0 and stand in order. Sort the clients by cell."
-        )
-    if (steps > 1).any():
-        at = np.flatnonzero(steps > 1)[0]
-        raise ValueError(
-            f"cell {cells[at] - 1} has no client: number the cells 0, 1, ... and leave out none."
-        )
-    cells.setflags(write=False)
-    return cells
-
-
-def _checked(
-    name: str,
-    values: ArrayLike,
-    axis: tuple[str, int],
-    *,
-    above: float = -np.inf,
-    least: float = -np.inf,
-    limit: float = np.inf,
-) -> FloatArray:
-    """A read-only copy of ``values``, one for each on ``axis``, finite and in range."""
-    unit, count = axis
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in {(), (count,)}:
-        wanted = f"one number or [{unit}], here ({count},)" if unit else "one number"
-        raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
-    bad = ~(np.isfinite(given) & (given > above) & (given >= least) & (np.abs(given) <= limit))
-    if bad.any():
-        place = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
-        wanted = "a finite number"
-        if above > -np.inf:
-            wanted += f" > {above:g}"
-        if least > -np.inf:
-            wanted += f" >= {least:g}"
-        if limit < np.inf:
-            wanted += f" within [{-limit:g}, {limit:g}]"
-        raise ValueError(f"{name}{place} is {given[bad].flat[0]}: give {wanted}.")
-    full = np.full(count, given)
-    full.setflags(write=False)
-    return full
+    def of(self, clients: ArrayLike) -> ChannelDraw:
+        """The channels of some of the clients, see :meth:`Network.of`."""
+        network = self.network.of(clients)
+        if network is self.network:
+            return self
+        rows = np.searchsorted(self.network.numbers, network.numbers)
+        return ChannelDraw(network, self.h.take(rows, axis=-2))

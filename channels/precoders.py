@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels.fading import ComplexArray, FloatArray
 from channels.links import snr_linear
@@ -125,6 +125,7 @@ def air_sum(
     csi_error: ArrayLike = 0.0,
     phase_error: float = 0.0,
     stream: Stream | None = None,
+    clients: ArrayLike | None = None,
 ) -> AirSum:
     """Precoders (23), effective gains and variances of one sum over the air.
 
@@ -137,6 +138,8 @@ def air_sum(
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
         stream: randomness of the two errors; needed if there is one.
+        clients: [clients], numbers by which the errors are drawn: a client's do not depend on who
+            else sends. None: 0, 1, ....
 
     Raises:
         ValueError: a client cannot be heard at all, shapes do not fit, or a value is out of range.
@@ -156,11 +159,11 @@ def air_sum(
         )
     if not (np.isfinite(channels).all() and np.isfinite(a).all() and a.any()):
         raise ValueError("h or beamformer is not finite, or the beamformer is 0: give finite ones.")
-    clients = len(channels)
-    if q.shape != (clients,) or s.shape != (clients,):
+    numbers = np.arange(len(channels)) if clients is None else np.asarray(clients)
+    if any(given.shape != (len(channels),) for given in (q, s, numbers)):
         raise ValueError(
-            f"weights have shape {q.shape} and scales {s.shape}: give one for each of {clients} "
-            "clients."
+            f"weights have shape {q.shape}, scales {s.shape} and clients {numbers.shape}: give one "
+            f"for each of {len(channels)} clients."
         )
     heard = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
     sends = s > 0
@@ -175,7 +178,7 @@ def air_sum(
     with np.errstate(invalid="ignore"):
         precoders = np.where(sends, q * nu / heard, 0.0)
     missed = csi / np.abs(heard) ** 2
-    blur = _errors(missed, phase_error, stream)
+    blur = _errors(missed, phase_error, stream, numbers)
     shrink = float(np.exp(-(phase_error**2) / 2))
     cosine, sine = (1 + shrink**4) / 2 - shrink**2, (1 - shrink**4) / 2
     return AirSum(
@@ -188,15 +191,17 @@ def air_sum(
     )
 
 
-def _errors(missed: FloatArray, phase_error: float, stream: Stream | None) -> ComplexArray:
+def _errors(
+    missed: FloatArray, phase_error: float, stream: Stream | None, clients: NDArray[np.int64]
+) -> ComplexArray:
     """c_i / q_i: (1 + a^H e_i / a^H h_i) e^(j phi_i), which needs the projection of e_i alone."""
     if not missed.any() and not phase_error:
         return np.ones(len(missed), np.complex128)
     if stream is None:
         raise ValueError("stream is None: channel errors need a source of randomness.")
-    pairs = stream.child("csi").generator().standard_normal((len(missed), 2))
+    pairs = stream.child("csi").normals(0, clients, 2).astype(np.float64)
     astray = np.sqrt(missed / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
-    phase = phase_error * stream.child("phase").generator().standard_normal(len(missed))
+    phase = phase_error * stream.child("phase").normals(0, clients, 1)[:, 0].astype(np.float64)
     return np.asarray((1 + astray) * np.exp(1j * phase))
 
 

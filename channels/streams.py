@@ -10,8 +10,10 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from channels.checks import whole_number
+from channels import draws
+from channels.checks import checked_rows, whole_number
 
 Name = str | int
 
@@ -65,13 +67,56 @@ class Stream:
             TypeError: ``index`` is no integer.
             ValueError: it is out of range.
         """
-        index = whole_number("index", index)
-        if not 0 <= index < 1 << 64:
-            raise ValueError(f"index is {index}: give 0 or more, below 2^64.")
-        key = np.frombuffer(self._digest(16), dtype=np.uint64)
-        counter = np.array([0, 0, 0, index], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(key=key, counter=counter))
+        counter = np.array([0, 0, 0, _checked_index(index)], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(key=self._philox_key(), counter=counter))
+
+    def normals(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float32]:
+        """Standard normal numbers by row, e.g. by client: a row does not depend on the others.
+
+        Row i has its own place in the counter, so that any rows equal, bit for bit, those rows of
+        all, and cost what they are. They are independent of :meth:`generator`'s numbers. Numbers
+        of the same index with another width, or from :meth:`uniforms`, are not independent: take
+        them from a child stream.
+
+        Args:
+            index: event of the stream, in [0, 2^64).
+            rows: [rows], their numbers, integers in [0, 2^48); in increasing order is fastest.
+            width: numbers in a row, 0 to 2^16.
+
+        Returns:
+            [rows, width] float32.
+
+        Raises:
+            TypeError: ``index`` or ``width`` is no integer.
+            ValueError: a value is out of range.
+        """
+        return draws.normals(self._philox_key(), *_checked_block(index, rows, width))
+
+    def uniforms(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float64]:
+        """Uniform numbers in [0, 1) by row, [rows, width] float64; else as :meth:`normals`."""
+        return draws.uniforms(self._philox_key(), *_checked_block(index, rows, width))
+
+    def _philox_key(self) -> NDArray[np.uint64]:
+        return np.frombuffer(self._digest(16), dtype=np.uint64)
 
     def _digest(self, size: int, *extra: int) -> bytes:
         path = repr((self.seed, list(self.names), *extra))
         return hashlib.blake2b(path.encode(), digest_size=size).digest()
+
+
+def _checked_index(index: int) -> int:
+    index = whole_number("index", index)
+    if not 0 <= index < 1 << 64:
+        raise ValueError(f"index is {index}: give 0 or more, below 2^64.")
+    return index
+
+
+def _checked_block(index: int, rows: ArrayLike, width: int) -> tuple[int, NDArray[np.int64], int]:
+    """The arguments of draws by row."""
+    width = whole_number("width", width)
+    if not 0 <= width <= 1 << 16:
+        raise ValueError(f"width is {width}: give 0 to 2^16 numbers a row.")
+    checked = checked_rows("rows", rows)
+    if checked.size and checked.max() >= 1 << 48:
+        raise ValueError(f"rows holds {checked.max()}: give numbers below 2^48.")
+    return _checked_index(index), checked, width

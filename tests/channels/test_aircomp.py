@@ -268,3 +268,17 @@ def test_scales_and_sums_refuse_what_is_no_number() -> None:
         air_sum(h, a, WEIGHTS, np.full(6, -1.0))
     with pytest.raises(ValueError, match="stream is None"):
         air_sum(h, a, WEIGHTS, np.ones(6), phase_error=0.1)
+
+
+def test_errors_of_some_clients_are_theirs_among_all() -> None:
+    """By their numbers: gains over weights, which the others' power does not change."""
+    h, a = channels_and_beamformer()
+    errors: dict[str, Any] = {"csi_error": 0.1, "phase_error": 0.3, "stream": Stream(4)}
+    everybody = air_sum(h, a, WEIGHTS, np.ones(6), clients=np.arange(10, 16), **errors)
+    some = np.array([1, 4, 5])
+    found = air_sum(h[some], a, WEIGHTS[some], np.ones(3), clients=10 + some, **errors)
+    assert np.array_equal(found.gains, everybody.gains[some])
+    by_place = air_sum(h[some], a, WEIGHTS[some], np.ones(3), **errors)
+    assert (by_place.gains != found.gains).all()
+    with pytest.raises(ValueError, match=r"clients \(2,\): give one for each of 3"):
+        air_sum(h[some], a, WEIGHTS[some], np.ones(3), clients=[0, 1], **errors)

@@ -10,6 +10,7 @@ from channels import (
     Rayleigh,
     Rician,
     Stream,
+    correlate,
     correlation_root,
     exponential_correlation,
     path_loss_db,
@@ -17,6 +18,7 @@ from channels import (
 
 STREAM = Stream(5, ("fading",))
 SAMPLES = 200_000
+EVERYBODY = np.arange(SAMPLES)
 
 
 def standard_error(samples):
@@ -35,7 +37,7 @@ def correlation_by_definition(antennas, rho):
 def test_rayleigh_has_the_correlation_asked_for(rho):
     """E[h h^H] = R and E[h h^T] = 0; standard error at most 1/sqrt(2e5) = 0.0023."""
     antennas = 4
-    h = Rayleigh().draw(STREAM, 0, SAMPLES, correlation_root(antennas, rho))
+    h = Rayleigh().draw(STREAM, 0, EVERYBODY, correlation_root(antennas, rho))
     assert h.dtype == np.complex64
     assert h.shape == (SAMPLES, antennas)
     products = h[:, :, None] * h[:, None, :].conj()
@@ -48,7 +50,7 @@ def test_rayleigh_has_the_correlation_asked_for(rho):
 
 def test_rayleigh_power_is_exponential():
     """P(|h|^2 > x) = e^-x; standard error of a probability below 0.5/sqrt(2e5) = 0.0011."""
-    power = np.abs(Rayleigh().draw(STREAM, 1, SAMPLES, np.eye(1))[:, 0]) ** 2
+    power = np.abs(Rayleigh().draw(STREAM, 1, EVERYBODY, np.eye(1))[:, 0]) ** 2
     for x in (0.1, 0.7, 1.0, 3.0):
         assert abs((power > x).mean() - np.exp(-x)) < 0.004
 
@@ -57,7 +59,7 @@ def test_rayleigh_power_is_exponential():
 def test_rician_moments(k_db):
     """Mean power 1 an antenna; its variance (2K+1)/(K+1)^2 shows the line of sight's share."""
     k = 10 ** (k_db / 10)
-    h = Rician(k_db).draw(STREAM, 0, SAMPLES, correlation_root(3, 0.4))
+    h = Rician(k_db).draw(STREAM, 0, EVERYBODY, correlation_root(3, 0.4))
     assert h.dtype == np.complex64
     power = np.abs(h.astype(complex)) ** 2
     assert standard_error(power) < 0.01 / 3
@@ -70,7 +72,9 @@ def test_rician_moments(k_db):
 
 def test_line_of_sight_is_a_plane_wave_from_a_fixed_angle():
     """At K = 100 dB, what is left of scattering is 1e-5; the phase changes with the block."""
-    first, second = (Rician(100.0).draw(STREAM, index, 500, np.eye(6)) for index in (0, 1))
+    first, second = (
+        Rician(100.0).draw(STREAM, index, np.arange(500), np.eye(6)) for index in (0, 1)
+    )
     turn = first[:, 1:] / first[:, :-1]
     assert np.abs(turn - turn[:, :1]).max() < 2e-4
     assert np.abs(second[:, 1:] / second[:, :-1] - turn).max() < 2e-4
@@ -78,14 +82,14 @@ def test_line_of_sight_is_a_plane_wave_from_a_fixed_angle():
     # sin(angle) of uniform angles: an arcsine law of variance 1/2; standard error 0.016.
     sine = np.angle(turn[:, 0]) / np.pi
     assert abs((sine**2).mean() - 0.5) < 0.05
-    elsewhere = Rician(100.0).draw(Stream(6), 0, 500, np.eye(6))
+    elsewhere = Rician(100.0).draw(Stream(6), 0, np.arange(500), np.eye(6))
     assert np.abs(elsewhere[:, 1] / elsewhere[:, 0] - turn[:, 0]).mean() > 0.5
 
 
 def test_rician_correlates_only_what_is_scattered():
     """E[h h^H] off the diagonal: rho/(K+1) + K/(K+1) J_0(pi) for neighbours; error 0.0023."""
     k, rho, bessel = 2.0, 0.8, -0.30424217764409386
-    h = Rician(10 * np.log10(k)).draw(STREAM, 0, SAMPLES, correlation_root(2, rho))
+    h = Rician(10 * np.log10(k)).draw(STREAM, 0, EVERYBODY, correlation_root(2, rho))
     products = h[:, 1] * h[:, 0].conj()
     assert standard_error(products) < 0.01 / 3
     assert abs(products.mean() - (rho + k * bessel) / (k + 1)) < 0.01
@@ -101,6 +105,31 @@ def test_root_squares_to_the_definition(antennas, rho):
     assert np.allclose(root @ root.conj().T, wanted, rtol=0, atol=1e-12)
     assert np.allclose(exponential_correlation(antennas, rho), wanted, rtol=0, atol=1e-12)
     assert np.allclose(root, np.tril(root))
+
+
+@given(st.integers(0, 700), st.integers(1, 12), st.integers(0, 3), st.integers(0, 99))
+def test_correlation_is_a_matrix_product_client_by_client(clients, antennas, kind, seed):
+    """Of any root; a client's channel is the same to the bit, whoever else is there."""
+    dice = np.random.default_rng(seed)
+    root = dice.standard_normal((antennas, antennas, 2)).view(complex)[..., 0]
+    root = [root, np.tril(root).real, np.eye(antennas), np.diag(root.diagonal())][kind]
+    white = dice.standard_normal((clients, antennas, 2)).view(complex)[..., 0]
+    h = correlate(white, root)
+    assert h.dtype == np.complex64
+    np.testing.assert_allclose(h, white @ root.T, rtol=1e-5, atol=1e-5)
+    some = np.flatnonzero(dice.random(clients) < dice.random())
+    assert np.array_equal(correlate(white[some], root), h[some])
+
+
+@given(st.sampled_from([Rayleigh(), Rician(3.0)]), st.sampled_from([0.0, 0.6, 0.3j]), st.data())
+def test_some_clients_have_the_channels_that_they_have_among_all(model, rho, data):
+    antennas = data.draw(st.integers(1, 11))
+    root = correlation_root(antennas, rho)
+    everybody = model.draw(STREAM, 2, np.arange(600), root)
+    some = np.array(data.draw(st.lists(st.integers(0, 599), unique=True)), dtype=np.int64)
+    first = data.draw(st.integers(0, 599))
+    for clients in (some, np.arange(first, 600), np.array([first])):
+        assert np.array_equal(model.draw(STREAM, 2, clients, root), everybody[clients])
 
 
 def test_root_survives_nearly_equal_antennas():

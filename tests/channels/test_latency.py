@@ -12,6 +12,7 @@ from channels import (
     ChannelDraw,
     Network,
     Stream,
+    aircomp_seconds_per_element,
     airtime_seconds_per_bit,
     compute_joules,
     compute_seconds,
@@ -129,6 +130,31 @@ def test_clients_of_a_cell_may_differ(draw, seed):
     for cell in range(network.cells):
         by_hand = edge_round_by_hand(draw, cell, parameters, steps, "tdma", everyone, bits=8)
         assert got[cell] == pytest.approx(by_hand, rel=1e-9)
+
+
+@given(draws(), st.integers(0, 99))
+def test_the_draw_of_a_part_costs_what_its_clients_do_among_all(draw, seed):
+    """To the bit, in each scheme; a cell without any of them takes no time."""
+    network = draw.network
+    active = activity_of(network, seed)
+    some, part = np.flatnonzero(active), draw.of(np.flatnonzero(active))
+    for scheme, seconds_per_bit in SCHEMES.items():
+        among_all, alone = seconds_per_bit(draw, active), seconds_per_bit(part)
+        assert np.array_equal(alone, among_all[some])
+        assert np.array_equal(
+            airtime_seconds_per_bit(part, scheme),
+            airtime_seconds_per_bit(draw, scheme, active)[some],
+        )
+        settings = {"model_parameters": D, "local_steps": 3}
+        whole = seconds_per_parameter(draw, seconds_per_bit=among_all, active=active, **settings)
+        assert np.array_equal(seconds_per_parameter(part, seconds_per_bit=alone, **settings), whole)
+        assert (whole[np.bincount(network.cell_of[some], minlength=network.cells) == 0] == 0).all()
+    assert np.array_equal(
+        aircomp_seconds_per_element(part), aircomp_seconds_per_element(draw, active)[some]
+    )
+    for joules, values in ((compute_joules, (5, 0.5)), (transmit_joules, (np.ones(len(some)),))):
+        everybody = [np.ones(network.clients) if np.ndim(v) else v for v in values]
+        assert np.array_equal(joules(part.network, *values), joules(network, *everybody)[some])
 
 
 def test_batched_rounds_equal_single_ones():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import channels
-from channels import ChannelDraw, Network, Rician, Stream, even_cells, section_vi_c
+from channels import ChannelDraw, Network, Rayleigh, Rician, Stream, even_cells, section_vi_c
 
 STREAM = Stream(1, ("channel",))
 
@@ -140,6 +140,109 @@ def test_draws_repeat_by_name_and_differ_by_index(changes):
         assert np.array_equal(batch.h[place], single.h)
         assert np.array_equal(batch.gain[place], single.gain)
     assert network.draws(STREAM, []).gain.shape == (0, 3)
+
+
+@st.composite
+def networks(draw):
+    """A network with values of all kinds, and some of its clients."""
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+    clients, dice = sum(sizes), np.random.default_rng(draw(st.integers(0, 2**32)))
+    network = Network(
+        np.repeat(np.arange(len(sizes)), sizes),
+        cpu_hz=10 ** dice.uniform(7, 10, clients),
+        snr_db=dice.uniform(-20, 40, clients),
+        bandwidth_hz=10 ** dice.uniform(5, 8, len(sizes)),
+        antennas=draw(st.integers(1, 11)),
+        fading=draw(st.sampled_from([Rayleigh(), Rician(2.0)])),
+        antenna_correlation=draw(st.sampled_from([0.0, 0.7, 0.2 - 0.5j])),
+        path_gain_db=dice.uniform(-90, 10, clients),
+        transmit_power_w=dice.uniform(0, 1, clients),
+        switched_capacitance=dice.uniform(0, 1e-27, clients),
+    )
+    return network, np.flatnonzero(dice.random(clients) < dice.random())
+
+
+@given(networks(), st.integers(0, 2**40))
+def test_a_part_of_a_network_draws_its_rows(case, index):
+    """To the bit, channels and gains; so does a part of a part, and a part of a draw."""
+    network, some = case
+    whole, part = network.draw(STREAM, index), network.of(some)
+    fewer = some[::2]
+    for clients, draw in (
+        (some, part.draw(STREAM, index)),
+        (some, network.draw(STREAM, index, some)),
+        (some, whole.of(some)),
+        (fewer, part.of(fewer).draw(STREAM, index)),
+        (fewer, part.draw(STREAM, index).of(fewer)),
+    ):
+        assert np.array_equal(draw.h, whole.h[clients])
+        assert np.array_equal(draw.gain, whole.gain[clients])
+        assert np.array_equal(draw.network.numbers, clients)
+    blocks = network.draws(STREAM, [index, index + 1], some)
+    assert np.array_equal(blocks.h[0], whole.h[some])
+    assert np.array_equal(blocks.h, network.draws(STREAM, [index, index + 1]).of(some).h)
+
+
+@given(networks())
+def test_clients_of_a_part_are_what_they_were(case):
+    """Their values, and their cells, of which some may be empty."""
+    network, some = case
+    part = network.of(some)
+    assert (part.clients, part.cells) == (len(some), network.cells)
+    for name in ("cell_of", "cpu_hz", "snr_db", "path_gain_db", "transmit_power_w"):
+        assert np.array_equal(getattr(part, name), getattr(network, name)[some])
+    assert np.array_equal(part.switched_capacitance, network.switched_capacitance[some])
+    assert np.array_equal(part.bandwidth_hz, network.bandwidth_hz)
+    values = np.random.default_rng(0).random((2, len(some)))
+    most, total = (part.over_cells(ufunc, values) for ufunc in (np.maximum, np.add))
+    for cell in range(network.cells):
+        own = [i for i, number in enumerate(some) if network.cell_of[number] == cell]
+        assert part.clients_of(cell).tolist() == own
+        assert part.cell_sizes[cell] == len(own)
+        assert np.array_equal(most[:, cell], values[:, own].max(1, initial=0.0))
+        np.testing.assert_allclose(total[:, cell], values[:, own].sum(1), rtol=1e-12)
+
+
+def test_a_changed_part_stays_a_part():
+    """Its channels are not those of clients 0, 1, ...."""
+    network = small(cell_of=[0, 0, 0], fading=Rician(5.0))
+    changed = dataclasses.replace(network.of([2]), snr_db=3.0)
+    assert np.array_equal(changed.draw(STREAM).h, network.draw(STREAM).h[2:])
+    assert network.of(network.numbers) is network
+    assert network.of([]).draw(STREAM).h.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        ([0, 3], "clients holds 3: the network has no such client"),
+        ([-1], "clients holds -1"),
+        ([1, 0], r"clients\[1\] is 0 after 1: give each client once, in increasing order"),
+        ([1, 1], r"clients\[1\] is 1 after 1"),
+        ([0.5], "clients has shape .* dtype float64"),
+        ([[0]], r"clients has shape \(1, 1\)"),
+    ],
+)
+def test_what_is_no_part(clients, message):
+    for what in (small().of, small().draw(STREAM).of):
+        with pytest.raises(ValueError, match=message):
+            what(clients)
+    with pytest.raises(ValueError, match="clients holds 1: the network has no such"):
+        small().of([0, 2]).of([1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"part": [4, 9]}, r"part has shape \(2,\): give \[clients\], here \(3,\)"),
+        ({"part": [4, 9, 9]}, r"part\[2\] is 9 after 9"),
+        ({"part": [0, 1, 2], "cell_of": [0, 2, 1]}, "cell_of holds 2, or is out of order"),
+        ({"part": [0, 1, 2], "cell_of": [0, 2, 3]}, "bandwidth_hz has 3 cells"),
+    ],
+)
+def test_what_a_part_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**({"bandwidth_hz": [1.0, 2.0, 3.0]} | changes))
 
 
 def test_gain_is_the_squared_norm_with_path_gain():

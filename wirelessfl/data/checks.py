@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from channels import even_cells
-from channels.checks import whole_number
-from channels.network import checked_cells
+from channels.checks import checked_cells, whole_number
 from wirelessfl.errors import DataError
 
 IntArray = NDArray[np.int64]

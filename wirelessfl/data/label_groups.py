@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from channels.network import checked_cells
+from channels.checks import checked_cells
 from channels.streams import Stream
 from wirelessfl.data.checks import IntArray, cells_of_clients, checked_labels, checked_number
 from wirelessfl.data.label_splits import deal_evenly

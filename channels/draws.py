@@ -1,0 +1,70 @@
+"""Random numbers by row: those of any rows equal the same rows of all.
+
+A row, e.g. a client, has its own place in the counter of a Philox generator, so that rows can be
+drawn by themselves. What is made of its bits is made number by number, with functions that round
+alike however long the array is. Matrix products do not: see :func:`channels.fading.correlate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORDS = 4
+"""Words of 64 bits that Philox gives for one value of its counter."""
+AT_ONCE = 8192  # words; what is made of them on the way stays in the cache
+HALF, LOW = np.uint64(32), np.uint64(2**32 - 1)
+BRIDGED = 256  # values of the counter: passing over so many takes longer than drawing them
+
+
+def uniforms(
+    key: NDArray[np.uint64], index: int, rows: NDArray[np.int64], width: int
+) -> NDArray[np.float64]:
+    """Uniform in [0, 1), [rows, width], with 53 random bits."""
+    out = np.empty((len(rows), width))
+    for some, words in _words(key, index, rows, width):
+        out[some] = (words >> np.uint64(11)) * 2.0**-53
+    return out
+
+
+def normals(
+    key: NDArray[np.uint64], index: int, rows: NDArray[np.int64], width: int
+) -> NDArray[np.float32]:
+    """Standard normal, [rows, width]: Box-Muller, two from 32 bits of radius and 32 of angle."""
+    pairs = -(-width // 2)
+    out = np.empty((len(rows), pairs, 2), dtype=np.float32)
+    for some, words in _words(key, index, rows, pairs):
+        # In double precision, so that no radius is 0 and the largest is 6.8.
+        radius = np.sqrt(-2 * np.log(((words >> HALF) + 0.5) * 2.0**-32)).astype(np.float32)
+        angle = (words & LOW).astype(np.float32) * np.float32(2 * np.pi / 2**32)
+        np.multiply(radius, np.cos(angle), out=out[some, :, 0])
+        np.multiply(radius, np.sin(angle), out=out[some, :, 1])
+    return out.reshape(len(rows), 2 * pairs)[:, :width]
+
+
+def _words(
+    key: NDArray[np.uint64], index: int, rows: NDArray[np.int64], width: int
+) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
+    """Words [some rows, width] of all rows, a few rows at once."""
+    counters = -(-width // WORDS)  # values of the counter that a row has
+    # The third part of the counter keeps these words apart from those of Stream.generator.
+    philox = np.random.Philox(key=key, counter=np.array([0, 0, 1, index], dtype=np.uint64))
+    at, most = 0, max(1, AT_ONCE // max(1, counters * WORDS))
+    for start in range(0, len(rows), most):
+        some = rows[start : start + most]
+        steps = some[1:] - some[:-1]
+        # From one row to the next further on; words in between are drawn in vain.
+        ends = (((steps < 1) | (steps * counters > BRIDGED)).nonzero()[0] + 1).tolist()
+        parts = []
+        for begin, end in zip([0, *ends], [*ends, len(some)], strict=True):
+            first, last = int(some[begin]), int(some[end - 1])
+            if first != at:
+                philox.advance((first - at) * counters)
+            at = last + 1
+            drawn = philox.random_raw((at - first) * counters * WORDS)
+            drawn = drawn.reshape(at - first, counters * WORDS)[:, :width]
+            parts.append(drawn if len(drawn) == end - begin else drawn[some[begin:end] - first])
+        words = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        yield slice(start, start + len(some)), words
