@@ -42,9 +42,9 @@ def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     levels = levels_of(planner.neurons())
     seconds, full = [], []
     for number in range(rounds):
-        draws = planner.network.draws(planner.stream.child("channel"), [number])
         stream = planner.stream.child("round", number)
         who = draw_participants(planner.network, planner.per_round, planner.tracking, stream)
+        draws = planner.network.draws(planner.stream.child("channel"), [number], who.clients)
         by_level = planner.costs.most_seconds(draws, who, levels.parameters)
         seconds.append(np.asarray(coverage_frontier(by_level, levels.widths.T).value))
         full.append(by_level[:, -1].max())

@@ -141,7 +141,7 @@ def test_the_predicted_error_is_that_of_many_uploads():
     realised = np.array([metrics["air_error"] for metrics in got])
     standard = realised.std() / np.sqrt(len(realised))
     predicted = got[0]["air_error_predicted"]
-    assert standard < 0.05 * predicted
+    assert standard < 0.07 * predicted
     assert realised.mean() == pytest.approx(predicted, abs=3 * standard)
 
 

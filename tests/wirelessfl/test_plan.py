@@ -250,10 +250,10 @@ class Wire(Uplink):
 
     name = "wire"
 
-    def seconds_per_bit(self, draw, active):
+    def seconds_per_bit(self, draw):
         return np.full(draw.network.clients, 1e-9)
 
-    def airtime_per_bit(self, draw, active):
+    def airtime_per_bit(self, draw):
         return np.zeros(draw.network.clients)
 
 

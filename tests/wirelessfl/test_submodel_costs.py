@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import wirelessfl
+from channels import Stream
 from solvers import fastest_widths
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
@@ -33,7 +34,7 @@ def make(config, toy):
 def client_seconds(parts, plan, block, client, length, *, uplink, senders, down=0.0):
     """(17) for one client with ``length`` parameters of its own, in scalar Python."""
     network = parts.planner.network
-    h = plan.draws.h[block, client].astype(complex)
+    h = plan.draws.of([client]).h[block, 0].astype(complex)
     gain = float((np.abs(h) ** 2).sum())
     snr = 10 ** (network.snr_db[client] / 10)
     if uplink == "tdma":
@@ -131,9 +132,8 @@ def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options,
     assert after.cost.downlink_mib == pytest.approx(bits / 8 * sum(lengths) / 6 / 2**20)
     assert after.cost.uplink_mib == before.cost.uplink_mib
     down = np.array(lengths) * bits / 1e4
-    who = Participants(np.arange(6), np.ones(6, bool))
     found, without = (
-        made.costs.client_seconds(after.draws, who, *2 * [np.array(lengths, float)])
+        made.costs.client_seconds(after.draws, *2 * [np.array(lengths, float)])
         for made in (paid, free)
     )
     np.testing.assert_allclose(found - without, down[None], rtol=1e-9)
@@ -188,21 +188,21 @@ def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
 def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
     """So that memory does not grow with clients times levels; it changes nothing."""
     parts = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
-    draws, costs = parts.planner.plan(0).draws, parts.planner.costs
+    draws, costs = parts.planner.network.draws(Stream(1), [0]), parts.planner.costs
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
     lengths, sizes = levels_of(parts.planner.neurons()).parameters, []
     whole = costs.most_seconds(draws, who, lengths)
     one_go = type(costs).client_seconds
 
-    def watched(self, draws, who, length, sent):
+    def watched(self, draws, length, sent):
         sizes.append(length.size)
-        return one_go(self, draws, who, length, sent)
+        return one_go(self, draws, length, sent)
 
     monkeypatch.setattr(type(costs), "client_seconds", watched)
-    monkeypatch.setattr("wirelessfl.simulation.costs.MOST_AT_ONCE", 7 * 4 + 1)
+    monkeypatch.setattr("wirelessfl.simulation.costs.MOST_AT_ONCE", 4 * 7 + 1)
     assert np.array_equal(costs.most_seconds(draws, who, lengths), whole)
     assert whole.shape == (4, 30)
-    assert sizes == [7 * 4] * 7 + [7 * 2]
+    assert sizes == [4 * 7] * 4 + [4 * 2]
 
 
 def test_a_deadline_holds_in_every_edge_round(make):
@@ -292,7 +292,7 @@ def test_rows_say_the_coverage_that_was_asked_for(config, toy):
 
 def test_who_is_late_is_named_by_its_number(config, toy):
     """Not by its place among those who take part."""
-    flags = {"budget": "deadline", "cells": 1, "clients": 9, "clients_per_round": 3}
+    flags = {"budget": "deadline", "cells": 1, "clients": 9, "clients_per_round": 3, "seed": 2}
     planner = build(config("ra-fed", deadline=9.0, **flags), data=toy, model=model()).planner
     senders = planner.plan(0).clients
     slowest = senders[planner.network.cpu_hz[senders].argmin()]

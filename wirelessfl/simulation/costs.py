@@ -62,7 +62,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Counts what rounds take; arguments are those of ``Planner``."""
+    """Counts what rounds take; arguments are those of ``Planner``.
+
+    All work is on the part of the network that takes part; [senders] are its clients.
+    """
 
     algorithm: Algorithm
     network: Network
@@ -90,16 +93,16 @@ class Costs:
         """Seconds that a parameter costs in a global round; latency is linear in it.
 
         Args:
-            draws: the channels, in blocks that last equally long.
+            draws: the channels of those who take part, at least, in blocks that last equally long.
             who: takes part, and tracks.
 
         Returns:
             [cells].
         """
-        active = who.active(self.network.clients)
-        vectors = who.vectors(self.algorithm, self.network.clients)
-        charged = self.uplink.charged(vectors, active, self.network.cell_of)
-        seconds_per_bit = self._upload_seconds(draws, active, charged)
+        draws = draws.of(who.clients)
+        vectors = who.vectors(self.algorithm)
+        charged = self.uplink.charged(vectors, draws.network.cell_of)
+        seconds_per_bit = self._upload_seconds(draws, charged)
         if self.links.downlink_bps is not None:
             seconds_per_bit = seconds_per_bit + self.downlink_vectors / self.links.downlink_bps
         edge = seconds_per_parameter(
@@ -108,7 +111,6 @@ class Costs:
             local_steps=self.local_steps,
             seconds_per_bit=seconds_per_bit,
             bits_per_parameter=BITS_PER_ELEMENT,
-            active=active,
         )
         seconds = self.edge_rounds * edge.mean(0)
         if self.hierarchical and self.links.backhaul_bps is not None:
@@ -117,62 +119,56 @@ class Costs:
 
     def of_nodes(self, draws: ChannelDraw, submodels: Submodels, who: Participants) -> Cost:
         """Of a round in which each client trains what its node has."""
-        lengths = submodels.lengths.astype(np.float64)
+        draws, lengths = draws.of(who.clients), submodels.lengths.astype(np.float64)
         seconds = self.seconds_per_parameter(draws, who) * lengths  # (17), (18)
-        length = lengths[self.network.cell_of] * who.active(self.network.clients)
+        length = lengths[draws.network.cell_of]
         return self._counted(draws, who, seconds, length, float(lengths.mean()))
 
     def of_clients(self, draws: ChannelDraw, own: ClientSubmodels, who: Participants) -> Cost:
         """Of a round in which clients have submodels of their own, and nodes the whole model."""
-        network, senders = self.network, who.clients
-        length, elements = np.zeros((2, network.clients))
-        length[senders] = own.lengths
-        elements[senders] = self._upload_elements(own, network.cell_of[senders])
-        vectors = who.vectors(self.algorithm, network.clients)
-        sent = self.uplink.charged(vectors * elements, who.active(network.clients), network.cell_of)
-        client = self.client_seconds(draws, who, length, sent)
-        cells = np.maximum.reduceat(client, network.cell_starts, axis=-1)
+        draws, length = draws.of(who.clients), own.lengths.astype(np.float64)
+        network = draws.network
+        elements = self._upload_elements(own, network.cell_of)
+        sent = self.uplink.charged(who.vectors(self.algorithm) * elements, network.cell_of)
+        client = self.client_seconds(draws, length, sent)
+        cells = network.over_cells(np.maximum, client)
         seconds = self.edge_rounds * cells.mean(0) + self._backhaul_seconds
         return self._counted(draws, who, seconds, length, self.spec.size)
 
     def client_seconds(
-        self, draws: ChannelDraw, who: Participants, length: FloatArray, sent: FloatArray
+        self, draws: ChannelDraw, length: FloatArray, sent: FloatArray
     ) -> FloatArray:
         """Seconds of an edge round for clients with submodels of their own: (17) in its brackets.
 
         Args:
-            draws: the channels, in blocks.
-            who: takes part.
-            length: [..., clients], parameters of the submodels.
-            sent: [..., clients], elements that their uploads last, of all payloads.
+            draws: the channels of those who take part, in blocks.
+            length: [..., senders], parameters of the submodels.
+            sent: [..., senders], elements that their uploads last, of all payloads.
 
         Returns:
-            [..., blocks, clients]; 0 for those who take no part.
+            [..., blocks, senders].
         """
-        network = self.network
-        active = who.active(network.clients)
-        upload = BITS_PER_ELEMENT * self._upload_seconds(draws, active, sent[..., None, :])
-        steps = compute_seconds(network, self.local_steps, length / self.spec.size)
+        upload = BITS_PER_ELEMENT * self._upload_seconds(draws, sent[..., None, :])
+        steps = compute_seconds(draws.network, self.local_steps, length / self.spec.size)
         if self.links.downlink_bps is not None:
             bits = BITS_PER_ELEMENT * self.downlink_vectors * length
             steps = steps + bits / self.links.downlink_bps
-        return np.where(active, steps[..., None, :] + upload, 0.0)
+        return np.asarray(steps[..., None, :] + upload)
 
     def most_seconds(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
         """Seconds of the round [senders, levels] with submodels of ``lengths`` [levels].
 
         Of several channel draws each client's worst counts, so that no round takes longer.
         """
-        vectors = who.vectors(self.algorithm, self.network.clients)
-        edge = np.empty((len(lengths), len(who.clients)))
-        some = max(1, MOST_AT_ONCE // self.network.clients)
+        draws, vectors = draws.of(who.clients), who.vectors(self.algorithm)
+        edge = np.empty((len(lengths), len(vectors)))
+        some = MOST_AT_ONCE // max(1, len(vectors)) or 1
         for start in range(0, len(lengths), some):
             part = slice(start, start + some)
-            length = np.repeat(lengths[part, None].astype(np.float64), self.network.clients, 1)
+            length = np.repeat(lengths[part, None].astype(np.float64), len(vectors), 1)
             # Over the air an upload may last as long as that of the whole model.
             sent = length if self.uplink.gives == "each" else np.full_like(length, self.spec.size)
-            seconds = self.client_seconds(draws, who, length, vectors * sent).max(-2)
-            edge[part] = seconds[:, who.clients]
+            edge[part] = self.client_seconds(draws, length, vectors * sent).max(-2)
         return np.asarray(self.edge_rounds * edge.T + self._backhaul_seconds)
 
     @property
@@ -181,12 +177,10 @@ class Costs:
             return 0.0
         return 2 * BITS_PER_ELEMENT * self.spec.size / self.links.backhaul_bps  # down and up
 
-    def _upload_seconds(
-        self, draws: ChannelDraw, active: NDArray[np.bool_], sent: FloatArray
-    ) -> FloatArray:
-        """Seconds [blocks, clients] of as many bits as ``sent`` says, [clients]."""
+    def _upload_seconds(self, draws: ChannelDraw, sent: FloatArray) -> FloatArray:
+        """Seconds [blocks, senders] of as many bits as ``sent`` says, [senders]."""
         # An uplink whose seconds do not depend on the channel may leave out the blocks.
-        seconds_per_bit = self.uplink.seconds_per_bit(draws, active)
+        seconds_per_bit = self.uplink.seconds_per_bit(draws)
         seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
         with np.errstate(invalid="ignore"):  # who sends nothing takes no time at rate 0
             return np.where(sent > 0, sent * seconds_per_bit, 0.0)
@@ -210,22 +204,25 @@ class Costs:
         length: FloatArray,
         node_length: float,
     ) -> Cost:
-        """The cost, given ``seconds`` [cells] and what clients train, ``length`` [clients].
+        """The cost, given ``seconds`` [cells] and what clients train, ``length`` [senders].
 
-        ``node_length`` is the mean over edge servers.
+        ``node_length`` is the mean over edge servers. Means over clients are over all of them.
         """
-        network = self.network
-        active = who.active(network.clients)
-        vectors = who.vectors(self.algorithm, network.clients)
-        airtime = self.uplink.airtime_per_bit(draws, active) * BITS_PER_ELEMENT * vectors * length
-        joules = transmit_joules(network, airtime) + compute_joules(
-            network, self.local_steps, length / self.spec.size
+        clients, vectors = self.network.clients, who.vectors(self.algorithm)
+        airtime = self.uplink.airtime_per_bit(draws) * BITS_PER_ELEMENT * vectors * length
+        joules = transmit_joules(draws.network, airtime) + compute_joules(
+            draws.network, self.local_steps, length / self.spec.size
         )
-        sent = float((vectors * (length + self.uplink.side_elements)).mean())
+        blocks = np.atleast_2d(joules)  # an uplink without channels has one
+        sent = float((vectors * (length + self.uplink.side_elements)).sum()) / clients
         return Cost(
             seconds=seconds,
             uplink_mib=self.edge_rounds * MIB * sent,
-            downlink_mib=self.edge_rounds * MIB * self.downlink_vectors * float(length.mean()),
+            downlink_mib=self.edge_rounds
+            * MIB
+            * self.downlink_vectors
+            * float(length.sum())
+            / clients,
             backhaul_mib=2 * MIB * node_length if self.hierarchical else 0.0,
-            joules=self.edge_rounds * float(joules.mean()),
+            joules=self.edge_rounds * float(blocks.sum(1).mean()) / clients,
         )

@@ -83,8 +83,7 @@ def model_mask_sizes(
         ConfigError: the model's layers cannot be split, or there is no such uplink.
     """
     spec = ParamSpec.of(module)
-    everybody = np.ones(draw.network.clients, dtype=np.bool_)
-    upload = find_uplink(uplink)().seconds_per_bit(draw, everybody)
+    upload = find_uplink(uplink)().seconds_per_bit(draw)
     seconds = seconds_per_parameter(
         draw,
         model_parameters=spec.size,

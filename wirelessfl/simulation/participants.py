@@ -26,18 +26,10 @@ class Participants:
     clients: IntArray
     tracking: BoolArray
 
-    def active(self, clients: int) -> BoolArray:
-        """[clients], who takes part."""
-        active = np.zeros(clients, dtype=np.bool_)
-        active[self.clients] = True
-        return active
-
-    def vectors(self, algorithm: Algorithm, clients: int) -> FloatArray:
-        """[clients], how many vectors each sends; 0 for those who take no part."""
+    def vectors(self, algorithm: Algorithm) -> FloatArray:
+        """[senders], how many vectors each sends."""
         for_all = sum(payload.senders == "all" for payload in algorithm.payloads)
-        vectors = np.zeros(clients)
-        vectors[self.clients] = for_all + (len(algorithm.payloads) - for_all) * self.tracking
-        return vectors
+        return for_all + (len(algorithm.payloads) - for_all) * self.tracking.astype(np.float64)
 
 
 def draw_participants(
@@ -64,8 +56,11 @@ def draw_participants(
     Raises:
         ConfigError: S may leave a cell without a client, and all clients are there.
     """
-    members = _members(network, there)
-    sizes = np.array([len(own) for own in members])
+    # Of those who are there, cell by cell, everybody is a place; nothing is made for each.
+    present = None if there is None else np.flatnonzero(there)
+    sizes = network.cell_sizes
+    if present is not None:
+        sizes = np.diff(np.searchsorted(present, [*network.cell_starts, network.clients]))
     sampled = trackers = sizes
     if per_round is not None:
         small = int(sizes.argmin())
@@ -80,21 +75,22 @@ def draw_participants(
     if tracking is not None:
         most = min(tracking, int(sampled.sum()))
         trackers = _shares(sampled, most, stream.child("trackers of cells"))
-    clients, tracks = [], []
-    for cell, (own, count) in enumerate(zip(members, sampled, strict=True)):
-        order = np.arange(len(own))
-        if count < len(own) or trackers[cell] < count:
-            order = stream.child("participants", cell).generator().permutation(len(own))
-        chosen = np.sort(order[:count])
-        clients.append(own[chosen])
-        tracks.append(np.isin(chosen, order[: trackers[cell]]))
-    return Participants(np.concatenate(clients).astype(np.int64), np.concatenate(tracks))
+    places, tracks = [], []
+    for cell, first in enumerate(np.cumsum(sizes) - sizes):
+        own = stream.child("participants", cell)
+        places.append(first + _some(sizes[cell], sampled[cell], own))
+        tracks.append(np.zeros(sampled[cell], dtype=np.bool_))
+        tracks[cell][_some(sampled[cell], trackers[cell], own.child("trackers"))] = True
+    clients = np.concatenate(places)
+    return Participants(clients if present is None else present[clients], np.concatenate(tracks))
 
 
-def _members(network: Network, there: BoolArray | None) -> list[IntArray]:
-    """The clients of each cell who are there."""
-    cells = np.split(np.arange(network.clients), network.cell_starts[1:])
-    return cells if there is None else [own[there[own]] for own in cells]
+def _some(size: int, count: int, stream: Stream) -> IntArray:
+    """``count`` of 0, ..., size - 1, in order; any set is equally likely. Costs ``count``."""
+    if count == size:
+        return np.arange(size)
+    # Unshuffled, so that the set is uniform, not its order.
+    return np.sort(stream.generator().choice(size, count, replace=False, shuffle=False))
 
 
 def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:

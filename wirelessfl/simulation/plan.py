@@ -35,7 +35,8 @@ class Plan:
         clients: [senders], who takes part, in the order of the network.
         tracking: [senders], who sends what only trackers send.
         node: [senders], the node each reports to.
-        draws: h [blocks, clients, antennas]: one block, or one an edge round.
+        draws: of those who take part, h [blocks, senders, antennas]: one block, or one an edge
+            round.
         submodels: what each node trains.
         cost: what it takes.
         lr_share: of the algorithm's step size, what clients use.
@@ -53,7 +54,7 @@ class Plan:
     own: ClientSubmodels | None = None
 
     def without(self, clients: IntArray) -> Plan:
-        """The round when these clients have left in the middle of it; its cost stays."""
+        """The round when these clients have left in the middle of it; its cost and draws stay."""
         stays = ~np.isin(self.clients, clients)
         return replace(
             self,
@@ -136,9 +137,9 @@ class Planner:
         indices = [number]
         if self.coherence == "edge-round":
             indices = [number * self.edge_rounds + e for e in range(self.edge_rounds)]
-        draws = self.network.draws(self.stream.child("channel"), indices)
         stream = self.stream.child("round", number)
         who = draw_participants(self.network, self.per_round, self.tracking, stream, there)
+        draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
         context = _RoundContext(self, number, draws, stream, who)
         submodels = self.algorithm.submodels(context)
         own = self.algorithm.client_submodels(context)
@@ -152,7 +153,7 @@ class Planner:
                 f"round {number + 1} takes cell {slow} {cost.seconds[slow]} seconds: a client "
                 "there has no data rate. Raise snr_db or bandwidth_hz."
             )
-        node = self.network.cell_of[who.clients]
+        node = draws.network.cell_of
         share = self.lr_share(number)
         return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, own)
 
@@ -201,7 +202,7 @@ class _RoundContext:
 
     @property
     def node(self) -> IntArray:
-        return np.asarray(self.planner.network.cell_of[self.who.clients])
+        return self.draws.network.cell_of
 
     def partition(self, scheme: Scheme) -> Partition:
         return self.planner.make_partition(scheme)

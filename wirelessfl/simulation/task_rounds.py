@@ -131,8 +131,9 @@ class TaskRounds:
         """Round ``number``: who trains what, and how long it takes."""
         pool = np.arange(self.clients)
         if self.available < self.clients:
-            order = self.stream.child("available").generator(number).permutation(self.clients)
-            pool = np.sort(order[: self.available])
+            dice = self.stream.child("available").generator(number)
+            pool = dice.choice(self.clients, self.available, replace=False, shuffle=False)
+            pool.sort()
         shares = np.zeros(len(self.models), dtype=np.int64)
         for task, count in self.allocation().items():
             shares[task] = count

@@ -31,7 +31,6 @@ from wirelessfl.training.rules import Received
 from wirelessfl.uplinks.base import (
     BITS_PER_ELEMENT,
     AirRound,
-    BoolArray,
     FloatArray,
     IntArray,
     Reception,
@@ -114,20 +113,19 @@ class AirComp(Uplink):
         """Whether the servers know the channels, phases included."""
         return not (self.csi_error or self.phase_error_deg)
 
-    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """t_s / (B / Delta_f) an element, (34), in terms of the bits it stands for."""
         seconds = aircomp_seconds_per_element(
             draw,
-            active,
             elements_per_symbol=self.elements_per_symbol,
             subcarrier_hz=self.subcarrier_hz,
             symbol_seconds=self.symbol_seconds,
         )
         return seconds / BITS_PER_ELEMENT
 
-    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """The same: all transmit all the time."""
-        return self.seconds_per_bit(draw, active)
+        return self.seconds_per_bit(draw)
 
     def receive(self, air: AirRound) -> Reception:
         """Open one upload over the air."""
@@ -201,24 +199,23 @@ class AirReception(Reception):
 
     def _airs(self, name: str, rms: FloatArray) -> list[AirSum]:
         """The sum of a payload at each node; their beamformers are found in one batch."""
-        air, uplink, network = self.air, self.uplink, self.air.draw.network
-        snr_db, h = network.snr_db[air.clients], air.draw.h[air.clients]
+        air, uplink, draw = self.air, self.uplink, self.air.draw.of(self.air.clients)
         weights = air.weights_of(name)
         scales = transmit_scales(
             weights,
             rms,
-            snr_db=snr_db,
+            snr_db=draw.network.snr_db,
             convention=uplink.convention,
             elements_per_symbol=uplink.elements_per_symbol,
         )
         members = [np.flatnonzero(air.node == node) for node in range(air.nodes)]
-        beamformers = self._beamformers(h, scales, members)
-        power = snr_linear(network.path_gain_db)[air.clients]
+        beamformers = self._beamformers(draw.h, scales, members)
+        power = snr_linear(draw.network.path_gain_db)
         airs = []
         for node, own in enumerate(members):
             try:
                 found = air_sum(
-                    h[own],
+                    draw.h[own],
                     beamformers[node],
                     weights[own],
                     scales[own],
@@ -226,6 +223,7 @@ class AirReception(Reception):
                     csi_error=uplink.csi_error * power[own],
                     phase_error=float(np.deg2rad(uplink.phase_error_deg)),
                     stream=air.stream.child("node", node),
+                    clients=air.clients[own],
                 )
             except ValueError as error:
                 raise ConfigError(

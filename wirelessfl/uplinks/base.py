@@ -42,7 +42,7 @@ class AirRound:
         each: payloads whose every single one is wanted.
         sent: [nodes, elements], which elements the clients of a node send; None: all.
         units: by payload, what an analog uplink divides it by; 1 where none is given.
-        draw: the channel at this time.
+        draw: the channel at this time, of these clients at least.
         stream: randomness of this upload.
         silent: by payload, [clients], who does not send it; none where it is not in here.
     """
@@ -131,12 +131,11 @@ class Uplink(ABC):
         """Rate of the link down to each client, unless the network has one; None: takes no time."""
         return None
 
-    def charged(self, vectors: FloatArray, active: BoolArray, cell_of: IntArray) -> FloatArray:
+    def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
         """Vectors [clients] whose seconds each client's upload is charged with: its own.
 
         Args:
-            vectors: [clients], how many each sends.
-            active: [clients], who sends any.
+            vectors: [clients], how many each of those sends who take part.
             cell_of: [clients], the cell of each.
         """
         return vectors
@@ -153,19 +152,19 @@ class Uplink(ABC):
             cls.name = file_name(cls.__module__)
 
     @abstractmethod
-    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """Seconds from the upload's start until a client's own is in, per bit.
 
         Args:
-            draw: the channels.
-            active: [clients], who uploads.
+            draw: the channels of those who upload; ``draw.network`` is the part of the network
+                that they are, in which a cell may be empty.
 
         Returns:
             [..., clients], or [clients] where the channel does not matter.
         """
 
     @abstractmethod
-    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """Seconds a client itself transmits, per bit, [..., clients]; this costs energy."""
 
     @property

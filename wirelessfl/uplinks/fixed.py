@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from channels import ChannelDraw
-from wirelessfl.uplinks.base import BoolArray, FloatArray, IntArray, Uplink
+from wirelessfl.uplinks.base import FloatArray, IntArray, Uplink
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Fixed(Uplink):
         """The same rate down."""
         return 1e6 * self.rate_mbps
 
-    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """1 / rate for every client."""
         return np.full(draw.network.clients, 1e-6 / self.rate_mbps)
 
-    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """None: nothing is on the air."""
         return np.zeros(draw.network.clients)
 
@@ -55,9 +55,9 @@ class Fixed(Uplink):
         """None: nothing is on the air."""
         return 0.0
 
-    def charged(self, vectors: FloatArray, active: BoolArray, cell_of: IntArray) -> FloatArray:
-        """The mean of those of the cell who send, or each client's own."""
+    def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
+        """The mean of those of the cell who take part, or each client's own."""
         if self.wait == "slowest":
             return vectors
-        mean = np.bincount(cell_of, vectors) / np.maximum(np.bincount(cell_of, active), 1)
-        return np.where(active, mean[cell_of], 0.0)
+        mean = np.bincount(cell_of, vectors) / np.maximum(np.bincount(cell_of), 1)
+        return np.asarray(mean[cell_of])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit, rate_bps
-from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
+from wirelessfl.uplinks.base import FloatArray, Uplink
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,13 @@ class Ofdma(Uplink):
 
     name = "ofdma"
 
-    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """1 / R_i with R_i = (B/n_j) log2(1 + n_j SNR ||h_i||^2)."""
-        return ofdma_seconds_per_bit(draw, active)
+        return ofdma_seconds_per_bit(draw)
 
-    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """The same: a client transmits all the time."""
-        return airtime_seconds_per_bit(draw, "ofdma", active)
+        return airtime_seconds_per_bit(draw, "ofdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
         """1 / R_i with the band cut among those who upload at present."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels import ChannelDraw, airtime_seconds_per_bit, rate_bps, tdma_seconds_per_bit
-from wirelessfl.uplinks.base import BoolArray, FloatArray, Uplink
+from wirelessfl.uplinks.base import FloatArray, Uplink
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,13 @@ class Tdma(Uplink):
 
     name = "tdma"
 
-    def seconds_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """n_j / R_i."""
-        return tdma_seconds_per_bit(draw, active)
+        return tdma_seconds_per_bit(draw)
 
-    def airtime_per_bit(self, draw: ChannelDraw, active: BoolArray) -> FloatArray:
+    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """1 / R_i: a client is silent in the others' slots."""
-        return airtime_seconds_per_bit(draw, "tdma", active)
+        return airtime_seconds_per_bit(draw, "tdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
         """n / R_i: those who upload at present hold equal slots."""

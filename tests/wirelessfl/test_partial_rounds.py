@@ -1,0 +1,206 @@
+"""Rounds of some clients: they cost what takes part, and are what they are among all."""
+
+import tracemalloc
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from channels import Network, Rayleigh, Stream
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.simulation.participants import draw_participants
+from wirelessfl.simulation.shards import Shards
+from wirelessfl.submodels import levels_of
+from wirelessfl.uplinks import AirRound
+from wirelessfl.uplinks.aircomp import AirComp
+
+
+def model():
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=(30,))
+
+
+def network(sizes=(7, 5, 6), **changes):
+    clients, dice = sum(sizes), np.random.default_rng(2)
+    settings = {
+        "cpu_hz": dice.uniform(1e9, 4e9, clients),
+        "snr_db": dice.uniform(10, 40, clients),
+        "path_gain_db": dice.uniform(-10, 10, clients),
+        "transmit_power_w": dice.uniform(0.1, 0.2, clients),
+        "antennas": 3,
+    }
+    return Network(np.repeat(np.arange(len(sizes)), sizes), **(settings | changes))
+
+
+CASES = {
+    "cells": ("hfedavg", {}),
+    "cells with masks": ("hist", {"mask_sizes": "optimized"}),
+    "cells with trackers": ("hfedavg", {"local": "fadamgc", "tracking_clients": 4}),
+    "a star": ("fedavg", {}),
+    "a star with trackers": ("fadamgc", {"tracking_clients": 4}),
+    "submodels": ("ra-fed", {"capacities": (1.0, 0.5, 0.2)}),
+    "submodels in cells": ("hfedavg", {"local": "ra-fed", "capacities": (1.0, 0.5, 0.2)}),
+}
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp", "fixed"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
+    """Seconds, MiB and joules, to the bit; also where a cell is empty."""
+    name, flags = CASES[case]
+    star = name in ("fedavg", "fadamgc", "ra-fed")
+    if uplink == "aircomp" and "tracking_clients" in flags:
+        flags = {key: value for key, value in flags.items() if key != "tracking_clients"}
+    flags = flags | {"uplink": uplink, "clients_per_round": 9, "cells": 1 if star else 3}
+    parts = build(
+        config(name, clients=18, coherence="edge-round", downlink_mbps=3, **flags),
+        data=toy,
+        model=model(),
+        network=network((18,) if star else (7, 5, 6)),
+    )
+    planner, costs = parts.planner, parts.planner.costs
+    for number, there in enumerate((None, np.arange(18) % 3 > 0, np.arange(18) < 6)):
+        plan = planner.plan(number, there)
+        blocks = len(plan.draws.h)
+        indices = range(number * blocks, (number + 1) * blocks)
+        whole = planner.network.draws(planner.stream.child("channel"), indices)
+        assert plan.draws.h.shape == (blocks, len(plan.clients), 3)
+        assert np.array_equal(plan.draws.h, whole.h[:, plan.clients])
+        stream = planner.stream.child("round", number)
+        who = draw_participants(planner.network, 9, planner.tracking, stream, there)
+        if plan.own is None:
+            cost = costs.of_nodes(whole, plan.submodels, who)
+        else:
+            cost = costs.of_clients(whole, plan.own, who)
+            levels = levels_of(planner.neurons()).parameters
+            by_level = costs.most_seconds(plan.draws, who, levels)
+            assert np.array_equal(costs.most_seconds(whole, who, levels), by_level)
+        assert np.array_equal(cost.seconds, plan.cost.seconds)
+        for traffic in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules"):
+            assert getattr(cost, traffic) == getattr(plan.cost, traffic)
+        attended = np.bincount(plan.node, minlength=planner.network.cells) > 0
+        waits = plan.cost.seconds > 0
+        assert waits[attended].all()
+        if plan.own is None:
+            assert not waits[~attended].any()
+
+
+@dataclass(frozen=True)
+class Counted(Rayleigh):
+    """Rayleigh fading that writes down whose channels are drawn."""
+
+    asked: tuple = ()
+
+    def draw(self, stream, index, clients, root):
+        self.asked[0].append(clients.tolist())
+        return super().draw(stream, index, clients, root)
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
+def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
+    """In a whole run; rounds of all draw all."""
+    settings = config("hfedavg", clients=18, clients_per_round=9, rounds=3, uplink=uplink)
+    asked = []
+    made = network(fading=Counted(asked=(asked,)))
+    parts = build(settings, data=toy, network=made)
+    asked.clear()
+    for number in range(3):
+        plan = parts.planner.plan(number)
+        parts.world.train(plan, parts.world.cloud)
+        assert asked == [plan.clients.tolist()] * len(plan.draws.h)
+        asked.clear()
+    everybody = replace(parts.planner, per_round=None).plan(0)
+    assert asked == [list(range(18))] * len(everybody.draws.h)
+
+
+def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
+    """20 of 10^5: less than one byte for each who takes no part."""
+    cells = np.repeat(np.arange(2), 50_000)
+    planner = build(config("hfedavg", cells=2), data=toy).planner
+    planner = replace(planner, network=Network(cells, cpu_hz=1e9, snr_db=30.0), per_round=20)
+    planner.plan(0)  # what a network finds out about itself once
+    tracemalloc.start()
+    try:
+        plan = planner.plan(1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(plan.clients) == 20
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize("options", [{}, {"csi_error": 0.05, "phase_error_deg": 5.0}])
+def test_the_air_takes_the_channels_of_the_senders(options):
+    """What arrives is the same by a draw of all, of the senders, and of some more."""
+    made, clients = network((4, 3, 4)), np.array([1, 2, 4, 6, 8, 10])
+    node = made.cell_of[clients]
+    whole = made.draw(Stream(5))
+    sent = torch.from_numpy(np.random.default_rng(0).random((6, 40))).float()
+    got = []
+    for draw in (whole, whole.of(clients), whole.of(np.arange(1, 11))):
+        air = AirRound(
+            nodes=3,
+            node=node,
+            clients=clients,
+            weights=1 / np.bincount(node)[node],
+            each=frozenset(),
+            sent=None,
+            units={},
+            draw=draw,
+            stream=Stream(6),
+        )
+        reception = AirComp(beamformer_starts=1, **options).receive(air)
+        reception.add(slice(None), {"update": sent.clone()})
+        reception.share(Shards(), ["update"], torch.zeros(3, 40))
+        got.append(reception.result().mean["update"])
+    assert torch.equal(got[0], got[1])
+    assert torch.equal(got[0], got[2])
+
+
+def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy):
+    """Clients of a plan leave: the rest is received by the channels that it had."""
+    settings = config("hfedavg", clients=18, clients_per_round=9, uplink="aircomp", csi_error=0.1)
+    parts = build(settings, data=toy, network=network())
+    plan = parts.planner.plan(0)
+    fewer = plan.without(plan.clients[[0, 4]])
+    parts.world.train(fewer, parts.world.cloud)
+    other = build(settings, data=toy, network=network())
+    cut = replace(fewer, draws=plan.draws.of(fewer.clients))
+    other.world.train(cut, other.world.cloud)
+    assert torch.equal(parts.world.cloud["params"], other.world.cloud["params"])
+
+
+@pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])
+def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
+    """Clients and trackers together; 4000 rounds, four standard deviations."""
+    made, counts = network((size,)), {}
+    for t in range(4000):
+        who = draw_participants(made, asked, tracking, Stream(t))
+        key = tuple(who.clients.tolist()), tuple(who.clients[who.tracking].tolist())
+        counts[key] = counts.get(key, 0) + 1
+    sets = [
+        (clients, trackers)
+        for clients in combinations(range(size), asked)
+        for trackers in combinations(clients, tracking)
+    ]
+    share = 1 / len(sets)
+    assert counts.keys() == set(sets)
+    for key in sets:
+        assert abs(counts[key] / 4000 - share) < 4 * (share * (1 - share) / 4000) ** 0.5
+
+
+def test_clients_who_are_there_are_drawn_by_their_numbers():
+    """Of each cell in proportion, and nobody who is away."""
+    made = network((6, 6, 6))
+    there = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
+    seen = set()
+    for t in range(200):
+        who = draw_participants(made, 4, 2, Stream(t), there)
+        assert there[who.clients].all()
+        assert np.bincount(made.cell_of[who.clients], minlength=3).tolist() == [2, 0, 2]
+        assert who.tracking.sum() == 2
+        seen |= set(who.clients.tolist())
+    assert seen == set(np.flatnonzero(there).tolist())
