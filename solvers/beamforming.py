@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BEAMFORMER_BACKENDS = ("anneal", "mirror_prox", "sca", "sdr", "branch_and_bound")
 """Names of the methods."""
-_CLOSED = 1.01e-4  # relative gap of a proven optimum; branch and bound stops at 1e-4
 
 
 @overload
@@ -116,7 +115,7 @@ def _solve(
     from solvers import beamforming_references as references
     from solvers.beamforming_anneal import anneal, polish
     from solvers.beamforming_bound import relaxation_bound
-    from solvers.beamforming_exact import branch_and_bound
+    from solvers.beamforming_exact import PROVEN_GAP, branch_and_bound
 
     if not len(h):
         return _Found(h[:, 0], h.real[:, 0, 0])
@@ -142,13 +141,15 @@ def _solve(
         exact = branch_and_bound(own_h, own_value, limit_seconds)
         value[number] = polish(own_h[None], exact.value[None, None])[0, 0]
         bound[number] = torch.clamp_max(bound[number], exact.bound)
-        unclosed += exact.bound > exact.objective * (1 + _CLOSED)
+        unclosed += exact.bound > exact.objective * (1 + PROVEN_GAP)
     message = f"{unclosed} of {len(h)} not closed in {limit_seconds:g} s" if unclosed else ""
     return _Found(value, bound, message)
 
 
 def _solution(problems: Problems, found: _Found, backend: str, start: float) -> Solution[Any]:
     import torch
+
+    from solvers.beamforming_exact import PROVEN_GAP
 
     value = problems.antennas(found.value)
     length = torch.linalg.vector_norm(found.value, dim=-1, keepdim=True)
@@ -165,8 +166,8 @@ def _solution(problems: Problems, found: _Found, backend: str, start: float) -> 
         where = f"item [{item}]: " if problems.shape else ""
         text = f"{where}client {int(problems.blocked[at])}'s channel is zero"
         message = f"{message}; {text}" if message else text
-    status = np.full(len(objective), Status.FEASIBLE)
-    status[(gap <= _CLOSED).cpu().numpy()] = Status.OPTIMAL
+    status = np.empty(len(objective), dtype=object)
+    status[:] = [Status.of_gap(own, PROVEN_GAP) for own in gap.tolist()]
     status[zero.cpu().numpy()] = Status.ZERO
     seconds = time.perf_counter() - start
     answer = problems.like(value)

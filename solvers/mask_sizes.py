@@ -77,10 +77,10 @@ def optimize_mask_sizes(
     Returns:
         Sizes [..., cells], int64, of the kind and device of ``seconds_per_unit``; objective, bound
         and gap in seconds, [...] float64, floats for a single problem. ``exact`` proves its
-        optimum: the bound equals the objective. The others are OPTIMAL with a gap up to 1e-6, else
-        FEASIBLE. An infeasible single problem has value None, an
-        infeasible item of a batch sizes -1; their objective is infinite, and the message names the
-        constraint and the shortfall in units.
+        optimum: the bound equals the objective. The others are OPTIMAL with a gap up to 1e-6, also
+        where the time limit stopped them, else FEASIBLE. An infeasible single problem has value
+        None, an infeasible item of a batch sizes -1; their objective is infinite, and the message
+        names the constraint and the shortfall in units.
 
     Raises:
         ValueError: a latency is not finite and positive, a bound or an offset is negative or NaN,
@@ -120,18 +120,18 @@ def _single(problem: Problem, given: Any, backend: str, time_limit: float | None
     if not problem.feasible()[0]:
         return None, np.inf, np.inf, 0.0, Status.INFEASIBLE, problem.explain(0)
     if backend == "exact":
-        steps, bound, status = mask_sizes_exact.solve(cells, quota), np.inf, Status.OPTIMAL
+        steps, bound = mask_sizes_exact.solve(cells, quota), np.inf
     else:
-        found, bound, status = BACKENDS[backend](cells, quota, time_limit)
+        found, bound = BACKENDS[backend](cells, quota, time_limit)
         if found is None:
-            return None, np.inf, bound, np.inf, status, ""
+            return None, np.inf, bound, np.inf, Status.UNKNOWN, ""
         steps = found
     objective = float(cells.latency(steps).max())
     # A bound above an objective that is attained is the backend's rounding.
     bound = min(bound, objective)
     gap = (objective - bound) / objective if bound < objective else 0.0
     sizes = (cells.step * steps[0]).astype(np.int64)
-    return like(given, sizes), objective, bound, gap, status, ""
+    return like(given, sizes), objective, bound, gap, Status.of_gap(gap), ""
 
 
 def _batch(problem: Problem, given: Any) -> _Outcome:

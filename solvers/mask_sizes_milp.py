@@ -17,10 +17,9 @@ import numpy as np
 
 from solvers.mask_sizes_exact import Cells, Floats
 from solvers.packages import import_solver, quiet_cvxpy
-from solvers.solution import SolverUnavailableError, Status
+from solvers.solution import PROVEN_GAP, SolverUnavailableError
 
 _MOST_STEPS = 10**9  # measured at 10^10: "optimal" answers up to 4.5 times too slow
-_PROVEN_GAP = 1e-6  # largest relative gap of an optimum
 
 
 class Program(NamedTuple):
@@ -38,7 +37,6 @@ class Result(NamedTuple):
 
     steps: Floats | None
     bound: float
-    status: Status
 
 
 _Answer = tuple[Any, Any, bool]
@@ -150,16 +148,17 @@ def _run(
         program = Program(width / unit, offset / unit, low, high, quota)
         found, bound, finished = solve(program, time_limit)
         least = 0.0 if bound is None else max(float(bound), 0.0) * unit
-        if least > attained * (1 + _PROVEN_GAP):
-            least = level  # the backend's bound is disproved
         steps = None if found is None else np.rint(found)
         if steps is None or steps.sum() != quota or (steps < low).any() or (steps > high).any():
             if finished:
                 raise RuntimeError(f"{name} returned sizes that violate the bounds or the sum.")
-            return Result(None, least, Status.UNKNOWN)
-        slowest = float(cells.latency(steps[None]).max())
-        proven = finished and slowest - least <= _PROVEN_GAP * slowest
-        return Result(steps[None], least, Status.OPTIMAL if proven else Status.FEASIBLE)
+            steps = None
+        else:
+            steps = steps[None]
+            attained = min(attained, float(cells.latency(steps).max()))
+        if not least <= attained * (1 + PROVEN_GAP):
+            least = level  # the backend's bound is disproved, or NaN
+        return Result(steps, least)
 
     return run
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 Value = TypeVar("Value")
 
+PROVEN_GAP = 1e-6
+"""Largest relative gap at which an objective counts as optimal, unless a solver states its own."""
+
 
 class Status(Enum):
     """How a solve ended; a member's value is its text."""
@@ -21,6 +24,16 @@ class Status(Enum):
     FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown: the time limit came before any solution"
+
+    @classmethod
+    def of_gap(cls, gap: float, proven: float = PROVEN_GAP) -> Status:
+        """The status of a feasible value: its gap decides, not how or when the backend stopped.
+
+        Args:
+            gap: relative gap between objective and proven bound, >= 0; NaN proves nothing.
+            proven: largest gap of an optimum.
+        """
+        return cls.OPTIMAL if gap <= proven else cls.FEASIBLE
 
 
 class SolverUnavailableError(RuntimeError):
@@ -36,7 +49,8 @@ class Solution(Generic[Value]):
         objective: value's objective, a float for one problem; infinite where there is no value.
         bound: proven bound on the best objective, of objective's type and unit.
         gap: |objective - bound| / |objective|, 0 where the two agree (also if both are infinite).
-        status: a ``Status``; for a batch, an object array of them.
+        status: a ``Status``; for a batch, an object array of them. A feasible value is OPTIMAL
+            exactly where its gap is at most ``PROVEN_GAP``, or what its solver states instead.
         backend: name of the method that solved it.
         seconds: wall time of the solve.
         message: what else there is to say, e.g. the violated constraint and the shortfall.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
 from solvers.beamforming_exact import branch_and_bound
 
 Channels = NDArray[np.complex128]
+ENDLESS: Any = {"time_limit_seconds": math.inf}  # what closes does so whatever the machine's load
 
 
 def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:
@@ -71,7 +74,7 @@ def test_branch_and_bound_against_a_grid() -> None:
     for seed in range(4):
         h = rayleigh(seed, 6, 2)
         best = served(h, grid).max()
-        solution = optimize_beamformer(h, backend="branch_and_bound")
+        solution = optimize_beamformer(h, backend="branch_and_bound", **ENDLESS)
         assert solution.status is Status.OPTIMAL
         assert best <= solution.bound * (1 + 1e-9)
         assert solution.objective == pytest.approx(best, rel=5e-3)
@@ -83,21 +86,20 @@ def test_the_default_against_certified_optima(
     antennas: int, clients: int, path_gain_db: float
 ) -> None:
     h = rayleigh(antennas, 6, clients, antennas, path_gain_db=path_gain_db)
-    exact = optimize_beamformer(h, certificate="exact", seed=5)
+    exact = optimize_beamformer(h, certificate="exact", seed=5, **ENDLESS)
     assert (exact.status == Status.OPTIMAL).all()
     ratio = optimize_beamformer(h).objective / exact.objective
-    assert ratio.max() <= 1 + 1.02e-4
+    assert ratio.max() <= 1 + 1.01e-4
     assert ratio.mean() >= 0.998
     assert ratio.min() >= 0.95
 
 
 def test_ten_antennas_against_certified_optima() -> None:
-    h = rayleigh(8, 3, 9, 10)
-    exact = optimize_beamformer(h, certificate="exact", time_limit_seconds=20)
-    closed = exact.status == Status.OPTIMAL
-    assert closed.any()
+    h = rayleigh(8, 3, 7, 10)
+    exact = optimize_beamformer(h, certificate="exact", **ENDLESS)
+    assert (exact.status == Status.OPTIMAL).all()
     ratio = optimize_beamformer(h, seed=1).objective / exact.objective
-    assert ratio[closed].min() > 0.99
+    assert 0.99 < ratio.min() <= ratio.max() <= 1 + 1.01e-4
 
 
 @pytest.mark.parametrize("factor", [1e-8, 1e8, 1e-30])
@@ -117,7 +119,7 @@ def test_every_backend_keeps_its_word(backend: str) -> None:
     solution = optimize_beamformer(h, backend=backend)
     np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1, rtol=1e-12)
     np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-9)
-    certified = optimize_beamformer(h, certificate="exact")
+    certified = optimize_beamformer(h, certificate="exact", **ENDLESS)
     assert (solution.objective <= solution.bound).all()
     assert (solution.objective <= certified.bound * (1 + 1e-9)).all()
     assert (solution.bound >= certified.objective * (1 - 1e-9)).all()
@@ -131,7 +133,7 @@ def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
     h = torch.from_numpy(rayleigh(seed, 7, 3))
     for channels in (h, torch.cat([h, h[:4]]), h[[0, 1, 2, 2, 2, 3, 3]]):
         start = torch.from_numpy(rayleigh(seed + 100, 3))
-        exact = branch_and_bound(channels, start / start.norm(), 20.0)
+        exact = branch_and_bound(channels, start / start.norm(), math.inf)
         best = optimize_beamformer(channels, starts=500, seed=seed + 1).objective
         assert exact.objective == pytest.approx(best, rel=2e-4)
         assert exact.bound >= max(best, exact.objective) * (1 - 1e-9)
@@ -143,8 +145,9 @@ def test_absent_clients_do_not_loosen_certificates() -> None:
     scales = np.r_[np.ones(10), 0.0]
     for certificate in ("sdr", "exact"):
         few = slice(None) if certificate == "sdr" else slice(4)
-        with_absent = optimize_beamformer(h[few], scales=scales, certificate=certificate)  # type: ignore[call-overload]
-        without = optimize_beamformer(h[few, :10], certificate=certificate)  # type: ignore[call-overload]
+        options: Any = {"certificate": certificate, **ENDLESS}
+        with_absent = optimize_beamformer(h[few], scales=scales, **options)
+        without = optimize_beamformer(h[few, :10], **options)
         np.testing.assert_allclose(with_absent.bound, without.bound, rtol=1.1e-4)
 
 
@@ -154,21 +157,28 @@ def test_a_client_far_stronger_than_the_others_is_as_good_as_absent(
     spread: float, backend: str
 ) -> None:
     h = rayleigh(21, 3, 6, 4)
-    alone = optimize_beamformer(h[:, 1:], backend=backend)
+    alone = optimize_beamformer(h[:, 1:], backend=backend, **ENDLESS)
     h[:, 0] *= spread
-    solution = optimize_beamformer(h, backend=backend)
+    solution = optimize_beamformer(h, backend=backend, **ENDLESS)
     assert np.isfinite(solution.value).all()
     if backend != "mirror_prox":  # whose steps are as short as the strongest client asks for
         np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-2)
     np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-6)
 
 
-def test_exact_runs_out_of_time_honestly() -> None:
+@pytest.mark.parametrize("looks", [0, 3])
+def test_exact_runs_out_of_time_honestly(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """On a clock that goes on by 0.1 s whenever it is looked at, so that the load says nothing."""
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: 0.1 * next(ticks))
+    monkeypatch.setattr("solvers.beamforming_exact.time", clock)
     h = rayleigh(7, 15, 10)
-    solution = optimize_beamformer(h, backend="branch_and_bound", time_limit_seconds=0.3)
+    limit = 0.1 * looks + 0.05
+    solution = optimize_beamformer(h, backend="branch_and_bound", time_limit_seconds=limit)
+    assert next(ticks) == looks + 2  # one look for the deadline, the last one behind it
     better = optimize_beamformer(h, seed=3, starts=300)
     assert solution.status is Status.FEASIBLE
-    assert "0.3 s" in solution.message
+    assert f"{limit:g} s" in solution.message
     assert better.objective <= solution.bound < (np.abs(h) ** 2).sum(-1).min() * (1 + 1e-9)
 
 
@@ -183,6 +193,16 @@ def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int
     assert served(h, a).max() <= solution.bound * (1 + 1e-9)
     assert solution.objective <= solution.bound <= crude.bound * (1 + 1e-9)
     assert crude.bound == pytest.approx(max((np.abs(h) ** 2).sum(-1).min(), crude.objective))
+
+
+@pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
+def test_the_gap_alone_says_what_is_optimal(certificate: Any) -> None:
+    """Within 1e-4 of the bound, whichever method and certificate found that."""
+    h = np.concatenate([rayleigh(seed, 8, 3, 4, path_gain_db=10) for seed in range(3)])
+    solution = optimize_beamformer(h, certificate=certificate, **ENDLESS)
+    assert ((solution.status == Status.OPTIMAL) == (solution.gap <= 1e-4)).all()
+    np.testing.assert_allclose(solution.gap, solution.bound / solution.objective - 1, atol=1e-12)
+    assert (solution.status == Status.OPTIMAL).any()
 
 
 def test_kinds_and_batches() -> None:
