@@ -1,0 +1,121 @@
+"""What trial rounds and teachers cost: seconds by (17) and bytes, written out client by client."""
+
+import math
+
+import numpy as np
+import pytest
+
+from channels.streams import Stream
+from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
+from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.schedules.base import Report
+from wirelessfl.simulation.loop import simulate
+
+P = 12 * 7 + 7 + 4 * 7 + 4  # parameters with 7 hidden neurons
+VECTOR = 4 * P / 2**20
+DOWN_BPS, BACKHAUL_BPS = 2e5, 3e5
+FLAGS = {
+    "sessions": 4, "clients": 8, "rounds": 2, "split": "iid", "seed": 2, "uplink": "tdma",
+    "downlink_mbps": DOWN_BPS / 1e6,
+}  # fmt: skip
+
+
+@pytest.fixture
+def finished(config, toy):
+    """A maker of engines behind their last row, with the rows."""
+
+    def make(algorithm, **flags):
+        settings = config(algorithm, **FLAGS | flags)
+        engine = SessionsEngine(build(settings, data=toy, model=FCNN((12,), 4, hidden=(7,))))
+        rows = []
+
+        def report(decision: Report):
+            rows.append(engine.row(decision)[0])
+
+        engine.start()
+        simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+        return engine, rows
+
+    return make
+
+
+def round_seconds(network, channel, number, there, *, edge_rounds=1):
+    """(17), (18): the slowest client, of its cell's four or two who hold slots of one frame."""
+    h = network.draw(channel, number).h.astype(complex)
+    cells = []
+    for cell in range(network.cells):
+        own = [c for c in there if network.cell_of[c] == cell]
+        slowest = 0.0
+        for client in own:
+            snr = 10 ** (network.snr_db[client] / 10) * float((np.abs(h[client]) ** 2).sum())
+            upload = len(own) * 32 * P / (network.bandwidth_hz[cell] * math.log2(1 + snr))
+            compute = 3 * network.cycles_per_step / network.cpu_hz[client]
+            slowest = max(slowest, 32 * P / DOWN_BPS + compute + upload)
+        cells.append(edge_rounds * slowest)
+    backhaul = 2 * 32 * P / BACKHAUL_BPS if network.cells > 1 else 0.0
+    return max(cells) + backhaul
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_trial_rounds_are_paid_for(finished, cells):
+    """One before each session but the first: up and down, E times, over channels of their own."""
+    edge_rounds = cells
+    more = {"edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6} if cells > 1 else {}
+    engine, rows = finished(
+        "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="proposed", **more
+    )
+    last, network = rows[-1], engine.work.planner.network
+    group_of, stream = engine.parts.groups.group_of, Stream(2)
+    groups = int(group_of.max()) + 1
+    trial, whole = 0.0, 0.0
+    for session in range(4):
+        there = np.flatnonzero(group_of == session % groups).tolist()
+        assert len(there) == 4
+        args = {"edge_rounds": edge_rounds}
+        if session:
+            channel = stream.child("trial", "channel")
+            trial += round_seconds(network, channel, session, there, **args)
+        for number in (2 * session, 2 * session + 1):
+            whole += round_seconds(network, stream.child("channel"), number, there, **args)
+    assert last["extra_rounds"] == last["extra_broadcasts"] == 3
+    assert last["extra_uploads"] == 3 * 4 * edge_rounds
+    assert last["extra_seconds"] == pytest.approx(trial, rel=1e-5)
+    assert last["sim_seconds"] == pytest.approx(trial + whole, rel=1e-5)
+    # Half of the clients are there; bytes are means over all.
+    assert last["extra_mib"] == pytest.approx(3 * edge_rounds * (VECTOR / 2 + VECTOR / 2))
+    assert last["uplink_mib"] == pytest.approx((8 + 3) * edge_rounds * VECTOR / 2)
+    assert last["downlink_mib"] == pytest.approx((8 + 3) * edge_rounds * VECTOR / 2)
+    assert last["backhaul_mib"] == pytest.approx((8 + 3) * 2 * VECTOR if cells > 1 else 0.0)
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_teachers_are_paid_for_once_a_session(finished, cells):
+    """To the clients who are there, and to the edge servers before; then rounds take their own."""
+    more = {"edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6} if cells > 1 else {}
+    engine, rows = finished(
+        "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="continuous", **more
+    )
+    last, network = rows[-1], engine.work.planner.network
+    group_of = engine.parts.groups.group_of
+    groups = int(group_of.max()) + 1
+    send = 32 * P / DOWN_BPS + (32 * P / BACKHAUL_BPS if cells > 1 else 0.0)
+    now, times = 0.0, []
+    for session in range(4):
+        there = np.flatnonzero(group_of == session % groups).tolist()
+        times.append(now)
+        for place in range(2):
+            now += send if session and not place else 0.0
+            number = 2 * session + place
+            now += round_seconds(
+                network, Stream(2).child("channel"), number, there, edge_rounds=cells
+            )
+            times.append(now)
+    assert [row["sim_seconds"] for row in rows] == pytest.approx(times, rel=1e-5)
+    assert last["extra_broadcasts"] == 3
+    assert last["extra_rounds"] == last["extra_uploads"] == 0
+    assert last["extra_seconds"] == pytest.approx(3 * send)
+    assert last["extra_mib"] == pytest.approx(3 * VECTOR / 2)
+    assert last["uplink_mib"] == pytest.approx(8 * cells * VECTOR / 2)
+    assert last["downlink_mib"] == pytest.approx((8 * cells + 3) * VECTOR / 2)
+    assert last["backhaul_mib"] == pytest.approx((8 * 2 + 3) * VECTOR if cells > 1 else 0.0)

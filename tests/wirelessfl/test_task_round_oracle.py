@@ -1,0 +1,108 @@
+"""What rounds of two tasks tell their assignment and count, against lists by hand."""
+
+import numpy as np
+import pytest
+
+from channels.streams import Stream
+from wirelessfl.schedules import Clock
+from wirelessfl.schedules.base import Arrived, Cancel, Give, Merge
+from wirelessfl.simulation.assignment import RandomAssignment
+from wirelessfl.simulation.task_rounds import TaskRounds
+from wirelessfl.simulation.untrained import Untrained
+
+SECONDS = [[3.0, 1.0, 4.0, 1.5, 9.0, 2.6], [5.0, 3.5, 8.0, 9.7, 9.3, 2.3]]  # by task and client
+
+
+class Seconds:
+    """Durations by task and client."""
+
+    def seconds(self, task, client, number):
+        return SECONDS[task][client]
+
+
+class Told(RandomAssignment):
+    """Task 0 gets clients 0, 1, 2 and task 1 the others; keeps what it is told."""
+
+    wants_losses = True
+
+    def __init__(self):
+        super().__init__(Stream(1))
+        self.told = []
+
+    def choose(self, number, available, shares):
+        half = len(available) // 2
+        return [available[:half], available[half:]] if shares[0] else [available[:0], available]
+
+    def learn(self, chosen, seconds, losses):
+        self.told.append([[own.tolist() for own in kind] for kind in (chosen, seconds, losses)])
+
+
+class Counted(Untrained):
+    """A loss of 10 client + trainings so far; client ``lost`` has none that is finite."""
+
+    def __init__(self, lost):
+        self.trained, self.lost = [], lost
+
+    def train_round(self, clients):
+        self.trained.append(clients.tolist())
+
+    def losses(self, clients):
+        return np.where(clients == self.lost, np.nan, 10.0 * clients + len(self.trained))
+
+
+def test_rounds_tell_losses_and_times_of_who_was_awaited():
+    """k = 2 of three clients each: 0 and 1 of task 0 by 3 s, 5 and 4 of task 1 by 9.3 s."""
+    clock, assignment, models = Clock(), Told(), [Counted(-1), Counted(4)]
+    merges = []
+    work = TaskRounds(
+        models, clock, Seconds(), assignment, shares=(3, 3), clients=6, available=6, first=2,
+        drop_out=0.0, stream=Stream(2), merges=merges,
+    )  # fmt: skip
+
+    def one_round(number):
+        work.carry_out(Give(number))
+        work.settle()
+        assert clock.next() == Arrived(number)
+        work.carry_out(Merge(number))
+
+    one_round(0)
+    one_round(1)
+    assert clock.now == pytest.approx(2 * 9.3)
+    assert [model.trained for model in models] == [[[0, 1]] * 2, [[4, 5]] * 2]
+    assert assignment.told == [
+        # Who was not awaited has no loss, client 4 none that is finite; so nothing is told of them.
+        [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[0.0, 10.0], [50.0]]],
+        [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[1.0, 11.0], [51.0]]],
+    ]
+    assert (work.sent, work.returned, work.lost) == ([6, 6], [4, 4], [0, 0])
+    assert [(merge.task, merge.seconds, merge.staleness) for merge in merges] == [
+        (task, pytest.approx(at), (0, 0)) for at in (9.3, 18.6) for task in (0, 1)
+    ]
+    assert work.status(0)["updates"] == 8
+    assert (work.status(0)["requests"], work.status(0)["buffer"]) == (3, 2)
+    work.carry_out(Cancel(0))
+    assert work.allocation() == {1: 6}
+    one_round(2)
+    assert clock.now == pytest.approx(18.6 + 3.5)
+    assert models[1].trained[-1] == [1, 5]
+    assert assignment.told[-1] == [[[], [1, 5]], [[], [3.5, 2.3]], [[], [12.0, 52.0]]]
+
+
+def test_without_losses_who_was_stopped_takes_no_less_than_the_round():
+    """Times of all are told: client 2 of task 0 was stopped at 9.3 s, having taken but 4 s."""
+    clock, assignment = Clock(), Told()
+    assignment.wants_losses = False
+    assignment.learn = lambda *told: assignment.told.append(told)
+    work = TaskRounds(
+        [Untrained()] * 2, clock, Seconds(), assignment, shares=(3, 3), clients=6, available=6,
+        first=2, drop_out=0.0, stream=Stream(2),
+    )  # fmt: skip
+    work.carry_out(Give(0))
+    work.settle()
+    clock.next()
+    work.carry_out(Merge(0))
+    (chosen, seconds, losses), *rest = assignment.told
+    assert not rest
+    assert losses is None
+    assert [own.tolist() for own in chosen] == [[0, 1, 2], [3, 4, 5]]
+    assert [own.tolist() for own in seconds] == [[3.0, 1.0, 4.0], [9.3, 9.3, 2.3]]

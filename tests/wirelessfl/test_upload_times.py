@@ -1,0 +1,244 @@
+"""Uploads on a shared band: ends and joules against a fluid of Shannon rates, written out."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.schedules import Clock
+from wirelessfl.schedules.base import Give, Lost, Merge, Returned
+from wirelessfl.simulation.assignment import RandomAssignment
+from wirelessfl.simulation.delays import Wireless
+from wirelessfl.simulation.requests import Requests
+from wirelessfl.simulation.task_rounds import TaskRounds
+from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.uplinks import find_uplink
+
+BAND_HZ, DOWN_BPS = 2e6, 4e7
+STEPS, ELEMENTS = (5, 3), (400_000, 250_000)
+SNR_DB = np.array([3.0, 8.0, 0.0, 12.0])
+PATH_GAIN_DB = np.array([-4.0, 2.0, 1.0, -9.0])
+CPU_HZ = np.array([1.0e9, 1.4e9, 0.8e9, 2.0e9])
+WATT = np.array([0.1, 0.2, 0.15, 0.05])
+KAPPA = np.array([1e-28, 2e-28, 1.5e-28, 1e-28])
+STEP_SECONDS = (np.array([0.2, 0.24, 0.3, 0.36]), np.array([0.5, 0.1, 0.4, 0.2]))
+
+
+def made(uplink):
+    """Durations of two tasks on four clients, and the gains of uploads drawn again."""
+    network = Network(
+        [0] * 4,
+        cpu_hz=CPU_HZ,
+        snr_db=SNR_DB,
+        bandwidth_hz=BAND_HZ,
+        path_gain_db=PATH_GAIN_DB,
+        transmit_power_w=WATT,
+        switched_capacitance=KAPPA,
+    )
+    stream = Stream(8)
+    delays = Wireless(
+        network, find_uplink(uplink)(), STEPS, STEP_SECONDS, ELEMENTS, DOWN_BPS, stream
+    )
+    return delays, network.draw_gains(stream, 0, 1024)
+
+
+def snr_of(client, gain):
+    return 10 ** ((SNR_DB[client] + PATH_GAIN_DB[client]) / 10) * gain
+
+
+def rate_of(uplink, snr, sharers):
+    """Bit/s of an upload, itself among the ``sharers``."""
+    if uplink == "tdma":
+        return BAND_HZ * math.log2(1 + snr) / sharers
+    return BAND_HZ / sharers * math.log2(1 + sharers * snr)
+
+
+def train_seconds(task, client):
+    return 32 * ELEMENTS[task] / DOWN_BPS + STEPS[task] * STEP_SECONDS[task][client]
+
+
+def fluid(uplink, jobs, gains, stops=(), first=0):
+    """Trainings and uploads, each behind its client's one before.
+
+    Args:
+        jobs: number -> (task, client), in the order of asking, all at 0 s.
+        gains: by number.
+        stops: (seconds, task), after which nothing of the task is worked on.
+        first: ends of a task after which nothing of it is worked on; 0: all.
+
+    Returns:
+        Ends by number, and joules of all.
+    """
+    stops, queues, ends = sorted(stops), {}, {}
+    for number, (_, client) in jobs.items():
+        queues.setdefault(client, []).append(number)
+    training, sending = {}, {}  # number -> [begin, end]; number -> [bits left, begin]
+    now, joules, most = 0.0, 0.0, 0
+
+    def compute_joules(number, share):
+        task, client = jobs[number]
+        work = share * STEPS[task] * STEP_SECONDS[task][client] * CPU_HZ[client]  # cycles
+        return KAPPA[client] * CPU_HZ[client] ** 2 * work
+
+    def send_joules(number):
+        left, begin = sending[number]
+        task, client = jobs[number]
+        on_air = now - begin
+        if uplink == "tdma":
+            bits = 32 * ELEMENTS[task] - left
+            on_air = bits / rate_of("tdma", snr_of(client, gains[number]), 1)
+        return WATT[client] * on_air
+
+    def stop(task):
+        spent = 0.0
+        for own in queues.values():
+            for n in [n for n in own if jobs[n][0] == task]:
+                own.remove(n)
+                if n in sending:
+                    spent += compute_joules(n, 1.0) + send_joules(n)
+                    del sending[n]
+                elif n in training:
+                    begin, end = training.pop(n)
+                    spent += compute_joules(n, (now - begin) / (end - begin))
+        return spent
+
+    while True:
+        for own in queues.values():
+            if own and own[0] not in training and own[0] not in sending:
+                training[own[0]] = [now, now + train_seconds(*jobs[own[0]])]
+        most = max(most, len(sending))
+        rates = {n: rate_of(uplink, snr_of(jobs[n][1], gains[n]), len(sending)) for n in sending}
+        times = [end for _, end in training.values()]
+        times += [now + sending[n][0] / rates[n] for n in sending]
+        times += [at for at, _ in stops[:1]]
+        if not times:
+            assert most >= 2, "nobody shared the band"
+            return ends, joules
+        until = min(times)
+        for n in sending:
+            sending[n][0] -= rates[n] * (until - now)
+        now = until
+        if stops and stops[0][0] == now:
+            joules += stop(stops.pop(0)[1])
+        for n in [n for n in sending if sending[n][0] <= 1e-6]:
+            ends[n] = now
+            joules += compute_joules(n, 1.0) + send_joules(n)
+            del sending[n]
+            queues[jobs[n][1]].remove(n)
+            if sum(jobs[other][0] == jobs[n][0] for other in ends) == first:
+                joules += stop(jobs[n][0])
+        for n in [n for n, (_, end) in training.items() if end <= now]:
+            del training[n]
+            sending[n] = [32.0 * ELEMENTS[jobs[n][0]], now]
+
+
+def asked(delays, jobs, stops=()):
+    """The same by ``Requests``: ends by number, and joules."""
+    clock, ends = Clock(), {}
+    requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
+    for task, _ in jobs.values():
+        requests.ask(task, 0)
+    for at, task in stops:
+        clock.at(at, SimpleNamespace(stopped=task))
+    while (what := clock.next()) is not None:
+        event = requests.happened(what)
+        if isinstance(event, Returned):
+            ends[event.request] = clock.now
+        elif event is not None:
+            requests.cancel(event.stopped)
+    assert not requests.out
+    return ends, requests.joules
+
+
+JOBS = {
+    "three at once": {0: (0, 0), 1: (0, 1), 2: (0, 2)},
+    "two behind one of task 1": {
+        0: (1, 0), 1: (0, 1), 2: (0, 0), 3: (0, 2), 4: (0, 0), 5: (1, 2), 6: (0, 0),
+    },
+    "four of two tasks, two behind others": {
+        0: (0, 0), 1: (1, 1), 2: (0, 2), 3: (1, 3), 4: (1, 0), 5: (0, 1),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+def test_uploads_of_requests_share_the_band(uplink, jobs):
+    """Each upload counts itself, from its begin to its end."""
+    delays, gains = made(uplink)
+    ends, joules = fluid(uplink, jobs, gains)
+    assert len(ends) == len(jobs)
+    found, spent = asked(delays, jobs)
+    assert found == pytest.approx(ends)
+    assert spent == pytest.approx(joules)
+
+
+@pytest.mark.parametrize("at", [1.3, 1.8, 2.4, 3.5])
+@pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+def test_who_is_stopped_leaves_the_band_to_the_others(uplink, jobs, at):
+    """Task 1 ends at some time: in trainings, in uploads, and with requests in queues."""
+    delays, gains = made(uplink)
+    ends, joules = fluid(uplink, jobs, gains, [(at, 1)])
+    assert {number for number, (task, _) in jobs.items() if task == 0} <= ends.keys()
+    found, spent = asked(delays, jobs, [(at, 1)])
+    assert found == pytest.approx(ends)
+    assert spent == pytest.approx(joules)
+
+
+def test_a_lost_training_costs_its_share():
+    """Every client drops out; by the fates drawn again, at that share of its training."""
+    delays, _ = made("tdma")
+    clock, lost = Clock(), []
+    requests = Requests(clock, delays, 4, Stream(1), drop_out=1.0, choose=lambda number: number)
+    for _ in range(4):
+        requests.ask(0, 0)
+    while (what := clock.next()) is not None:
+        event = requests.happened(what)
+        assert event == Lost(0)
+        lost.append(clock.now)
+    shares = Stream(1).child("drop-outs").generator(0).random(1024)[:4]
+    seconds = [share * train_seconds(0, client) for client, share in enumerate(shares)]
+    assert lost == pytest.approx(sorted(seconds))
+    computed = shares * STEPS[0] * STEP_SECONDS[0]
+    assert requests.joules == pytest.approx((KAPPA * CPU_HZ**3 * computed).sum())
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+def test_uploads_of_a_round_share_the_band(uplink, first):
+    """Two tasks, two clients each: the same fluid; with k = 1 who comes second is stopped."""
+    delays, gains = made(uplink)
+    clock = Clock()
+    work = TaskRounds(
+        [Untrained()] * 2,
+        clock,
+        delays,
+        RandomAssignment(Stream(1)),
+        shares=(2, 2),
+        clients=4,
+        available=4,
+        first=first,
+        drop_out=0.0,
+        stream=Stream(2),
+    )
+    spent = 0.0
+    for number in (0, 1, 2):
+        times = (plan := work.plan(number)).times
+        clients = [client for own in plan.chosen for client in own.tolist()]
+        jobs = {i: (i // 2, client) for i, client in enumerate(clients)}
+        ends, joules = fluid(uplink, jobs, gains[4 * number :], first=first)
+        found = np.concatenate(times.seconds)
+        awaited = {i: found[i] for i in np.flatnonzero(np.isfinite(found)).tolist()}
+        assert awaited == pytest.approx(ends)
+        assert times.length == pytest.approx(max(ends.values()))
+        assert times.joules == pytest.approx(joules)
+        spent += joules
+        work.carry_out(Give(number))
+        work.settle()
+        clock.next()
+        work.carry_out(Merge(number))
+        assert work.joules == pytest.approx(spent)
