@@ -25,9 +25,10 @@ FLAGS = {
 def finished(config, toy):
     """A maker of engines behind their last row, with the rows."""
 
-    def make(algorithm, **flags):
+    def make(algorithm, *, watch=lambda engine: None, **flags):
         settings = config(algorithm, **FLAGS | flags)
         engine = SessionsEngine(build(settings, data=toy, model=FCNN((12,), 4, hidden=(7,))))
+        watch(engine)
         rows = []
 
         def report(decision: Report):
@@ -119,3 +120,42 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
     assert last["uplink_mib"] == pytest.approx(8 * cells * VECTOR / 2)
     assert last["downlink_mib"] == pytest.approx((8 * cells + 3) * VECTOR / 2)
     assert last["backhaul_mib"] == pytest.approx((8 * 2 + 3) * VECTOR if cells > 1 else 0.0)
+
+
+def test_who_leaves_in_the_middle_of_a_trial_has_been_paid_for(finished, trace):
+    """Its update is dropped; uploads, bytes and seconds are those that were planned."""
+    flags = {"warm_start": "proposed", "presence": "trace", "sessions": 2}
+    _, whole = finished("fedavg", **flags, trace=trace(*[(c, 0, "") for c in range(8)]))
+    ends = [row for row in whole if row["session"] == 0][-1]["sim_seconds"]
+    middle = ends + whole[-1]["extra_seconds"] / 2
+    stays = trace(*[(c, 0, middle if c == 3 else "") for c in range(8)])
+    _, rows = finished("fedavg", **flags, trace=stays)
+    last = rows[-1]
+    assert (last["dropped"], last["present"]) == (1, 7)
+    for name in ("extra_rounds", "extra_uploads", "extra_seconds", "extra_mib"):
+        assert last[name] == whole[-1][name], name
+    assert last["extra_uploads"] == 8
+    assert last["extra_mib"] == pytest.approx(2 * VECTOR)
+
+
+def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
+    """Those of the clients who were there, found in their samples."""
+    told = []
+
+    def watch(engine):
+        penalties = engine.work.warm_start.penalties
+        engine.work.warm_start.penalties = lambda session, labels: (
+            told.append((session, labels)),
+            penalties(session, labels),
+        )[1]
+
+    engine, _ = finished("fedavg", warm_start="continuous", cells=1, watch=watch)
+    group_of, labels = engine.parts.groups.group_of, engine.parts.data.train_labels
+    groups = int(group_of.max()) + 1
+    expected = [(0, ())]
+    for session in range(1, 4):
+        there = np.flatnonzero(group_of == (session - 1) % groups)
+        own = {int(labels[row]) for client in there for row in engine.parts.world.parts[client]}
+        expected.append((session, tuple(sorted(own))))
+    assert told == expected
+    assert len({labels for _, labels in told}) == 3
