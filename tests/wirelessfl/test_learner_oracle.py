@@ -57,7 +57,7 @@ def ran(tmp_path, toy):
         train = executor.train
         executor.train = lambda job: (jobs.append(job), train(job))[1]
         watch(engine)
-        progress = Progress(engine, ["data"], RunDirectory.create(config.run.out, config), None)
+        progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
         progress.run()
         layers = [p.detach().clone() for p in small_model().parameters()]
         parts = [np.asarray(part) for part in engine.parts.bases[0].parts]
