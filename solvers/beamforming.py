@@ -56,6 +56,9 @@ def optimize_beamformer(
     Solves  max_a min_i |a^H h_i|^2 / s_i^2  over ||a|| = 1. This is NP-hard: ``anneal`` finds
     beamformers close to the optimum, and a certificate says how close.
 
+    On a CPU it computes on one thread: the products are small, so that threads would wait for each
+    other. Use processes to solve many batches at once.
+
     Args:
         h: channels [..., clients, antennas] complex64 or complex128; leading axes are a batch.
             NumPy, or torch on any device.
@@ -87,11 +90,12 @@ def optimize_beamformer(
     """
     start = time.perf_counter()
     _check(backend, starts, seed, certificate, time_limit_seconds)
-    from solvers.beamforming_problem import read_problems  # torch, which is slow to import
+    from solvers.beamforming_problem import one_thread, read_problems  # torch: slow to import
 
     problems = read_problems(h, scales)
-    found = _solve(problems.h, backend, starts, seed, certificate, time_limit_seconds)
-    return _solution(problems, found, backend, start)
+    with one_thread():
+        found = _solve(problems.h, backend, starts, seed, certificate, time_limit_seconds)
+        return _solution(problems, found, backend, start)
 
 
 class _Found(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,3 +174,14 @@ def _first(wrong: Tensor) -> list[int]:
 
 def _torch_type(dtype: Any) -> torch.dtype:
     return torch.complex64 if dtype == np.complex64 else torch.complex128
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One CPU thread for torch: small products gain nothing from more, and round differently."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

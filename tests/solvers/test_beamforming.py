@@ -319,3 +319,18 @@ def test_an_empty_batch(backend: str, certificate: Any) -> None:
 def test_bad_input_is_named(h: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         optimize_beamformer(h, **options)
+
+
+def test_threads_change_no_bit_and_are_left_as_they_were() -> None:
+    """Threads that wait for each other make small problems slow, and round differently."""
+    h = rayleigh(3, 4, 6, 5)
+    before = torch.get_num_threads()
+    try:
+        values = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            values.append(optimize_beamformer(h, backend="mirror_prox").value)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(*values)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -250,13 +249,12 @@ class AirReception(Reception):
             batch[node, : len(own)], needs[node, : len(own)] = h[own], scales[own]
         needs[~needs.any(1)] = 1.0  # nobody sends anything here: any direction will do
         try:
-            with _one_thread():
-                solution = optimize_beamformer(
-                    batch,
-                    backend=uplink.beamformer,
-                    starts=uplink.beamformer_starts,
-                    scales=needs,
-                )
+            solution = optimize_beamformer(
+                batch,
+                backend=uplink.beamformer,
+                starts=uplink.beamformer_starts,
+                scales=needs,
+            )
         except (SolverUnavailableError, ValueError) as error:
             raise ConfigError(f"beamformer {uplink.beamformer!r}: {error}") from error
         return np.asarray(solution.value)
@@ -306,14 +304,3 @@ class AirReception(Reception):
                     there[:, packed], off[part][own], self.uplink.elements_per_symbol
                 )
         return shards.sum(error)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Torch on one thread: small products gain nothing from more, and round differently."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
