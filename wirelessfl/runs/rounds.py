@@ -98,6 +98,7 @@ class RoundsEngine:
             "totals": asdict(self.parts.world.totals),
             "sim_seconds": self.clock.now,
             "shapes": self.parts.task.spec.shapes,
+            "ties": self.parts.task.spec.ties,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -126,7 +127,7 @@ class RoundsEngine:
 
     def params(self) -> dict[str, Tensor]:
         """The cloud's."""
-        return self.parts.task.spec.views(self.parts.world.cloud["params"].cpu())
+        return self.parts.task.spec.named(self.parts.world.cloud["params"].cpu())
 
     def close(self) -> None:
         """Give back the executor's processes and memory."""

@@ -54,8 +54,9 @@ class RunResult:
             ``version``, ``staleness_mean`` and ``staleness_max`` since its last row, ``requests``
             that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of sessions
             have more, see docs/sessions.md.
-        params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``;
-            of tasks in tables, with the task's name and a dot in front.
+        params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``,
+            tied ones under each of their names; of tasks in tables, with the task's name and a dot
+            in front.
         directory: the run's folder; ``about.json`` in it tells version, commit, date and device.
     """
 
@@ -262,14 +263,16 @@ def _stored_params(
 ) -> dict[str, Tensor]:
     """The parameters in a checkpoint, by name."""
 
-    def views(shapes: dict[str, list[int]], flat: Tensor) -> dict[str, Tensor]:
-        return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}).views(flat)
+    def named(
+        shapes: dict[str, list[int]], ties: dict[str, str], flat: Tensor
+    ) -> dict[str, Tensor]:
+        return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}, ties).named(flat)
 
-    if "task_shapes" not in state:
-        return views(state["shapes"], tensors["cloud.params"])
+    if "task_specs" not in state:
+        return named(state["shapes"], state["ties"], tensors["cloud.params"])
     found: dict[str, Tensor] = {}
-    for number, (task, shapes) in enumerate(state["task_shapes"].items()):
-        own = views(shapes, tensors[f"task{number}.state.params"])
+    for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
+        own = named(shapes, ties, tensors[f"task{number}.state.params"])
         found |= named_params(own, task if config.task else None)
     return found
 

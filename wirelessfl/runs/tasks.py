@@ -97,8 +97,8 @@ class TasksEngine:
             "work": self.work.snapshot(),
             "learners": [learner.snapshot() for learner in self.parts.learners],
             "reached": sorted(self.reached),
-            "task_shapes": {
-                name: basis.task.spec.shapes
+            "task_specs": {
+                name: [basis.task.spec.shapes, basis.task.spec.ties]
                 for name, basis in zip(self.names, self.parts.bases, strict=True)
             },
         }
@@ -141,7 +141,7 @@ class TasksEngine:
         for name, basis, learner in zip(
             self.names, self.parts.bases, self.parts.learners, strict=True
         ):
-            own = basis.task.spec.views(learner.state["params"].cpu())
+            own = basis.task.spec.named(learner.state["params"].cpu())
             found |= named_params(own, name if self.config.task else None)
         return found
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import functional_call
 from torch.nn import functional as F
 
 from wirelessfl.algorithms.base import Algorithm
@@ -261,7 +260,7 @@ class Learner:
         for client in clients.tolist():
             rows = torch.from_numpy(np.asarray(data.source.parts[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
-            found.append(float(F.cross_entropy(functional_call(self.task.module, params, (x,)), y)))
+            found.append(float(F.cross_entropy(self.task.call(params, x), y)))
         return np.array(found)
 
     def evaluate(self) -> tuple[float, float]:

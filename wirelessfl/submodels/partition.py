@@ -139,10 +139,7 @@ def make_partition(
                 f"layers: {name!r} is not an nn.Linear of {type(module).__name__}. "
                 f"It has {', '.join(linear) or 'none'}."
             )
-        if f"{name}.weight" not in spec.shapes:
-            raise ConfigError(
-                f"layers: the weight of {name!r} is frozen or tied: it cannot be split."
-            )
+        _check_cuttable(name, spec)
     step = 2 if scheme == "alternate" else 1
     pairs = list(pairwise(names))[::step]
     layers = []
@@ -155,6 +152,27 @@ def make_partition(
             )
         layers.append(HiddenLayer(producer, consumer, width))
     return Partition(spec, tuple(layers), scheme)
+
+
+def _check_cuttable(name: str, spec: ParamSpec) -> None:
+    """Refuse a layer whose weight or bias is not its own to be cut.
+
+    Raises:
+        ConfigError: the weight is not trained as it is, or one of them is tied.
+    """
+    for own in (f"{name}.weight", f"{name}.bias"):
+        other = spec.tied_to(own)
+        if other is not None:
+            raise ConfigError(
+                f"layers: {own!r} is tied to {other!r}, so the neurons of {name!r} cannot be "
+                "split. Untie them, name other layers, or choose an algorithm without submodels, "
+                "such as hfedavg."
+            )
+    if f"{name}.weight" not in spec.shapes:
+        raise ConfigError(
+            f"layers: the weight of {name!r} is frozen, or computed from other parameters: it "
+            "cannot be split. Name other layers."
+        )
 
 
 def even_sizes(total: int, parts: int) -> list[int]:

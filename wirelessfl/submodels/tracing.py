@@ -147,15 +147,18 @@ class _Finder(fx.Interpreter):
         self.groups: list[_Group] = []
         self.uses: Counter[str] = Counter()
         self._lanes: dict[fx.Node, _Lane] = {}
-        self._readers: Counter[int] = Counter()  # by parameter's id: tied ones have several names
+        self._readers: Counter[int] = Counter()  # by parameter's id
 
     def not_own(self, slots: Iterable[Slot]) -> str:
         """Which of the parameters is not trained, or not by one layer alone; empty if none."""
         for slot in slots:
-            # A parameter that is tied stands in the spec under one of its names.
-            readers = self._readers[id(self.fetch_attr(slot.parameter))]
-            if slot.parameter not in self.spec.shapes or readers > 1:
-                return f"{slot.parameter!r} is frozen, or used by several layers"
+            other = self.spec.tied_to(slot.parameter)
+            if other is not None:
+                return f"{slot.parameter!r} is tied to {other!r} (untie them)"
+            if slot.parameter not in self.spec.shapes:
+                return f"{slot.parameter!r} is frozen"
+            if self._readers[id(self.fetch_attr(slot.parameter))] > 1:
+                return f"{slot.parameter!r} is used more than once"
         return ""
 
     def run_node(self, n: fx.Node) -> Any:

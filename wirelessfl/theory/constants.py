@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 from torch.nn import functional as F
 
 from channels.streams import Stream
 from wirelessfl.data.dataset import widened
-from wirelessfl.submodels.flat import ParamSpec
+from wirelessfl.submodels.flat import ParamSpec, call_with, slots
 from wirelessfl.theory.hist import Constants
 
 IntArray = NDArray[np.int64]
@@ -196,6 +196,7 @@ class _Landscape:
         self.module, self.inputs, self.labels = module, inputs, labels
         self.batch_loss = loss
         self.spec = ParamSpec.of(module)
+        self._slots = slots(module, self.spec)
 
     def check(self, points: Sequence[Tensor]) -> None:
         """Refuse points that are not the model's parameters."""
@@ -229,7 +230,7 @@ class _Landscape:
         chunk = max(1, _SAMPLE_GRADIENT_BYTES // (4 * self.spec.size))
 
         def sample_loss(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-            return self.batch_loss(functional_call(self.module, params, (x[None],)), y[None])
+            return self.batch_loss(self._call(params, x[None]), y[None])
 
         # By tensor, not as flat vectors, which would cost several times as much.
         gradients = vmap(grad(sample_loss), in_dims=(None, 0, 0))
@@ -269,8 +270,11 @@ class _Landscape:
                 total += share * part
         return total
 
+    def _call(self, params: dict[str, Tensor], x: Tensor) -> Tensor:
+        return call_with(self.module, params, self._slots, x)
+
     def _loss(self, flat: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return self.batch_loss(functional_call(self.module, self.spec.views(flat), (x,)), y)
+        return self.batch_loss(self._call(self.spec.views(flat), x), y)
 
     def _chunks(self, rows: IntArray, size: int) -> Iterator[tuple[Tensor, Tensor, float]]:
         """Inputs, labels, and their share of the rows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 from torch.nn import functional as F
 
 from wirelessfl.data.dataset import widened
@@ -28,7 +27,7 @@ def evaluate(
     right, loss = 0, 0.0
     for first in range(0, len(labels), batch):
         x, y = widened(inputs[first : first + batch]), labels[first : first + batch]
-        logits = functional_call(task.module, tensors, (x,))
+        logits = task.call(tensors, x)
         right += int((logits.argmax(-1) == y).sum())
         loss += float(F.cross_entropy(logits, y, reduction="sum").double())
     return right / len(labels), loss / len(labels)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.submodels.flat import call_with, slots
 from wirelessfl.training.penalties import Anchors, Outputs, Penalty, need_features, total
 
 
@@ -29,13 +30,16 @@ class Task:
     module: nn.Module
     spec: ParamSpec
     dropout_keys: tuple[str, ...] = field(default=())
+    slots: tuple[tuple[str, str], ...] = field(default=())
+    """Further places of tied parameters, and the names under which they stand in ``spec``."""
 
     @classmethod
     def of(cls, module: nn.Module) -> Task:
         """The task of training ``module``.
 
         Raises:
-            ConfigError: it holds a layer whose running statistics would leak between clients.
+            ConfigError: it holds a layer whose running statistics would leak between clients, or
+                its parameters cannot be trained, see ``ParamSpec.of``.
         """
         for name, layer in module.named_modules():
             if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
@@ -49,7 +53,8 @@ class Task:
             for name, layer in module.named_modules()
             if isinstance(layer, StreamDropout) and layer.p > 0
         )
-        return cls(module, ParamSpec.of(module), keys)
+        spec = ParamSpec.of(module)
+        return cls(module, spec, keys, slots(module, spec))
 
     def loss(
         self,
@@ -128,10 +133,12 @@ class Task:
         return Outputs(logits, seen[0].flatten(1))
 
     def _logits(self, x: Tensor, params: dict[str, Tensor] | None) -> Tensor:
-        logits: Tensor = (
-            self.module(x) if params is None else functional_call(self.module, params, (x,))
-        )
+        logits: Tensor = self.module(x) if params is None else self.call(params, x)
         return logits
+
+    def call(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """The module's output for ``x`` [batch, ...] with ``params`` by name, tied ones once."""
+        return call_with(self.module, params, self.slots, x)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
