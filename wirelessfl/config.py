@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
 import tomli_w
-from pydantic import (
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import LOCAL, Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.given import Given, chosen, given_values, replaced
 from wirelessfl.sections import (
+    SECTIONS,
     DataSection,
     EvaluationSection,
     ModelSection,
@@ -34,7 +33,15 @@ from wirelessfl.sections import (
 )
 from wirelessfl.session_tables import check_pilot, check_sessions
 from wirelessfl.simulation.participants import check_participation
-from wirelessfl.tables import class_of, named_tables, read_toml, tables_from_flags, title_of
+from wirelessfl.tables import (
+    class_of,
+    hint,
+    named_tables,
+    read_toml,
+    tables_from_flags,
+    title_of,
+    unknown_setting,
+)
 from wirelessfl.task_tables import (
     ENDLESS,
     check_tasks,
@@ -45,6 +52,7 @@ from wirelessfl.task_tables import (
 )
 from wirelessfl.uplinks import Uplink, find_uplink
 from wirelessfl.warm_starts import WarmStart, find_warm_start
+from wirelessfl.wording import explain
 
 
 class Config(Section):
@@ -53,6 +61,11 @@ class Config(Section):
     ``algorithm``, ``uplink`` and, with sessions, ``warm_start`` are tables with a ``name`` and the
     settings of what it names; ``task`` holds a table for each of several tasks, see
     ``wirelessfl.task_tables``. ``given`` marks objects that replace settings; the run needs them.
+    Make one by ``Config.of``, ``from_flags`` or ``from_toml``, which fill in what depends on the
+    algorithm and check what goes together.
+
+    Raises:
+        ConfigError: an unknown key, or a wrong value.
     """
 
     algorithm: dict[str, Any]
@@ -67,6 +80,13 @@ class Config(Section):
     run: RunSection = RunSection()
     warm_start: dict[str, Any] | None = None
     task: tuple[dict[str, Any], ...] = ()
+
+    def __init__(self, **tables: Any) -> None:
+        named = named_tables(tables)
+        try:
+            super().__init__(**named)
+        except ValidationError as error:
+            raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
 
     @property
     def tasks(self) -> dict[str, Config]:
@@ -88,11 +108,7 @@ class Config(Section):
         Raises:
             ConfigError: an unknown key, a wrong value, or settings that do not go together.
         """
-        try:
-            config = cls.model_validate(named_tables(tables))
-        except ValidationError as error:
-            raise ConfigError(_explain(error)) from None
-        return _resolve(config)
+        return _resolve(cls(**named_tables(tables)))
 
     @classmethod
     def from_flags(cls, algorithm: str, **flags: Any) -> Config:
@@ -166,20 +182,36 @@ def _build(owner: type[Any], table: Mapping[str, Any]) -> Any:
     """An algorithm or uplink from its table, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
     known = [entry.name for entry in fields(owner)]
+    hints = get_type_hints(owner, include_extras=True)
     for key in settings:
         if key not in known:
             raise ConfigError(
-                f"{title_of(table)} has no setting {key!r}. It has {', '.join(known) or 'none'}."
+                f"unknown setting {key!r} of {title_of(table)}.{hint(key, known)} "
+                f"It has {', '.join(known) or 'none'}."
             )
-        refuse_bool(key, settings[key], get_type_hints(owner)[key])
+        refuse_bool(key, settings[key], hints[key])
+    infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
     try:
         built = _adapter(cast(Hashable, owner)).validate_python(settings)
     except ValidationError as error:
-        raise ConfigError(_explain(error)) from None
+        raise ConfigError(
+            explain(error, lambda place: _named(place, infos), lambda *_: "")
+        ) from None
     for key, value in vars(built).items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{key} is {value}: a finite number is needed.")
     return built
+
+
+def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:
+    """The setting at a place in the tables, see ``explain``."""
+    section = SECTIONS.get(place[0]) if place else None
+    found = None if section is None else _named(place[1:], section.model_fields)
+    return found and (f"{place[0]}.{found[0]}", found[1])
+
+
+def _named(place: tuple[Any, ...], infos: Mapping[str, FieldInfo]) -> tuple[str, FieldInfo] | None:
+    return (place[0], infos[place[0]]) if place and place[0] in infos else None
 
 
 def _resolve(config: Config) -> Config:
@@ -287,24 +319,3 @@ def _of_task(config: Config, table: Mapping[str, Any], name: str) -> Config:
         return Config.of(tables)
     except ConfigError as error:
         raise ConfigError(f"task {name!r}: {error}") from error
-
-
-def _explain(error: ValidationError) -> str:
-    """Pydantic's findings in one line: which setting, which value, what is needed."""
-    lines = []
-    wrong = {entry["loc"] for entry in error.errors()}
-    for entry in error.errors():
-        # A list whose entries are wrong is then found to be too short, which helps nobody.
-        if entry["type"] == "too_short" and any(own[:-1] == entry["loc"] for own in wrong if own):
-            continue
-        where = ".".join(str(part) for part in entry["loc"])
-        if entry["type"] == "extra_forbidden":
-            lines.append(f"{where} is no setting")
-        elif entry["type"] == "value_error":
-            found = str(entry["ctx"]["error"]).removesuffix(".")
-            lines.append(f"{where}: {found}" if where else found)
-        elif entry["type"] == "missing":
-            lines.append(f"{where} is missing from {entry['input']!r}")
-        else:
-            lines.append(f"{where} is {entry['input']!r}: {entry['msg']}")
-    return "; ".join(lines) + "."

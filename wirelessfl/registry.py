@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown, suggestion
 
 
 def import_path(kind: str, path: str) -> Any:
@@ -27,19 +28,21 @@ def import_path(kind: str, path: str) -> Any:
         ) from error
 
 
-def by_name(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+def by_name(kind: str, name: object, known: Mapping[str, Any]) -> Any:
     """The object that ``known`` calls ``name``, or the one at the import path ``module:name``.
 
     Raises:
         ConfigError: there is none; the message lists those there are.
     """
+    if not isinstance(name, str):
+        raise ConfigError(f"{kind} is {shown(name)}: give a name, or an import path module:name.")
     if name in known:
         return known[name]
     if ":" in name:
         return import_path(kind, name)
     raise ConfigError(
-        f"{kind} {name!r} is unknown. Choose {', '.join(sorted(known))}, or your own by its path "
-        "module:name."
+        f"{kind} {name!r} is unknown.{suggestion(name, known)} Choose {', '.join(sorted(known))}, "
+        "or your own by its path module:name."
     )
 
 

@@ -79,6 +79,14 @@ class DataSection(Section):
     )
 
 
+def _names(given: Any) -> Any:
+    """Names in a list, or in a text between commas."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list | tuple) or not all(isinstance(own, str) for own in listed):
+        return given
+    return tuple(name.strip() for own in listed for name in own.split(","))
+
+
 class ModelSection(Section):
     """What is learnt."""
 
@@ -94,7 +102,7 @@ class ModelSection(Section):
         description="normalisation of resnet18: group (its default), or batch, by the statistics "
         "of each batch, also in evaluation",
     )
-    layers: str | None = Field(
+    layers: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = Field(
         None, description="fully connected layers in order, e.g. fc1,fc2 (default: the model's own)"
     )
     pretrained: str | None = Field(
@@ -382,6 +390,6 @@ SECTIONS: dict[str, type[Section]] = {
 
 
 def refuse_bool(key: str, value: Any, annotation: Any) -> None:
-    """True is no number, though Python counts it as 1."""
+    """Refuse True for a number, though Python counts it as 1."""
     if isinstance(value, bool) and "bool" not in str(annotation):
-        raise ConfigError(f"{key} is {value}: it is not a yes-or-no setting.")
+        raise ConfigError(f"{key} is {value}: it does not accept true/false.")

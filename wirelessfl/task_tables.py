@@ -5,7 +5,6 @@ A task takes the settings of the run, and what its table says instead.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.sections import FOR_TASKS, SECTIONS
 from wirelessfl.simulation.delays import PUBLISHED_STEP_SECONDS
 from wirelessfl.uplinks import Uplink
+from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
@@ -74,7 +74,7 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
         key = "name" if "name" in table else "dataset"
         wanted = table.get(key, default)
         if not isinstance(wanted, str) or not wanted:
-            raise ConfigError(f"a task's {key} is {wanted!r}: give a text.")
+            raise ConfigError(f"{key} of a task is {shown(wanted)}: give text.")
         if key == "name" and wanted in names:
             raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
         name, number = wanted, 2
@@ -121,13 +121,14 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
         if key == "name":
             continue
         if key not in homes:
-            near = difflib.get_close_matches(key, homes, n=1, cutoff=0.7)
-            hint = f" Do you mean {near[0]!r}?" if near else ""
-            whole = key in config.algorithm or any(
+            if key in config.algorithm or any(
                 key in section.model_fields for section in SECTIONS.values()
-            )
-            kind = "it is the whole run's" if whole else "there is no such setting"
-            raise ConfigError(f"task {name!r} has {key!r}: {kind}.{hint}")
+            ):
+                raise ConfigError(
+                    f"task {name!r} has {key!r}, which is a setting of the whole run. Take it out "
+                    "of the task."
+                )
+            raise ConfigError(f"unknown setting {key!r} of task {name!r}.{suggestion(key, homes)}")
         section = homes[key]
         many = section in SECTIONS and "tuple" in str(
             SECTIONS[section].model_fields[key].annotation

@@ -52,7 +52,10 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
             ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
             "ConfigError: mask sizes: seconds_per_unit[0] is inf",
         ),
-        (["run", "hist", "--cpu-hz", "1e9"], "network.cpu_hz.1 is missing from ('1e9',)"),
+        (
+            ["run", "hist", "--cpu-hz", "1e9"],
+            "network.cpu_hz is ('1e9',): give two numbers, LOW",
+        ),
         (["run", "hist", "--device", "meta"], "ConfigError: device 'meta' cannot be used"),
         (["run", "hist", "--antennas", "1000000000"], "network.antennas is '1000000000'"),
         (["run", "hist", "--threads", "1000000"], "run.threads is '1000000'"),

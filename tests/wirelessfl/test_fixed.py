@@ -112,7 +112,7 @@ def test_rows_add_up(config, toy):
     [
         ({"rate_mbps": 0}, "rate_mbps is 0"),
         ({"wait": "longest"}, "wait is 'longest'"),
-        ({"bandwidth": 3}, "no setting 'bandwidth'"),
+        ({"bandwidth": 3}, "unknown setting 'bandwidth'"),
     ],
 )
 def test_wrong_links_are_refused(flags, message):

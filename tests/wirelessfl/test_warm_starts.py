@@ -378,9 +378,9 @@ def test_what_ones_own_warm_start_gives_is_checked(
     [
         ({"warm_start": "proposed", "history_keep": "diverse"}, "history_keep is 'diverse'"),
         ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
-        ({"similarity_scale": 3}, "It is one of warm_start proposed and random-pilot: choose it"),
-        ({"warm_start": "proposd"}, "warm_start 'proposd' is unknown. Choose average"),
-        ({"warm_start": "previous", "trial_rounds": 2}, "has no setting 'trial_rounds'"),
+        ({"similarity_scale": 3}, "It is a setting of warm_start proposed and random-pilot"),
+        ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
+        ({"warm_start": "previous", "trial_rounds": 2}, "unknown setting 'trial_rounds'"),
         ({"warm_start": "proposed", "similarity_scale": -1}, "similarity_scale is -1"),
         ({"warm_start": "proposed", "history": 0}, "history is 0"),
         ({"warm_start": "continuous", "distillation": "mse"}, "distillation is 'mse'"),

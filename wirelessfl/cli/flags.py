@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import types
-import typing
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -17,6 +15,7 @@ from wirelessfl.sections import PLACES, SECTIONS
 from wirelessfl.tables import flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
 from wirelessfl.warm_starts import WarmStart, warm_start_classes
+from wirelessfl.wording import without_none
 
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
@@ -94,11 +93,12 @@ def _add(
     group: Any, name: str, annotation: Any, text: str | None, default: Any, lists: bool
 ) -> None:
     """One flag; values stay text, the configuration reads and checks them."""
-    kind = _without_none(annotation)
+    kind = without_none(annotation)
     shown = "" if default is None else f" (default: {default})"
     options: dict[str, Any] = {"metavar": METAVARS.get(kind, "NAME")}
     if get_origin(kind) is Literal:
-        options = {"choices": [str(value) for value in get_args(kind)]}
+        # Not argparse's choices: the configuration refuses others in the same words everywhere.
+        options = {"metavar": "{" + ",".join(str(value) for value in get_args(kind)) + "}"}
     elif kind is bool:
         options, shown = {"action": "store_const", "const": True}, ""
     elif get_origin(kind) is tuple:
@@ -111,7 +111,7 @@ def _add(
         if get_origin(kind) is tuple:
             options |= {"type": _tuples, "metavar": options["metavar"] + ";..."}
         elif kind is not bool:
-            shape = "{" + ",".join(options.pop("choices")) + "}" if "choices" in options else "X"
+            shape = options["metavar"] if get_origin(kind) is Literal else "X"
             options = {"metavar": f"{shape},...", "type": _values}
         else:
             options["const"] = [True]
@@ -133,13 +133,6 @@ def _values(words: str) -> list[str]:
 
 def _tuples(words: str) -> list[tuple[str, ...]]:
     return [_split(word) for word in words.split(";")]
-
-
-def _without_none(annotation: Any) -> Any:
-    """T of ``T | None``."""
-    if get_origin(annotation) in (types.UnionType, typing.Union):
-        return next(part for part in get_args(annotation) if part is not type(None))
-    return annotation
 
 
 def given_flags(arguments: argparse.Namespace, own: Iterable[str]) -> dict[str, Any]:

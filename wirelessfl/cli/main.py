@@ -130,7 +130,7 @@ def _add_run_flags(
     from wirelessfl.uplinks import find_uplink, uplink_classes
     from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 
-    scout = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    scout = Parser(prog=parser.prog, add_help=False, allow_abbrev=False, lenient=True)
     scout.add_argument("--config", type=Path)
     scout.add_argument("--uplink")
     scout.add_argument("--warm-start")

@@ -1,14 +1,59 @@
-"""A command line whose errors are one line."""
+"""A command line whose errors are one line, with the nearest name that exists."""
 
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from wirelessfl.wording import suggestion
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong, without the usage of hundred flags before it."""
+    """Says what is wrong, without the usage of hundred flags before it.
+
+    Args:
+        lenient: whether ``parse_known_args`` hands back what it does not know, for another parser.
+        options: of ``argparse.ArgumentParser``.
+    """
+
+    def __init__(self, *, lenient: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.lenient = lenient
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """The arguments; what is unknown ends the command, unless the parser is lenient."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and not self.lenient:
+            self._refuse(rest)
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
-        self.exit(2, f"{self.prog}: error: {message}. See {self.prog} --help.\n")
+        end = "" if message.endswith((".", "?")) else "."
+        self.exit(2, f"{self.prog}: error: {message}{end} See {self.prog} --help.\n")
+
+    def _refuse(self, words: Sequence[str]) -> NoReturn:
+        """End with what is known instead of the first of ``words``."""
+        word = next((word for word in words if word.startswith("-")), None)
+        if word is None:
+            self.error(f"unexpected argument {words[0]!r}")
+        flag = word.partition("=")[0]
+        known = [own for action in self._actions for own in action.option_strings]
+        owners = ""
+        if "--uplink" in known:  # a run's settings
+            from wirelessfl.tables import owners_of
+
+            owners = owners_of(flag.lstrip("-").replace("-", "_"))
+        self.error(f"unknown flag {flag!r}.{owners or suggestion(flag, known)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(choice) for choice in action.choices]
+        kind = str(action.metavar or "value").lower()
+        raise argparse.ArgumentError(
+            None, f"unknown {kind} {value!r}.{suggestion(value, names)} Choose {', '.join(names)}."
+        )

@@ -20,6 +20,7 @@ from wirelessfl.data.checks import (
 from wirelessfl.data.fixed_sizes import deal_fixed_sizes
 from wirelessfl.data.label_splits import LABEL_SPLITS, deal_labels
 from wirelessfl.errors import DataError
+from wirelessfl.wording import suggestion
 
 SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", *LABEL_SPLITS, "natural")
 """Kinds of split."""
@@ -90,7 +91,9 @@ def split(
         DataError: the request is impossible, or no Dirichlet draw in 1000 served every client.
     """
     if kind not in SPLITS:
-        raise DataError(f"split {kind!r} is unknown. Choose {', '.join(SPLITS)}.")
+        raise DataError(
+            f"split {kind!r} is unknown.{suggestion(kind, SPLITS)} Choose {', '.join(SPLITS)}."
+        )
     labels = checked_labels(labels)
     clients = checked_number("clients", clients, 1)
     min_samples = checked_number("min_samples", min_samples, 1)

@@ -97,9 +97,7 @@ def build(
 
     def partition(scheme: Scheme) -> Partition:
         if scheme not in partitions:
-            chain = config.model.layers
-            names = [name.strip() for name in chain.split(",")] if chain else None
-            made = make_partition(basis.model, task.spec, scheme, names)
+            made = make_partition(basis.model, task.spec, scheme, config.model.layers)
             inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
             check_partition(task, made, inputs)
             partitions[scheme] = made

@@ -20,6 +20,7 @@ from torch import nn
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import Neurons, Slot
+from wirelessfl.wording import suggestion
 
 IntArray = NDArray[np.int64]
 Scheme = Literal["alternate", "all"]
@@ -136,8 +137,8 @@ def make_partition(
         if not isinstance(modules.get(name), nn.Linear):
             linear = [n for n, m in modules.items() if isinstance(m, nn.Linear)]
             raise ConfigError(
-                f"layers: {name!r} is not an nn.Linear of {type(module).__name__}. "
-                f"It has {', '.join(linear) or 'none'}."
+                f"layers: {name!r} is not an nn.Linear of {type(module).__name__}."
+                f"{suggestion(name, linear)} It has {', '.join(linear) or 'none'}."
             )
         _check_cuttable(name, spec)
     step = 2 if scheme == "alternate" else 1

@@ -1,0 +1,189 @@
+"""What is misspelt or misplaced is told what was meant: in Python, TOML and on the command line."""
+
+import re
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from channels.streams import Stream
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+from wirelessfl.data import split
+from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.wording import nearest, needed, shown, suggestion
+
+LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number|string)|pydantic")
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ("[training]\nlr = 0.1", "unknown setting 'lr' in [training]. It belongs to [algorithm]."),
+        ("[network]\nrounds = 2", "'rounds' in [network]. It belongs to [training]."),
+        (
+            "[network]\nantenas = 4",
+            "unknown setting 'antenas' in [network]. Do you mean 'antennas'",
+        ),
+        ("[network]\nrouds = 4", "'rouds' in [network]. Do you mean 'rounds', in [training]?"),
+        ("[network]\nlocal-steps = 4", "Do you mean 'local_steps', in [training]?"),
+        ("[trainng]\nrounds = 2", "unknown table [trainng]. Do you mean 'training'?"),
+        (
+            "[algorithm]\nrounds = 2",
+            "unknown setting 'rounds' of 'hist'. It belongs to [training].",
+        ),
+        ("[algorithm]\nlearning_rate = 2", "unknown setting 'learning_rate' of 'hist'. It has lr"),
+        ("[algorithm]\nmask_size = 2", "'mask_size' of 'hist'. Do you mean 'mask_sizes'?"),
+        ("[network]\nmu = 2", "'mu' in [network]. It is a setting of algorithm fedprox"),
+        ("[uplink]\nname = 'tmda'", "uplink 'tmda' is unknown. Do you mean 'tdma'?"),
+        (
+            "[data]\nsplit = 'NonIID'",
+            "data.split is 'NonIID'. Do you mean 'noniid'? Choose noniid,",
+        ),
+        (
+            "[network]\ncpu_hz = [1e9]",
+            "network.cpu_hz is [1000000000.0]: give two numbers, LOW,HIGH",
+        ),
+        ("[network]\ncpu_hz = ['a', 1]", "network.cpu_hz[0] is 'a': give two numbers, LOW,HIGH."),
+        ("[model]\nhidden = [3, 0]", "model.hidden[1] is 0: give whole numbers >= 1, separated by"),
+        ("[training]\nrounds = 2.5", "training.rounds is 2.5: give a whole number >= 1."),
+        ("[training]\nrounds = true", "training.rounds is True: it does not accept true/false."),
+        ("[data]\nalpha = inf", "data.alpha is inf: give a finite number > 0."),
+        ("[data]\nreuse = 'maybe'", "data.reuse is 'maybe': give true or false."),
+        ("[data]\ndataset = 3", "data.dataset is 3: give text."),
+        ("[run]\nout = 3", "run.out is 3: give a path."),
+        ("[model]\nlayers = [3]", "model.layers[0] is 3: give names, separated by commas."),
+        (
+            "[[task]]\nmodle = 'mlp'",
+            "unknown setting 'modle' of task 'digits'. Do you mean 'model'?",
+        ),
+    ],
+)
+def test_toml(tables, message, tmp_path, capsys, monkeypatch):
+    """One line that names the setting and its value, the same from a file and the command line."""
+    monkeypatch.chdir(tmp_path)
+    own = "[algorithm]" in tables
+    name = "fedast" if "[[task]]" in tables else "hist"
+    file = tmp_path / "run.toml"
+    text = tables.replace("[algorithm]", f"[algorithm]\nname = '{name}'")
+    file.write_text(text if own else f"[algorithm]\nname = '{name}'\n{text}")
+    with pytest.raises(ConfigError) as caught:
+        Config.from_toml(file)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not LEAKS.search(str(caught.value))
+    assert main(["run", "--config", str(file)]) == 2
+    assert capsys.readouterr().err == f"ConfigError: {caught.value}\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rnu"], "unknown command 'rnu'. Do you mean 'run'? Choose run, sweep, timeline,"),
+        (["run", "hist", "--round", "3"], "unknown flag '--round'. Do you mean '--rounds'?"),
+        (["run", "hist", "--data_set=x"], "unknown flag '--data_set'. Do you mean '--dataset'?"),
+        (
+            ["run", "fedavg", "--mask-sizes", "uniform"],
+            "unknown flag '--mask-sizes'. It is a setting of algorithm hist.",
+        ),
+        (["run", "hist", "fedavg"], "unexpected argument 'fedavg'."),
+        (["run", "hist", "--uplink"], "wirelessfl run: error: argument --uplink: expected one"),
+        (["sweep", "hist", "--jbos", "2"], "unknown flag '--jbos'. Do you mean '--jobs'?"),
+        (["timeline", "fedast", "--second", "2"], "Do you mean '--seconds'?"),
+        (["resume", "x", "--jsn"], "unknown flag '--jsn'. Do you mean '--json'?"),
+        (["resume", "x", "--mask-sizes"], "unknown flag '--mask-sizes'. See"),
+        (["bench", "engin"], "unknown value 'engin'. Do you mean 'engine'? Choose all,"),
+    ],
+)
+def test_command_line(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"algorithm": "hits"}, "algorithm 'hits' is unknown. Do you mean 'hist'? Choose"),
+        ({"algorithm": "FedAvg"}, "Do you mean 'fedavg'?"),
+        ({"dataset": "fashion_mnst"}, "data set 'fashion_mnst' is unknown. Do you mean 'fashion-"),
+        ({"model": "fccn"}, "model 'fccn' is unknown. Do you mean 'fcnn'?"),
+        ({"sessions": "2", "warm-start": "propsed"}, "Do you mean 'proposed'?"),
+        ({"local": "fedprx"}, "local 'fedprx' is unknown. Do you mean 'fedprox'?"),
+        ({"split": "nonid"}, "data.split is 'nonid'. Do you mean 'noniid'? Choose"),
+        ({"weighting": "sample"}, "training.weighting is 'sample'. Do you mean 'samples'?"),
+        ({"layers": "layers.1,layers.3"}, "not an nn.Linear of FCNN. Do you mean 'layers.4'?"),
+    ],
+)
+def test_names_on_the_command_line(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    algorithm = flags.pop("algorithm", "hist")
+    words = [word for flag, value in flags.items() for word in (f"--{flag}", value)]
+    assert main(["run", algorithm, *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_finding_is_told_once():
+    with pytest.raises(ConfigError) as caught:
+        Config.from_flags("hist", cells=0, clients=-1, hidden=(0, "a"))
+    assert str(caught.value) == (
+        "model.hidden[0] is 0: give whole numbers >= 1, separated by commas. "
+        "network.cells is 0: give a whole number >= 1. "
+        "network.clients is -1: give a whole number >= 1."
+    )
+
+
+def test_splits_of_the_data_api():
+    with pytest.raises(DataError, match=r"'dirichelt' is unknown\. Do you mean 'dirichlet'"):
+        split([0, 1], 1, kind="dirichelt", stream=Stream(1))
+
+
+def test_layers_take_a_text_or_a_list(config):
+    both = [config("hist", layers=own).model.layers for own in ("a, b", ["a", "b"], ("a", "b"))]
+    assert both == [("a", "b")] * 3
+    task = Config.from_flags(
+        "fedast", task="digits,layers=a,b", delays="shifted-exponential", step_seconds=0.1
+    )
+    assert task.tasks["digits"].model.layers == ("a", "b")
+
+
+def test_nearest_names_by_hand():
+    assert nearest("round", ["rounds", "seed"]) == "rounds"
+    assert nearest("Local-Steps", ["local_steps"]) == "local_steps"
+    assert nearest("xyz", ["rounds"]) is None
+    assert suggestion(3, ["rounds"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (Annotated[int, Field(ge=1, le=9)], "give a whole number >= 1 and <= 9."),
+        (Annotated[float | None, Field(gt=0, lt=0.5)], "give a number > 0 and < 0.5."),
+        (Literal["a", 2], "choose a, 2."),
+        (tuple[float, float] | None, "give two numbers, LOW,HIGH."),
+        (
+            Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)],
+            "give whole numbers >= 2, separated by commas, at least 1.",
+        ),
+        (bool, "give true or false."),
+        (dict, "give another value."),
+    ],
+    ids=str,
+)
+def test_what_a_setting_takes_is_said_from_its_type(annotation, words):
+    assert needed(FieldInfo.from_annotation(annotation)) == words
+
+
+def test_values_are_shown_in_a_line():
+    assert shown("a\nb") == r"'a\nb'"
+    assert len(shown(list(range(1000)))) == 80

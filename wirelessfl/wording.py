@@ -1,0 +1,135 @@
+"""Words of error messages: the nearest name that exists, what a setting needs, values in a line."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+LONGEST = 80
+"""Characters of a value in a message."""
+NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "text", Path: "path"}
+ARTICLES: dict[Any, str] = {int: "a ", float: "a ", Path: "a "}
+LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+
+
+def nearest(word: object, known: Iterable[str], least: float = 0.6) -> str | None:
+    """The one of ``known`` that ``word`` is most like; None where it is like none of them.
+
+    Capitals and the kind of dash do not count. ``least`` is difflib's similarity, from 0 to 1.
+    """
+    plain = {name.lower().replace("_", "-"): name for name in known}
+    found = difflib.get_close_matches(str(word).lower().replace("_", "-"), plain, n=1, cutoff=least)
+    return plain[found[0]] if found else None
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """ " Do you mean 'rounds'?", or nothing where no known name is near."""
+    near = nearest(word, known)
+    return "" if near is None else f" Do you mean {near!r}?"
+
+
+def shown(value: object) -> str:
+    """``value`` in one line of bearable length."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def without_none(annotation: Any) -> Any:
+    """T of ``T | None``."""
+    if get_origin(annotation) in (types.UnionType, typing.Union):
+        return next(part for part in get_args(annotation) if part is not type(None))
+    return annotation
+
+
+def needed(info: FieldInfo) -> str:
+    """What a setting takes, as an instruction, such as "give a whole number >= 1."."""
+    kind = without_none(info.annotation)
+    if get_origin(kind) is Literal:
+        return f"choose {', '.join(map(str, get_args(kind)))}."
+    if kind is bool:
+        return "give true or false."
+    if get_origin(kind) is tuple:
+        first, *others = get_args(kind)
+        entry = FieldInfo.from_annotation(first)
+        kind = without_none(entry.annotation)
+        name = "names" if kind is str else NAMES.get(kind, "value") + "s"
+        if others == [Ellipsis]:
+            least = next((m.min_length for m in info.metadata if hasattr(m, "min_length")), 0)
+            many = f", at least {least}" if least else ""
+            return f"give {name}{_limits(entry)}, separated by commas{many}."
+        return f"give two {name}{_limits(entry)}, LOW,HIGH."
+    return f"give {ARTICLES.get(kind, '')}{NAMES.get(kind, 'another value')}{_limits(info)}."
+
+
+def _wrong(name: str, value: object, info: FieldInfo) -> str:
+    """What is wrong with a value that a setting does not take."""
+    need, kind = needed(info), without_none(info.annotation)
+    near = suggestion(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    if near:
+        return f"{name} is {shown(value)}.{near} {need[0].upper()}{need[1:]}"
+    if str(value).strip("+-").lower() in ("inf", "infinity", "nan"):
+        need = need.replace("a number", "a finite number")
+    return f"{name} is {shown(value)}: {need}"
+
+
+def _limits(info: FieldInfo) -> str:
+    """ " >= 0 and < 1"."""
+    limits = [
+        f"{sign} {getattr(entry, key):g}"
+        for key, sign in LIMITS
+        for entry in info.metadata
+        if getattr(entry, key, None) is not None
+    ]
+    return " " + " and ".join(limits) if limits else ""
+
+
+def explain(
+    error: ValidationError,
+    find: Callable[[tuple[Any, ...]], tuple[str, FieldInfo] | None],
+    unknown: Callable[[str, str, object], str],
+) -> str:
+    """Pydantic's findings in one line: which setting, which value, what is needed.
+
+    Args:
+        error: the findings.
+        find: from a finding's place, what the setting is called and what it takes; None where the
+            place is no single setting.
+        unknown: what to say of a setting that does not exist, from its section ("" outside one),
+            its name and its value.
+    """
+    lines: dict[str, str] = {}
+    for entry in error.errors():
+        place, value = entry["loc"], entry["input"]
+        where = ".".join(str(part) for part in place)
+        if entry["type"] == "extra_forbidden":
+            section = ".".join(str(part) for part in place[:-1])
+            lines[where] = unknown(section, str(place[-1]), value)
+            continue
+        setting = find(place)
+        if entry["type"] == "value_error":
+            found = str(entry["ctx"]["error"]).removesuffix(".") + "."
+            if setting is not None:
+                found = f"{setting[0]}: {found}"
+            elif where:  # of a whole section: the text begins with the setting's name
+                found = f"{where}.{found}"
+            lines[where] = found
+        elif setting is None:
+            lines[where] = f"{where} is {shown(value)}: a table of settings is needed."
+        else:
+            name, info = setting
+            index = next((part for part in place if isinstance(part, int)), None)
+            if entry["type"] == "missing" and index is None:
+                lines.setdefault(name, f"{name} is missing: {needed(info)}")
+                continue
+            if index is not None and entry["type"] != "missing":
+                name = f"{name}[{index}]"
+            # Of several wrong entries, or a list that is then found too short, the first is enough.
+            lines.setdefault(setting[0], _wrong(name, value, info))
+    return " ".join(lines.values())
