@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from channels.checks import is_tensor
+from channels.arguments import checked, is_numeric
+from channels.checks import is_tensor, shown
 from channels.fading import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.precoders import AirSum, Convention, air_sum, transmit_scales
@@ -38,6 +39,7 @@ class AirMean:
     air: AirSum
 
 
+@checked()
 def aircomp_mean(
     updates: Any,
     h: ArrayLike,
@@ -70,6 +72,8 @@ def aircomp_mean(
             be heard.
     """
     tensor = is_tensor(updates)
+    if not is_numeric(updates):
+        raise TypeError(f"updates is {shown(updates)}: give numbers [clients, elements].")
     x: Any = updates.detach() if tensor else np.asarray(updates)
     real = str(x.dtype).removeprefix("torch.") in ("float32", "float64")
     if x.ndim != 2 or 0 in x.shape or not real:
@@ -152,7 +156,8 @@ def _weights(weights: ArrayLike | None, clients: int) -> FloatArray:
     q = np.asarray(weights, np.float64)
     if q.shape != (clients,) or not (np.isfinite(q) & (q >= 0)).all() or not q.any():
         raise ValueError(
-            f"weights are {q}: give [clients] finite numbers >= 0, here {clients}, not all 0."
+            f"weights are {shown(q)}: give [clients] finite numbers >= 0, here {clients}, not all "
+            "0."
         )
     return np.asarray(q / q.sum())
 

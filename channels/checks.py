@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+LONGEST = 80
+"""Characters of a value in a message."""
+
 
 def whole_number(name: str, value: Any) -> int:
     """``value`` as an int, if it is one of Python or NumPy.
@@ -22,7 +25,13 @@ def whole_number(name: str, value: Any) -> int:
     try:
         return int(operator.index(value))
     except TypeError:
-        raise TypeError(f"{name} is {value!r}: give an integer.") from None
+        raise TypeError(f"{name} is {shown(value)}: give an integer.") from None
+
+
+def shown(value: Any) -> str:
+    """``value`` in one line of bearable length."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def is_tensor(values: Any) -> bool:

@@ -9,6 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arguments import checked, is_number
+from channels.checks import shown
 from channels.streams import Stream
 
 FloatArray = NDArray[np.float64]
@@ -72,11 +74,14 @@ class Rician:
 
     Raises:
         ValueError: ``k_factor_db`` is outside its range.
+        TypeError: it is no number.
     """
 
     k_factor_db: float = 6.0
 
     def __post_init__(self) -> None:
+        if not is_number(self.k_factor_db):
+            raise TypeError(f"k_factor_db is {shown(self.k_factor_db)}: give a number.")
         if not -100 <= self.k_factor_db <= 100:
             raise ValueError(
                 f"k_factor_db is {self.k_factor_db}: give -100 to 100 dB, or use Rayleigh()."
@@ -129,6 +134,7 @@ def correlate(white: ComplexArray, root: ComplexArray) -> ComplexArray:
     return np.asarray(out.view(np.complex64)[..., 0])
 
 
+@checked()
 def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
     """Exponential antenna correlation: R_mn = rho^(m-n) for m >= n, and R Hermitian (Loyka 2001).
 
@@ -146,6 +152,7 @@ def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
     return root @ root.conj().T
 
 
+@checked()
 def correlation_root(antennas: int, rho: complex) -> ComplexArray:
     """Cholesky factor L of :func:`exponential_correlation`, in closed form.
 
@@ -168,6 +175,7 @@ def correlation_root(antennas: int, rho: complex) -> ComplexArray:
     return root
 
 
+@checked()
 def path_loss_db(
     distance_m: ArrayLike,
     *,

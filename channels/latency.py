@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from channels.arguments import checked
 from channels.fading import FloatArray
 from channels.links import sending
 from channels.network import ChannelDraw, Network
 
 
+@checked()
 def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
     """Seconds of local training, H (|p_j| / d) V_0 / F_i: the first term of (17).
 
@@ -33,6 +35,7 @@ def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> Flo
     return _cycles(network, steps, share) / network.cpu_hz
 
 
+@checked()
 def edge_round_seconds(
     draw: ChannelDraw,
     parameters: ArrayLike,
@@ -84,6 +87,7 @@ def edge_round_seconds(
     return network.over_cells(np.maximum, client)
 
 
+@checked()
 def global_round_seconds(
     draw: ChannelDraw,
     parameters: ArrayLike,
@@ -120,6 +124,7 @@ def global_round_seconds(
     return np.asarray(edge_rounds * seconds.max(axis=-1))
 
 
+@checked()
 def seconds_per_parameter(
     draw: ChannelDraw,
     *,
@@ -148,6 +153,7 @@ def seconds_per_parameter(
     )
 
 
+@checked()
 def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
     """Energy of local training, kappa F_i^2 joules a cycle (Burd and Brodersen, 1996).
 
@@ -160,6 +166,7 @@ def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> Floa
     return per_cycle * _cycles(network, steps, share)
 
 
+@checked()
 def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
     """Energy of transmission, power times the seconds a client is on the air itself.
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arguments import checked
 from channels.fading import FloatArray
 from channels.network import ChannelDraw, Network
 
@@ -22,11 +23,13 @@ SYMBOL_SECONDS = 1e-3 / 14
 """t_s of 5G NR at that spacing, cyclic prefix included."""
 
 
+@checked()
 def snr_linear(snr_db: ArrayLike) -> FloatArray:
     """Decibels to a ratio of powers, 10^(snr_db / 10)."""
     return np.asarray(10 ** (np.asarray(snr_db, dtype=np.float64) / 10))
 
 
+@checked()
 def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatArray:
     """Rate with maximum-ratio combining, R = B log2(1 + SNR ||h||^2) (HIST, VI-C).
 
@@ -50,6 +53,7 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
     return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
 
 
+@checked()
 def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
     """Time division: seconds of upload a bit, n_j / R_i (HIST, second term of (17)).
 
@@ -70,6 +74,7 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
     return _seconds(_sharers(network, sends), rate, sends)
 
 
+@checked()
 def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
     """Frequency division: seconds of upload a bit, 1 / R_i (HIST, footnote 2).
 
@@ -84,6 +89,7 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
     return _seconds(1.0, rate, sends)
 
 
+@checked()
 def aircomp_seconds_per_element(
     draw: ChannelDraw,
     active: ArrayLike | None = None,
@@ -123,6 +129,7 @@ def aircomp_seconds_per_element(
     return np.where(sending(draw.network, active), seconds, 0.0)
 
 
+@checked()
 def airtime_seconds_per_bit(
     draw: ChannelDraw, scheme: Scheme, active: ArrayLike | None = None
 ) -> FloatArray:

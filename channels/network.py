@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from channels.checks import checked_cells, checked_part, in_range, increasing, whole_number
+from channels.arguments import checked, is_numeric
+from channels.checks import checked_cells, checked_part, in_range, increasing, shown, whole_number
 from channels.fading import ComplexArray, Fading, FloatArray, Rayleigh, correlation_root
 from channels.streams import Stream
 
@@ -25,6 +26,7 @@ BY_CLIENT = (
 LARGEST_DB = 300.0  # beyond, squares leave the range of single precision
 
 
+@checked()
 def even_cells(clients: int, cells: int) -> IntArray:
     """Clients split evenly over cells; sizes differ by at most one, the first cells being larger.
 
@@ -92,6 +94,7 @@ class Network:
     switched_capacitance: FloatArray
     part: IntArray | None
 
+    @checked()
     def __init__(
         self,
         cell_of: ArrayLike,
@@ -116,7 +119,9 @@ class Network:
             cells, part = checked_part(cell_of, part, cell_count)
         fading = Rayleigh() if fading is None else fading
         if not isinstance(fading, Fading):
-            raise TypeError(f"fading is {fading!r}: give a model, e.g. Rayleigh() or Rician().")
+            raise TypeError(
+                f"fading is {shown(fading)}: give a model, e.g. Rayleigh() or Rician()."
+            )
         clients = ("clients", len(cells))
         values = {
             "cell_of": cells,
@@ -285,6 +290,10 @@ class ChannelDraw:
     h: ComplexArray
 
     def __post_init__(self) -> None:
+        if not isinstance(self.network, Network):
+            raise TypeError(f"network is {shown(self.network)}: give a channels.Network.")
+        if not is_numeric(self.h):
+            raise TypeError(f"h is {shown(self.h)}: give an array of numbers.")
         h = np.ascontiguousarray(self.h, dtype=np.complex64)
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:

@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arguments import checked
 from channels.fading import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.streams import Stream
@@ -66,6 +67,7 @@ class AirSum:
         return float(self.noise_variance + variance @ np.square(rms) + bias**2)
 
 
+@checked()
 def transmit_scales(
     weights: ArrayLike,
     rms: ArrayLike,
@@ -115,6 +117,7 @@ def check_convention(convention: str, elements_per_symbol: int) -> None:
         )
 
 
+@checked()
 def air_sum(
     h: ArrayLike,
     beamformer: ArrayLike,

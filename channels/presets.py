@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from channels.arguments import checked
 from channels.fading import Rayleigh
 from channels.network import Network, even_cells
 from channels.streams import Stream
 
 
+@checked()
 def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Network:
     """The heterogeneous network of the HIST paper (Fang, Han, Brinton), Section VI-C.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels import draws
-from channels.checks import checked_rows, whole_number
+from channels.checks import checked_rows, shown, whole_number
 
 Name = str | int
 
@@ -36,6 +36,8 @@ class Stream:
     def __post_init__(self) -> None:
         # NumPy integers count as the numbers they are: their repr is not that of an int.
         object.__setattr__(self, "seed", whole_number("seed", self.seed))
+        if not isinstance(self.names, tuple | list):
+            raise TypeError(f"names is {shown(self.names)}: give a tuple of texts and integers.")
         names = tuple(
             name if isinstance(name, str) else whole_number(f"names[{place}]", name)
             for place, name in enumerate(self.names)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arguments import checked
 from channels.checks import whole_number
 from solvers.solution import Solution, Status
 
@@ -19,6 +20,7 @@ FloatArray = NDArray[np.float64]
 _MOST_WEIGHT, _MOST_REQUESTS = 1e150, 2**50
 
 
+@checked()
 def allocate_requests(
     weights: ArrayLike, total: int, *, floor: ArrayLike = 1
 ) -> Solution[IntArray]:

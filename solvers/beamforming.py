@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arguments import checked
+from channels.checks import shown
 from solvers.solution import Solution, Status
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def optimize_beamformer(
     scales: ArrayLike | Tensor | None = ...,
     time_limit_seconds: float = ...,
 ) -> Solution[NDArray[np.complexfloating]]: ...
+@checked(ValueError)
 def optimize_beamformer(
     h: NDArray[np.complexfloating] | Tensor,
     *,
@@ -189,11 +192,13 @@ def _check(
     if backend not in BEAMFORMER_BACKENDS:
         raise ValueError(f"backend is {backend!r}: choose one of {', '.join(BEAMFORMER_BACKENDS)}.")
     if starts is not None and not (_whole(starts) and 1 <= starts <= 1_000_000):
-        raise ValueError(f"starts is {starts!r}: give a whole number from 1 to 1,000,000, or None.")
+        raise ValueError(
+            f"starts is {shown(starts)}: give a whole number from 1 to 1,000,000, or None."
+        )
     if not (_whole(seed) and 0 <= seed < 1 << 63):
-        raise ValueError(f"seed is {seed!r}: give a whole number from 0 to 2^63 - 1.")
+        raise ValueError(f"seed is {shown(seed)}: give a whole number from 0 to 2^63 - 1.")
     if certificate not in (None, "sdr", "exact"):
-        raise ValueError(f"certificate is {certificate!r}: choose 'sdr' or 'exact', or None.")
+        raise ValueError(f"certificate is {shown(certificate)}: choose 'sdr' or 'exact', or None.")
     if not limit > 0:
         raise ValueError(f"time_limit_seconds is {limit!r}: give a number above 0.")
 

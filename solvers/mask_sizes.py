@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arguments import is_number
+from channels.checks import shown
 from solvers import mask_sizes_exact
 from solvers.arrays import like
 from solvers.mask_sizes_milp import BACKENDS
@@ -90,17 +92,18 @@ def optimize_mask_sizes(
             a problem of this size.
     """
     start = time.perf_counter()
-    if backend != "exact" and backend not in BACKENDS:
+    if not isinstance(backend, str) or backend not in ("exact", *BACKENDS):
         names = ", ".join(("exact", *BACKENDS))
-        raise ValueError(f"backend is {backend!r}: choose one of {names}.")
+        raise ValueError(f"backend is {shown(backend)}: choose one of {names}.")
     problem = read_problem(seconds_per_unit, total, offset_seconds, cap, lower, granularity)
     if backend != "exact" and problem.shape:
         raise ValueError(
             f"backend {backend!r} takes one problem, and seconds_per_unit is a batch of shape "
             f"{problem.shape}: use backend 'exact', or a loop."
         )
-    if time_limit_seconds is not None and not time_limit_seconds > 0:
-        raise ValueError(f"time_limit_seconds is {time_limit_seconds!r}: give a number above 0.")
+    limit = time_limit_seconds
+    if limit is not None and not (is_number(limit) and limit > 0):
+        raise ValueError(f"time_limit_seconds is {shown(limit)}: give a number above 0.")
     if problem.shape:
         value, objective, bound, gap, status, message = _batch(problem, seconds_per_unit)
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.checks import shown
 from solvers.arrays import first, numbers
 from solvers.mask_sizes_exact import Cells, Floats
 
@@ -115,7 +116,7 @@ def _whole(name: str, value: Any, least: int) -> int:
         whole = None
     if whole is None or isinstance(value, bool) or not least <= whole <= _MOST_UNITS:
         raise ValueError(
-            f"{name} is {value!r}: give a whole number from {least} to 2^50, as an integer."
+            f"{name} is {shown(value)}: give a whole number from {least} to 2^50, as an integer."
         )
     return whole
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.checks import whole_number
+from channels.checks import shown, whole_number
 from solvers.arrays import like, numbers
 from solvers.solution import Solution, Status
 from solvers.widths_problem import FloatArray, IntArray, Levels, read_levels
@@ -116,7 +116,7 @@ def widths_by_deadline(
     levels = read_levels(seconds, neurons)
     limit = numbers("deadline", deadline)
     if limit.ndim or not 0 < limit < np.inf:
-        raise ValueError(f"deadline is {deadline!r}: give a finite number of seconds above 0.")
+        raise ValueError(f"deadline is {shown(deadline)}: give a finite number of seconds above 0.")
     late = levels.seconds[:, 0] > limit
     if late.any():
         slowest = int(levels.seconds[:, 0].argmax())

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-LONGEST = 80
-"""Characters of a value in a message."""
+from channels.checks import shown
+
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "text", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", Path: "a "}
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
@@ -33,12 +33,6 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     """ " Do you mean 'rounds'?", or nothing where no known name is near."""
     near = nearest(word, known)
     return "" if near is None else f" Do you mean {near!r}?"
-
-
-def shown(value: object) -> str:
-    """``value`` in one line of bearable length."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def without_none(annotation: Any) -> Any:
@@ -133,3 +127,6 @@ def explain(
             # Of several wrong entries, or a list that is then found too short, the first is enough.
             lines.setdefault(setting[0], _wrong(name, value, info))
     return " ".join(lines.values())
+
+
+__all__ = ["explain", "nearest", "needed", "shown", "suggestion", "without_none"]

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from wirelessfl.wording import suggestion
-
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong, without the usage of hundred flags before it.
@@ -40,6 +38,8 @@ class Parser(argparse.ArgumentParser):
         word = next((word for word in words if word.startswith("-")), None)
         if word is None:
             self.error(f"unexpected argument {words[0]!r}")
+        from wirelessfl.wording import suggestion  # needs our packages, which main checks first
+
         flag = word.partition("=")[0]
         known = [own for action in self._actions for own in action.option_strings]
         owners = ""
@@ -52,6 +52,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
+        from wirelessfl.wording import suggestion
+
         names = [str(choice) for choice in action.choices]
         kind = str(action.metavar or "value").lower()
         raise argparse.ArgumentError(

@@ -20,6 +20,7 @@ from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name
+from wirelessfl.wording import shown
 
 __all__ = [
     "SPLITS",
@@ -107,6 +108,8 @@ def load_dataset(
             set does not take the tokenizer or length.
         DataError: files are absent, damaged or not the published ones, or cannot be downloaded.
     """
+    if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
+        raise ConfigError(f"data_dir is {shown(data_dir)}: give the path of a folder.")
     load, taken = find_dataset(name), text_options(name)
     options = {"tokenizer": tokenizer, "max_length": max_length}
     options = {option: value for option, value in options.items() if value is not None}

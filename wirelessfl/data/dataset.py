@@ -11,6 +11,7 @@ from torch import Tensor
 
 from wirelessfl.data.checks import checked_groups
 from wirelessfl.errors import DataError
+from wirelessfl.wording import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,13 @@ class Dataset:
     pad_id: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise DataError(f'name is {shown(self.name)}: give text, such as "my-data".')
+        if self.pad_id is not None and not isinstance(self.pad_id, int | np.integer):
+            raise DataError(f"{self.name}: pad_id is {shown(self.pad_id)}; give an integer.")
         classes = self.classes
         if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or classes < 1:
-            raise DataError(f"{self.name}: classes is {classes!r}; give the number of labels.")
+            raise DataError(f"{self.name}: classes is {shown(classes)}; give the number of labels.")
         for part in ("train", "test"):
             self._check(part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels"))
         if self.test_inputs.shape[1:] != self.train_inputs.shape[1:]:

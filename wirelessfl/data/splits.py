@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from channels.arguments import checked
 from channels.streams import Stream
 from wirelessfl.data.checks import (
     IntArray,
@@ -28,6 +29,7 @@ SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", *LABEL_SPLITS, "natural")
 _TRIES = 1000
 
 
+@checked(DataError)
 def split(
     labels: ArrayLike | Tensor,
     clients: int,

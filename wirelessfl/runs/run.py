@@ -18,6 +18,7 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
+from wirelessfl.runs.arguments import check_path, check_settings, check_things
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engines import build_engine
 from wirelessfl.runs.executors import computing, default_threads, fewer_workers
@@ -186,6 +187,10 @@ def run(
         DataError: absent or damaged data, likewise.
         TrainingError: a client failed.
     """
+    check_settings(config)
+    check_things(
+        model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
+    )
     config = _config(config)
     check_given(config, model=model, data=data, network=network)
     out = config.run.out
@@ -219,6 +224,10 @@ def resume(
         ConfigError: there is no run in it, it is damaged, its settings or what was given to it are
             not those it began with, or another process is at work on it.
     """
+    check_path(path)
+    check_things(
+        model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
+    )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     given = _given(model=model, data=data, network=network)
     checkpoint = shards.by_first(directory.load)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from channels import ChannelDraw, seconds_per_parameter
+from channels.arguments import checked
 from solvers import Solution, optimize_mask_sizes
+from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.submodels.partition import Partition, share_out
 from wirelessfl.uplinks import find_uplink
@@ -58,6 +60,7 @@ class MaskSizeProblem:
         return {layer.producer: share_out(sizes, layer.width) for layer in self.partition.layers}
 
 
+@checked(ConfigError)
 def model_mask_sizes(
     module: nn.Module,
     draw: ChannelDraw,

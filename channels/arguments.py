@@ -1,0 +1,101 @@
+"""Arguments of public functions, held against what their annotations promise before any work.
+
+Only kinds are looked at: numbers, arrays of numbers, texts, objects of our own classes. Shapes and
+ranges are the functions' own matter.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from numbers import Number
+from typing import Any, Literal, TypeVar, get_origin
+
+import numpy as np
+
+from channels.checks import is_tensor, shown
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+NUMBERS = ("int", "float", "complex")
+PLAIN = (int, float)
+
+
+def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function]:
+    """A decorator that refuses arguments of the wrong kind in one line that names them.
+
+    Args:
+        error: what is raised; but ValueError instead of TypeError for several numbers where one is
+            needed. The function's module must have ``from __future__ import annotations``.
+    """
+
+    def decorate(function: Function) -> Function:
+        kinds = {
+            name: str(parameter.annotation).split(" | ")
+            for name, parameter in inspect.signature(function).parameters.items()
+        }
+        order = tuple(kinds)
+
+        @wraps(function)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            # What is too much, or too little, the call itself refuses.
+            for name, value in (*zip(order, args, strict=False), *kwargs.items()):
+                if type(value) in PLAIN and "ArrayLike" in kinds.get(name, ()):
+                    continue
+                need = _needed(kinds.get(name, []), value, function.__globals__)
+                if need:
+                    several = error is TypeError and is_numeric(value)
+                    raise (ValueError if several else error)(
+                        f"{name} is {shown(value)}: give {need}."
+                    )
+            return function(*args, **kwargs)
+
+        return inner  # type: ignore[return-value]
+
+    return decorate
+
+
+def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
+    """What to give instead of ``value``; empty where it is of one of the kinds."""
+    if value is None and "None" in kinds:
+        return ""
+    for kind in kinds:
+        if kind == "ArrayLike":
+            return "" if is_numeric(value) else "numbers, or an array of numbers"
+        if kind in NUMBERS:
+            return "" if is_number(value) else "a number"
+        names_texts = get_origin(names.get(kind)) is Literal  # an alias of several texts
+        if kind == "str" or kind.startswith("Literal['") or names_texts:
+            return "" if isinstance(value, str) else "text"
+        known = _class(kind, names)
+        if known is not None:
+            return "" if isinstance(value, known) else f"a {known.__module__}.{known.__name__}"
+    return ""
+
+
+def _class(kind: str, names: dict[str, Any]) -> type | None:
+    """The class that an annotation names, where it is a plain one."""
+    found: Any = names.get(kind.partition(".")[0])
+    for part in kind.split(".")[1:]:
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and found is not Any else None
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is one number."""
+    if isinstance(value, np.ndarray) or is_tensor(value):
+        return bool(value.ndim == 0)
+    return isinstance(value, Number)
+
+
+def is_numeric(values: Any) -> bool:
+    """Whether these are numbers, or an array of numbers."""
+    if is_tensor(values):
+        return True
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        return False
+    if array.dtype.kind == "O":  # integers beyond 64 bits, fractions
+        return all(isinstance(value, Number) for value in array.flat)
+    return array.dtype.kind in "biufc"

@@ -1,0 +1,164 @@
+"""Every public function of channels and solvers names the argument that is of the wrong kind."""
+
+import inspect
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+import channels
+import solvers
+from channels import Stream, section_vi_c
+from channels.arguments import checked
+
+NETWORK = section_vi_c(cells=2, clients=6, stream=Stream(1))
+DRAW = NETWORK.draw(Stream(1))
+H = np.arange(1, 13).reshape(3, 4) + 1j
+EACH = np.ones(6)
+ROUND = {"model_parameters": 20, "local_steps": 3, "seconds_per_bit": EACH}
+WIDTHS = {"seconds": [[1.0, 2.0], [1.0, 3.0]], "neurons": [2, 4]}
+AIR = {"h": H, "beamformer": np.ones(4), "csi_error": 0.0, "phase_error": 0.0, "stream": Stream(1)}
+GOOD = {
+    "ChannelDraw": {"network": NETWORK, "h": DRAW.h},
+    "Network": {
+        "cell_of": [0, 0, 1],
+        "cpu_hz": 1e9,
+        "snr_db": 20.0,
+        "bandwidth_hz": 1e6,
+        "antennas": 2,
+        "antenna_correlation": 0.1,
+        "path_gain_db": 0.0,
+        "cycles_per_step": 1e6,
+        "transmit_power_w": 0.1,
+        "switched_capacitance": 1e-28,
+    },
+    "Rician": {"k_factor_db": 6.0},
+    "Stream": {"seed": 1, "names": ()},
+    "air_sum": AIR | {"weights": [0.3, 0.3, 0.4], "scales": np.ones(3), "convention": "published"},
+    "aircomp_mean": AIR
+    | {
+        "updates": np.ones((3, 5), np.float32),
+        "snr_db": 10.0,
+        "convention": "published",
+        "elements_per_symbol": 1,
+    },
+    "aircomp_seconds_per_element": {
+        "draw": DRAW,
+        "elements_per_symbol": 1,
+        "subcarrier_hz": 15e3,
+        "symbol_seconds": 1e-5,
+    },
+    "airtime_seconds_per_bit": {"draw": DRAW, "scheme": "tdma"},
+    "compute_joules": {"network": NETWORK, "steps": 3, "share": 0.5},
+    "compute_seconds": {"network": NETWORK, "steps": 3, "share": 0.5},
+    "correlation_root": {"antennas": 3, "rho": 0.5},
+    "edge_round_seconds": {"draw": DRAW, "parameters": [9, 9], "bits_per_parameter": 32} | ROUND,
+    "even_cells": {"clients": 4, "cells": 2},
+    "exponential_correlation": {"antennas": 3, "rho": 0.5},
+    "global_round_seconds": {"draw": DRAW, "parameters": [9, 9], "edge_rounds": 2} | ROUND,
+    "ofdma_seconds_per_bit": {"draw": DRAW},
+    "path_loss_db": {
+        "distance_m": [9.0],
+        "exponent": 3.0,
+        "reference_db": 15.0,
+        "reference_m": 1.0,
+    },
+    "rate_bps": {"bandwidth_hz": 1e6, "snr": 10.0, "gain": 1.0},
+    "seconds_per_parameter": {"draw": DRAW, "bits_per_parameter": 32} | ROUND,
+    "section_vi_c": {"cells": 2, "clients": 4, "stream": Stream(1)},
+    "snr_linear": {"snr_db": 3.0},
+    "tdma_seconds_per_bit": {"draw": DRAW},
+    "transmit_joules": {"network": NETWORK, "airtime_seconds": EACH},
+    "transmit_scales": {
+        "weights": [0.5, 0.5],
+        "rms": [1.0, 1.0],
+        "snr_db": 9.0,
+        "convention": "published",
+        "elements_per_symbol": 1,
+    },
+    "allocate_requests": {"weights": [1.0, 2.0], "total": 5, "floor": 1},
+    "coverage_frontier": WIDTHS,
+    "fastest_widths": WIDTHS | {"coverage": 1},
+    "optimize_beamformer": {
+        "h": H,
+        "backend": "mirror_prox",
+        "starts": 1,
+        "seed": 0,
+        "certificate": None,
+        "scales": np.ones(3),
+        "time_limit_seconds": 5.0,
+    },
+    "optimize_mask_sizes": {
+        "seconds_per_unit": [1.0, 2.0],
+        "total": 5,
+        "offset_seconds": 0.0,
+        "cap": None,
+        "lower": 0,
+        "granularity": 1,
+        "backend": "exact",
+        "time_limit_seconds": None,
+    },
+    "widths_by_deadline": WIDTHS | {"deadline": 2.0},
+}
+WRONG = {"text": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
+
+
+def function(name):
+    return getattr(channels, name, None) or getattr(solvers, name)
+
+
+def test_every_public_function_is_here():
+    """But for what callers get, and what they derive from."""
+    public = {
+        name
+        for package in (channels, solvers)
+        for name in package.__all__
+        if inspect.isfunction(getattr(package, name))
+    }
+    assert public - GOOD.keys() == {"available_backends"}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_of_the_wrong_kind_is_named_in_a_line(name):
+    call, good = function(name), GOOD[name]
+    call(**good)
+    for argument, right in good.items():
+        for kind, wrong in WRONG.items():
+            with pytest.raises((TypeError, ValueError), match=argument) as caught:
+                call(**good | {argument: wrong})
+            assert "\n" not in str(caught.value), (argument, kind)
+            if isinstance(right, str):
+                continue
+            if kind == "object":
+                assert "object" in str(caught.value), argument
+
+
+@pytest.mark.parametrize("name", ["tdma_seconds_per_bit", "section_vi_c", "compute_seconds"])
+def test_none_is_named_where_an_object_is_needed(name):
+    argument = next(key for key in ("draw", "stream", "network") if key in GOOD[name])
+    with pytest.raises(TypeError, match=f"^{argument} is None: give a channels"):
+        function(name)(**GOOD[name] | {argument: None})
+
+
+def test_numbers_of_every_kind_pass():
+    @checked()
+    def area(sides: "ArrayLike", scale: "float" = 1.0) -> "float":  # noqa: F821
+        return float(np.prod([float(side) for side in np.asarray(sides)])) * float(scale)
+
+    for sides in ((2, 3), [np.float32(2), True * 3], torch.tensor([2.0, 3.0]), [Fraction(2), 3]):
+        for scale in (1, np.int64(1), np.ones(()), torch.ones(()), True):
+            assert area(sides, scale) == 6.0
+    with pytest.raises(ValueError, match=r"^scale is array\(\[1\., 1\.\]\): give a number\.$"):
+        area([1], np.ones(2))
+    with pytest.raises(TypeError, match="multiple values"):
+        area([1], 2, scale=2)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        area([1], scal=2)
+
+
+def test_long_values_are_cut():
+    with pytest.raises(ValueError, match=r"^cells is array") as caught:
+        channels.even_cells(4, np.zeros((9, 9)))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 120

@@ -1,0 +1,76 @@
+"""What is given to ``run`` and ``resume``, checked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+
+from torch import nn
+
+from channels import Network
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.simulation.shards import Shards
+from wirelessfl.wording import shown
+
+THINGS: dict[str, tuple[type, str]] = {
+    "model": (
+        nn.Module,
+        'give an nn.Module that is built, such as MyModel(); names such as "fcnn" are settings',
+    ),
+    "data": (
+        Dataset,
+        'give a wirelessfl.data.Dataset; names such as "digits" are the setting dataset',
+    ),
+    "network": (
+        Network,
+        "give a channels.Network; numbers of cells and clients are settings",
+    ),
+    "shards": (Shards, "give what wirelessfl.simulation.shards.sharded() yields, or leave it out"),
+}
+
+
+def check_things(**things: object) -> None:
+    """Refuse objects of the wrong type; None stands for what was not given.
+
+    Args:
+        things: by the name of the argument; those that are not in ``THINGS`` are functions.
+
+    Raises:
+        ConfigError: one is of the wrong type; the message names it.
+    """
+    for name, thing in things.items():
+        if thing is None and name != "shards":
+            continue
+        if name in THINGS:
+            kind, remedy = THINGS[name]
+            if not isinstance(thing, kind):
+                raise ConfigError(f"{name} is {shown(thing)}: {remedy}.")
+        elif not callable(thing):
+            raise ConfigError(
+                f"{name} is {shown(thing)}: give a function of one argument, or leave it out."
+            )
+
+
+def check_settings(config: object) -> None:
+    """Refuse what holds no settings.
+
+    Raises:
+        ConfigError: it is no configuration, tables or path.
+    """
+    if not isinstance(config, Config | Mapping | str | PathLike):
+        raise ConfigError(
+            f"config is {shown(config)}: give a wirelessfl.Config, tables of settings, or the path "
+            "of a TOML file."
+        )
+
+
+def check_path(path: object) -> None:
+    """Refuse what is no path of a run's folder.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not isinstance(path, str | PathLike):
+        raise ConfigError(f"path is {shown(path)}: give the path of a run's folder.")
