@@ -42,7 +42,7 @@ OBJECTS = {
 CASES = [(name, thing) for name, things in OBJECTS.items() for thing in things]
 
 
-@pytest.mark.parametrize(("name", "thing"), CASES, ids=str)
+@pytest.mark.parametrize(("name", "thing"), CASES)
 def test_what_is_given_to_run_and_resume(name, thing):
     settings = Config.from_flags("fedavg", clients=4, rounds=1)
     for call in (
@@ -52,7 +52,7 @@ def test_what_is_given_to_run_and_resume(name, thing):
         told(call, ConfigError, f"{name} is ", "give ")
 
 
-@pytest.mark.parametrize("thing", [None, 42, ["hist"], b"hist", FedAvg, torch.zeros(3, 3)], ids=str)
+@pytest.mark.parametrize("thing", [None, 42, ["hist"], b"hist", FedAvg, torch.zeros(3, 3)])
 def test_settings_and_folders(thing):
     told(lambda: wirelessfl.run(thing), ConfigError, "config is ", "TOML file")
     told(lambda: wirelessfl.resume(thing), ConfigError, "path is ", "folder")
@@ -113,7 +113,6 @@ X, Y = torch.rand(8, 3), torch.arange(8) % 4
         ({"groups": "x"}, ["groups is", "one integer"]),
         ({"pad_id": "x"}, ["pad_id is 'x'", "an integer"]),
     ],
-    ids=str,
 )
 def test_data_sets(change, parts):
     given = {"train_inputs": X, "train_labels": Y, "test_inputs": X, "test_labels": Y}
