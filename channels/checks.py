@@ -29,7 +29,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def shown(value: Any) -> str:
-    """``value`` in one line of bearable length."""
+    """``value`` in one line, shortened."""
     text = " ".join(repr(value).split())
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 

@@ -55,7 +55,7 @@ def _words(
     for start in range(0, len(rows), most):
         some = rows[start : start + most]
         steps = some[1:] - some[:-1]
-        # From one row to the next further on; words in between are drawn in vain.
+        # From one row to the next further on; words in between are drawn and dropped.
         ends = (((steps < 1) | (steps * counters > BRIDGED)).nonzero()[0] + 1).tolist()
         parts = []
         for begin, end in zip([0, *ends], [*ends, len(some)], strict=True):

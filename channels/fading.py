@@ -100,7 +100,8 @@ class Rician:
         return np.asarray(sight + math.sqrt(1 / (k + 1)) * scattered, dtype=np.complex64)
 
 
-def correlate(white: ComplexArray, root: ComplexArray) -> ComplexArray:
+@checked()
+def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
     """L g for each client: white @ root.T, but a client's result does not depend on the others.
 
     A matrix product rounds by how many rows it has. Here single precision is multiplied and added

@@ -200,7 +200,7 @@ class Network:
         return found
 
     def of(self, clients: ArrayLike) -> Network:
-        """The part of the network that these clients are: it costs what they do.
+        """The sub-network of these clients, whose draws cost as much as it has clients.
 
         They keep their cells and their channels: a draw of the part is, bit for bit, their rows of
         the draw of the whole network.

@@ -75,10 +75,10 @@ class Stream:
     def normals(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float32]:
         """Standard normal numbers by row, e.g. by client: a row does not depend on the others.
 
-        Row i has its own place in the counter, so that any rows equal, bit for bit, those rows of
-        all, and cost what they are. They are independent of :meth:`generator`'s numbers. Numbers
-        of the same index with another width, or from :meth:`uniforms`, are not independent: take
-        them from a child stream.
+        Row i has its own place in the counter, so that some rows equal, bit for bit, those of a
+        draw of all, and take time for themselves alone. They are independent of
+        :meth:`generator`'s numbers. Numbers of the same index with another width, or from
+        :meth:`uniforms`, are not independent: take them from a child stream.
 
         Args:
             index: event of the stream, in [0, 2^64).

@@ -33,6 +33,7 @@ CLASSES = {
 }
 LEFT_OUT = {
     "workers auto": "the number depends on the machine",
+    "chunk tune": "the number depends on a timing",
     "norm batch": "of resnet18 alone, which is large; a given model has batch norm",
     "tokenizer": "texts have to be prepared for it",
     "max_length": "likewise",

@@ -321,7 +321,7 @@ def _number_or_auto(given: Any) -> Any:
     if isinstance(given, float) and number != given:
         number = 0
     if not 1 <= number <= 1024:
-        raise ValueError(f"{given!r} is no number of processes: give 1 to 1024, or auto")
+        raise ValueError(f"{given!r} is not a number of processes: give 1 to 1024, or auto")
     return number
 
 
@@ -361,7 +361,7 @@ class RunSection(Section):
         None, ge=1, le=1024, description="CPU threads of each process (default: 1)"
     )
     checkpoint_seconds: float = Field(
-        5.0, ge=0, description="least wall seconds between checkpoints; 0 saves every round"
+        5.0, ge=0, description="minimum wall-clock seconds between checkpoints; 0 saves every round"
     )
     client_states: Literal["auto", "memory", "disk"] = Field(
         "auto",

@@ -126,7 +126,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     except ConfigError:  # said once this is mended
         homes = _section_homes()
     if section:
-        own = SECTIONS[section].model_fields
+        own = SECTIONS[section].model_fields if section in SECTIONS else ()  # [given] is no choice
         return f"unknown setting {key!r} in [{section}].{hint(key, own, homes)}"
     if isinstance(value, Mapping):
         return f"unknown table [{key}].{suggestion(key, (*SECTIONS, 'algorithm', *NAMED))}"

@@ -115,7 +115,9 @@ def explain(
                 found = f"{where}.{found}"
             lines[where] = found
         elif setting is None:
-            lines[where] = f"{where} is {shown(value)}: a table of settings is needed."
+            table = entry["type"] in ("model_type", "dict_type")
+            need = "a table of settings is needed" if table else "it does not take this value"
+            lines[where] = f"{where} is {shown(value)}: {need}."
         else:
             name, info = setting
             index = next((part for part in place if isinstance(part, int)), None)

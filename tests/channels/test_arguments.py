@@ -52,6 +52,7 @@ GOOD = {
     "airtime_seconds_per_bit": {"draw": DRAW, "scheme": "tdma"},
     "compute_joules": {"network": NETWORK, "steps": 3, "share": 0.5},
     "compute_seconds": {"network": NETWORK, "steps": 3, "share": 0.5},
+    "correlate": {"white": H, "root": np.eye(4)},
     "correlation_root": {"antennas": 3, "rho": 0.5},
     "edge_round_seconds": {"draw": DRAW, "parameters": [9, 9], "bits_per_parameter": 32} | ROUND,
     "even_cells": {"clients": 4, "cells": 2},

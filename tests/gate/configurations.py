@@ -60,7 +60,10 @@ def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
         if f"given_{name}" in flags
     }
     files = flags.pop("files", None)
-    return Configuration(algorithm, DEFAULTS | flags, how, objects, files)
+    defaults = dict(DEFAULTS)
+    if "network" in objects:  # which has its own
+        del defaults["clients"]
+    return Configuration(algorithm, defaults | flags, how, objects, files)
 
 
 STAR = {
@@ -102,7 +105,7 @@ HIERARCHY = {
     "hist-lenet5": one(
         "hist", cells=2, rounds=2, model="lenet5", layers="fc1,fc2", given_data=given.small_images
     ),
-    "hist-given-network": one("hist", cells=3, given_network=given.uneven_network),
+    "hist-given-network": one("hist", given_network=given.uneven_network),
 }
 
 AIR = {

@@ -121,12 +121,15 @@ def write(
 
 
 def read(folder: Path, name: str) -> Stored | None:
-    """What is stored of a configuration; None: nothing."""
+    """What is stored of a configuration; None: nothing, or nothing that can be read."""
     file = folder / f"{name}.json"
     if not file.exists():
         return None
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return Stored(Origin(**found["origin"]), found["settings"], found["rows"])
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return Stored(Origin(**found["origin"]), found["settings"], found["rows"])
+    except (KeyError, TypeError, ValueError):  # damaged, or of another version of the gate
+        return None
 
 
 def read_outcome(folder: Path, name: str, stored: Stored) -> Outcome:

@@ -66,7 +66,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
         (["run", "--config", "/nowhere.toml"], "ConfigError: configuration /nowhere.toml"),
-        (["resume", "/nowhere"], "ConfigError: /nowhere holds no run"),
+        (["resume", "/nowhere"], "ConfigError: /nowhere is not a run directory"),
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
     ],
 )

@@ -268,6 +268,13 @@ def test_stored_settings_do_not_pass_for_those_of_a_given_network(
     assert other[-1]["sim_seconds"] != result.rows[-1]["sim_seconds"]
 
 
+def test_another_network_than_the_marked_one_is_refused(config, toy, star, tmp_path, network_of):
+    result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
+    again = elsewhere(result.directory / "config.toml", tmp_path / "again")
+    with pytest.raises(ConfigError, match=r"a network of \d+ clients in 1 cells.* has 3 in"):
+        wirelessfl.run(again, data=toy, network=network_of([0, 0, 0]))
+
+
 def test_settings_of_a_given_network_are_not_slipped_into_the_file(config, toy, star, tmp_path):
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
     file = result.directory / "config.toml"
@@ -282,7 +289,7 @@ def test_a_given_model_is_marked_and_its_settings_left_out(config, toy, same, tm
     file = result.directory / "config.toml"
     stored = tomllib.loads(file.read_text())
     assert stored["given"] == {"model": "FCNN", "data": "toy"}
-    assert stored["model"] == {"layers": "layers.1,layers.4"}
+    assert stored["model"] == {"layers": ["layers.1", "layers.4"]}
     assert Config.from_toml(file) == result.config
     settings = elsewhere(file, tmp_path / "again")
     with pytest.raises(ConfigError, match=r"belong to a run with model=\.\.\. given"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -240,9 +241,10 @@ def test_memory_of_a_sample_is_not_underrated(base, monkeypatch):
     assert size / 4 < batch * model.bytes_per_sample < 4 * size
     task = Task.of(model)
     room = 10 * (64 * task.spec.size + batch * model.bytes_per_sample)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (room, room))
-    assert _gpu_chunk(task, batch) == 10
-    assert _gpu_chunk(task, 10**6) == 1
+    memory = SimpleNamespace(total_memory=room / 0.8 + 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: memory)
+    assert _gpu_chunk(task, batch, torch.device("cuda")) == 10
+    assert _gpu_chunk(task, 10**6, torch.device("cuda")) == 1
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_hidden_layers_are_as_asked_or_refused():
         with pytest.raises(ConfigError, match=rf"{name}.*Leave hidden out, or choose fcnn"):
             build_model(name, shape, 10, dropout=0, stream=Stream(1), hidden=(5,))
     for wrong in ("0", "-1", "12,0"):
-        with pytest.raises(ConfigError, match=r"hidden\.\d is '-?\d'"):
+        with pytest.raises(ConfigError, match=r"hidden\[\d\] is '-?\d'"):
             Config.from_flags("hist", hidden=wrong.split(","))
 
 

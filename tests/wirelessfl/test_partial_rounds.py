@@ -54,9 +54,9 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
     star = name in ("fedavg", "fadamgc", "ra-fed")
     if uplink == "aircomp" and "tracking_clients" in flags:
         flags = {key: value for key, value in flags.items() if key != "tracking_clients"}
-    flags = flags | {"uplink": uplink, "clients_per_round": 9, "cells": 1 if star else 3}
+    flags = flags | {"uplink": uplink, "clients_per_round": 9}
     parts = build(
-        config(name, clients=18, coherence="edge-round", downlink_mbps=3, **flags),
+        config(name, network=True, coherence="edge-round", downlink_mbps=3, **flags),
         data=toy,
         model=model(),
         network=network((18,) if star else (7, 5, 6)),
@@ -102,7 +102,7 @@ class Counted(Rayleigh):
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
     """In a whole run; rounds of all draw all."""
-    settings = config("hfedavg", clients=18, clients_per_round=9, rounds=3, uplink=uplink)
+    settings = config("hfedavg", network=True, clients_per_round=9, rounds=3, uplink=uplink)
     asked = []
     made = network(fading=Counted(asked=(asked,)))
     parts = build(settings, data=toy, network=made)
@@ -162,7 +162,7 @@ def test_the_air_takes_the_channels_of_the_senders(options):
 
 def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy):
     """Clients of a plan leave: the rest is received by the channels that it had."""
-    settings = config("hfedavg", clients=18, clients_per_round=9, uplink="aircomp", csi_error=0.1)
+    settings = config("hfedavg", network=True, clients_per_round=9, uplink="aircomp", csi_error=0.1)
     parts = build(settings, data=toy, network=network())
     plan = parts.planner.plan(0)
     fewer = plan.without(plan.clients[[0, 4]])

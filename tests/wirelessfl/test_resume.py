@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
+from wirelessfl.runs.about import ROWS_SCHEMA
 from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
 
@@ -145,7 +148,7 @@ def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
     with pytest.raises(KeyboardInterrupt):
         wirelessfl.run(halted, data=toy, network=even, on_row=halt, on_note=notes.append)
     out = halted.run.out
-    assert notes == [f"stopped; to go on: wirelessfl resume {out}"]
+    assert notes == [f"interrupted; to resume: wirelessfl resume {out}"]
     for given, message in (
         ({}, r"began with data=..., network=... given to wirelessfl.run, and resume got none"),
         ({"data": toy}, "resume got data=..."),
@@ -279,3 +282,27 @@ def test_a_finished_run_needs_neither_data_nor_device(config, toy, same):
     rows.write_text(rows.read_text().replace('"accuracy"', "accuracy", 1))
     with pytest.raises(wirelessfl.ConfigError, match=r"rows\.jsonl, line 1 is damaged"):
         wirelessfl.resume(result.directory)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished):
+    settings = config("fedavg", checkpoint_seconds=0)
+
+    def halt(row):
+        if not finished:
+            raise KeyboardInterrupt
+
+    with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt)
+    directory = RunDirectory(settings.run.out)
+    tensors, state = directory.load()
+    del state["schema"]
+    directory.save(tensors, state)
+    with pytest.raises(ConfigError, match=r"another layout \(schema None\).* --out NEW"):
+        wirelessfl.resume(settings.run.out, data=toy)
+    directory.save(tensors, state | {"schema": ROWS_SCHEMA, "numerics": 0})
+    if finished:
+        assert wirelessfl.resume(settings.run.out).rows
+        return
+    with pytest.raises(ConfigError, match=r"began with numerics 0, and this version"):
+        wirelessfl.resume(settings.run.out, data=toy)

@@ -58,7 +58,7 @@ def test_folders_in_use_are_refused_before_any_work(config, toy, tmp_path):
     with pytest.raises(wirelessfl.ConfigError, match="not an empty folder"):
         wirelessfl.run(settings, data=toy)
     assert [p.name for p in settings.run.out.iterdir()] == ["thesis.tex"]
-    with pytest.raises(wirelessfl.ConfigError, match="holds no run"):
+    with pytest.raises(wirelessfl.ConfigError, match="is not a run directory"):
         wirelessfl.resume(tmp_path / "nothing")
 
 

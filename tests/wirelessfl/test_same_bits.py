@@ -172,14 +172,14 @@ def test_an_lstm_counts_every_position():
 
 def test_more_workers_than_clients_or_cores_are_refused(config, toy, monkeypatch):
     monkeypatch.setattr(executors, "cores", lambda: 8)
-    with pytest.raises(ConfigError, match=r"workers is 7, and 6 clients .*choose 1 to 6\."):
+    with pytest.raises(ConfigError, match=r"workers=7 exceeds the 6 clients .*Choose 1 to 6\."):
         build(config("fedavg", workers=7), data=toy)
-    with pytest.raises(ConfigError, match=r"workers is 3, and 2 clients train .*choose 1 to 2\."):
+    with pytest.raises(ConfigError, match=r"workers=3 exceeds the 2 clients .*Choose 1 to 2\."):
         build(config("fedavg", workers=3, clients_per_round=2), data=toy)
     monkeypatch.setattr(executors, "cores", lambda: 2)
-    with pytest.raises(ConfigError, match=r"workers is 3, .*has 2 cores.*choose 1 to 2\."):
+    with pytest.raises(ConfigError, match=r"workers=3 exceeds .* cores, 2\. Choose 1 to 2\."):
         build(config("fedavg", workers=3), data=toy)
-    with pytest.raises(ConfigError, match=r"workers is 2 of 2 threads.* 2 cores.*choose 1 to 1\."):
+    with pytest.raises(ConfigError, match=r"workers=2 conflicts with threads=2 on 2 cores"):
         build(config("fedavg", workers=2, threads=2), data=toy)
 
 

@@ -33,7 +33,9 @@ def regression():
     labels = random.standard_normal(31).astype(np.float32)
     clients = np.split(random.permutation(31), [9, 13, 20, 27])
     points = list(torch.from_numpy(random.standard_normal((3, 4)).astype(np.float32)))
-    module = nn.Linear(4, 1, bias=False)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        module = nn.Linear(4, 1, bias=False)
     return module, torch.from_numpy(inputs), torch.from_numpy(labels), clients, points
 
 

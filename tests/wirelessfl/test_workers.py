@@ -1,6 +1,7 @@
 """Worker processes: the same numbers, and a clean end whatever happens."""
 
 import json
+import multiprocessing.forkserver
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -18,11 +20,13 @@ import wirelessfl
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
+from wirelessfl.runs import executors
 from wirelessfl.runs.build import build
+from wirelessfl.training import workers as workers_module
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkerDiedError, WorkersExecutor
+from wirelessfl.training.workers import WorkerDiedError, WorkersExecutor, why_no_workers
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -261,14 +265,87 @@ wirelessfl.run(Config.from_flags("hist", rounds=1, clients=8, out=OUT, workers=W
 """
 
 
+def script_with(out, workers):
+    return UNGUARDED.replace("OUT", repr(str(out))).replace("WORKERS", str(workers))
+
+
+def last_line(done):
+    return done.stderr.strip().splitlines()[-1]
+
+
 @pytest.mark.parametrize("workers", [None, 2])
 def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers):
     script = tmp_path / "script.py"
-    text = UNGUARDED.replace("OUT", repr(str(tmp_path / "run"))).replace("WORKERS", str(workers))
-    script.write_text(text)
+    script.write_text(script_with(tmp_path / "run", workers))
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode == 0) == (workers is None), done.stderr
     if workers == 2:
-        assert '__name__ == "__main__"' in done.stderr
+        assert '__name__ == "__main__"' in last_line(done)
+        assert done.stderr.count("Traceback") == 1  # the script's own, none of its workers
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_program_from_standard_input_has_no_workers(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=script_with(tmp_path / "run", 2),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "workers is 2: the program comes from standard input" in last_line(done)
+    assert not (tmp_path / "run").exists()
+
+
+class Layer(nn.Linear):
+    """Stands for a layer that a session defines."""
+
+
+def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
+    data = engine.training_data((9,), [20, 5])
+    task, _ = engine.job_for(nn.Sequential(Layer(9, 4)), data)
+    executor = VmapExecutor(task, data, 1)
+    assert why_no_workers(executor, 2, 1) is None
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    assert why_no_workers(executor, 2, 1) is None  # python -c
+    monkeypatch.setattr(Layer, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "Layer", Layer, raising=False)
+    assert "defined in a session" in why_no_workers(executor, 2, 1)
+
+
+def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, monkeypatch):
+    """Where its socket cannot be made, as in a folder with a long path."""
+
+    def fail():
+        raise OSError("AF_UNIX path too long")
+
+    task, data, job = work
+    monkeypatch.setattr(multiprocessing.forkserver, "ensure_running", fail)
+    executor = WorkersExecutor(StackedExecutor(task, data, 2), 2)
+    try:
+        assert torch.equal(engine.updates(executor, job), engine.updates(executor.inner, job))
+    finally:
+        executor.close()
+
+
+def test_a_forked_process_does_not_use_its_parents_server(monkeypatch):
+    server = workers_module._ForkServer()
+    assert server.start() == sys.platform.startswith("linux")
+    monkeypatch.setattr(workers_module.os, "getpid", lambda: -1)
+    assert not server.start()
+
+
+def test_a_stored_configuration_runs_on_a_machine_with_fewer_cores(
+    config, same, tmp_path, monkeypatch
+):
+    flags = {"dataset": "digits", "clients": 8, "rounds": 1, "hidden": (8,)}
+    first = wirelessfl.run(config("hist", **flags, workers=2, chunk=2))
+    stored = tmp_path / "stored.toml"
+    text = (first.directory / "config.toml").read_text()
+    stored.write_text(text.replace(str(first.directory), str(tmp_path / "again")))
+    monkeypatch.setattr(executors, "cores", lambda: 1)
+    again = wirelessfl.run(stored)
+    assert again.config.run.workers == 1
+    same(again, first)

@@ -93,7 +93,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             if name == "timeline":
                 _add_timeline_arguments(timeline)
             _add_run_flags(command, words[1:], lists=name == "sweep")
-    resume = commands.add_parser("resume", help="go on with a run that was stopped")
+    resume = commands.add_parser("resume", help="resume an interrupted run")
     resume.set_defaults(command=_resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
     resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
@@ -200,6 +200,7 @@ def _timeline(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
+    from wirelessfl.runs.executors import fewer_workers
     from wirelessfl.runs.run import run
     from wirelessfl.simulation.shards import sharded
     from wirelessfl.tables import tables_from_flags
@@ -207,6 +208,8 @@ def _run(arguments: argparse.Namespace) -> int:
     tables = _tables(arguments)
     flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
     config = Config.of(tables_from_flags(tables, flags))
+    if "workers" not in flags:  # those of a stored configuration may be of a larger machine
+        config = fewer_workers(config)
     with sharded() as shards:
         if config.run.workers is None and shards.count == 1:  # a command can start processes
             run_section = config.run.model_copy(update={"workers": "auto"})

@@ -54,10 +54,10 @@ def check_things(**things: object) -> None:
 
 
 def check_settings(config: object) -> None:
-    """Refuse what holds no settings.
+    """Raise unless ``config`` holds settings.
 
     Raises:
-        ConfigError: it is no configuration, tables or path.
+        ConfigError: it is not a configuration, tables or a path.
     """
     if not isinstance(config, Config | Mapping | str | PathLike):
         raise ConfigError(
@@ -67,10 +67,10 @@ def check_settings(config: object) -> None:
 
 
 def check_path(path: object) -> None:
-    """Refuse what is no path of a run's folder.
+    """Raise unless ``path`` is the path of a run's folder.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
     """
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"path is {shown(path)}: give the path of a run's folder.")

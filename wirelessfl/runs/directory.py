@@ -77,8 +77,8 @@ class RunDirectory:
         check_writable(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ConfigError(
-                f"out is {path}, which is not an empty folder. Choose another one, or go on with "
-                f"the run in it: wirelessfl resume {path}"
+                f"out is {path}, which is not an empty folder. Choose another one, or resume the "
+                f"run in it: wirelessfl resume {path}"
             )
 
     @classmethod
@@ -94,14 +94,14 @@ class RunDirectory:
             ConfigError: the folder holds something, or cannot be made.
             FileExistsError: ``new`` was asked for, and it exists.
         """
-        text = config.to_toml()
+        text, told = config.to_toml(), about(config.run.device)
         cls.check_free(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(exist_ok=not new)
-            cls(path)._write_about(about(config.run.device))
             with _replacing(path / "config.toml") as draft:
                 draft.write_text(text, encoding="utf-8")
+            cls(path)._write_about(told)
         except FileExistsError:
             raise
         except OSError as error:
@@ -117,7 +117,7 @@ class RunDirectory:
         """
         file = path / "config.toml"
         if not file.is_file():
-            raise ConfigError(f"{path} holds no run: there is no config.toml in it.")
+            raise ConfigError(f"{path} is not a run directory (no config.toml).")
         return cls(path), Config.from_toml(file)
 
     def _write_about(self, told: dict[str, Any]) -> None:

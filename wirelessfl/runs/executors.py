@@ -100,6 +100,12 @@ def build_executor(
         found = _on_gpu(config, maker, batch_size)
     executor = maker.make(found.chunk, found.replay)
     if found.workers > 1:
+        batches = len(even_parts(clients, found.chunk))
+        if batches < found.workers:
+            notes.append(
+                f"{batches} of {found.workers} workers have work, as {clients} clients train in "
+                f"chunks of {found.chunk}: a smaller --chunk uses all."
+            )
         reason = why_no_workers(executor, found.workers, slot_vectors(algorithm))
         if reason is not None:
             raise ConfigError(f"workers is {found.workers}: {reason}. Choose workers 1.")
@@ -155,10 +161,8 @@ def _on_cpu(
 ) -> _Found:
     """On a CPU, for a cohort of ``clients`` and that many local steps in the run.
 
-    Nothing is timed but where ``--chunk tune`` asks.
-
-    The number of workers, which is free to follow the machine, decides nothing else: results must
-    not depend on it.
+    Nothing is timed unless ``--chunk tune`` asks for it. The number of workers may follow the
+    machine, so it decides nothing else: results must not depend on it.
 
     Raises:
         ConfigError: more workers than clients or cores.
@@ -221,13 +225,17 @@ def _check_workers(workers: int, threads: int, clients: int) -> None:
         return
     if workers > clients:
         raise ConfigError(
-            f"workers is {workers}, and {clients} clients train at a time: choose 1 to {clients}."
+            f"workers={workers} exceeds the {clients} clients that train at a time. Choose 1 to "
+            f"{clients}."
         )
     if workers * threads > cores():
-        each = "" if threads == 1 else f" of {threads} threads"
+        if threads > 1:
+            raise ConfigError(
+                f"workers={workers} conflicts with threads={threads} on {cores()} cores: choose "
+                "fewer workers or threads."
+            )
         raise ConfigError(
-            f"workers is {workers}{each}, and this machine has {cores()} cores for them: choose "
-            f"1 to {max(cores() // threads, 1)}."
+            f"workers={workers} exceeds the number of cores, {cores()}. Choose 1 to {cores()}."
         )
 
 
@@ -304,7 +312,7 @@ def expect_workers(config: Config, updates: int) -> None:
     steps = client_steps(config, updates)
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
         workers = 2 if steps * USUAL_STEP_SECONDS > LONG_SECONDS else 1
-    if workers not in (1, "auto"):
+    if workers != "auto" and 1 < workers <= cores():
         prepare_workers()
 
 
@@ -321,14 +329,12 @@ def _gpu_chunk(task: Task, batch_size: int, device: torch.device) -> int:
 
 
 def default_threads(config: Config) -> int:
-    """CPU threads of each process: one, unless the settings say, or a GPU does the work.
+    """CPU threads of each process: one, unless the settings say.
 
     The models that are trained on CPUs are small: threads that wait for each other at every
     operation bring little on idle cores, and stall where others use these. Cores are for processes.
     """
-    if config.run.threads is not None:
-        return config.run.threads
-    return 1 if _device(config.run.device).type == "cpu" else torch.get_num_threads()
+    return config.run.threads or 1
 
 
 def fewer_workers(config: Config) -> Config:
@@ -365,7 +371,9 @@ def _device(name: str) -> torch.device:
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         first = str(error).splitlines()[0]
-        raise ConfigError(f"device {name!r} cannot be used: {first} Choose auto or cpu.") from error
+        raise ConfigError(
+            f"device {name!r} cannot be used: {first.rstrip('.')}. Choose auto or cpu."
+        ) from error
     return device
 
 

@@ -43,7 +43,7 @@ def with_given(
         given["model"] = type(model).__name__
     if data is not None:
         given["data"] = data.name
-    if network is None:  # the configured one it is: its defaults count from now on
+    if network is None:  # the configured network: its defaults count from now on
         tables["network"] = config.network.model_dump()
     else:
         _check_replaced(config)
@@ -64,15 +64,24 @@ def check_given(config: Config, **things: object) -> None:
         things: the objects that are there, by name.
 
     Raises:
-        ConfigError: an object is absent; the message names it.
+        ConfigError: an object is absent, or is another network; the message names it.
     """
     absent = [name for name in config.given.names if things.get(name) is None]
     if absent:
         objects = ", ".join(f"{name}=..." for name in absent)
         raise ConfigError(
             f"the settings belong to a run with {objects} given to wirelessfl.run, and do not "
-            f"describe {'it' if len(absent) == 1 else 'them'}: hand over the same from Python, "
+            f"describe {'it' if len(absent) == 1 else 'them'}: give the same from Python, "
             f"wirelessfl.run(config, {objects})."
+        )
+    marked, network = config.given.network, things.get("network")
+    if marked is None or not isinstance(network, Network):
+        return
+    if (marked.cells, marked.clients) != (network.cells, network.clients):
+        raise ConfigError(
+            f"the settings belong to a network of {marked.clients} clients in {marked.cells} "
+            f"cells, and network=... has {network.clients} in {network.cells}: give the same "
+            "network, or leave out [given]."
         )
 
 

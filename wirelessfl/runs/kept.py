@@ -129,7 +129,7 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
 
 
 def why_failed(config: Config, root: Path, on_row: Callable[[Row], None]) -> str:
-    """Make, or go on with, the run of these settings as ``kept_run`` does.
+    """Make, or resume, the run of these settings as ``kept_run`` does.
 
     Returns:
         The reason of its failure in a line; an empty text where it has come to its end.

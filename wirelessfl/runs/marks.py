@@ -14,6 +14,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
+from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.tables import read_toml
@@ -21,7 +22,7 @@ from wirelessfl.training.task import Task
 
 
 def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:
-    """Refuse to go on with anything but what a checkpoint's run began with.
+    """Refuse to resume with anything but what the checkpoint's run began with.
 
     Raises:
         ConfigError: one of ``marks`` differs; the message says of what.
@@ -32,6 +33,25 @@ def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str,
                 f"{directory.path}: {name} not those that the run began with. Restore them, or "
                 "begin a new run."
             )
+
+
+def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
+    """Refuse a checkpoint that another version of the package wrote in another way.
+
+    Raises:
+        ConfigError: its layout differs, or its results would, were it resumed.
+    """
+    remedy = f"Start a new run: wirelessfl run --config {directory.path}/config.toml --out NEW"
+    if state.get("schema") != ROWS_SCHEMA:
+        raise ConfigError(
+            f"{directory.path} has another layout (schema {state.get('schema')}) than this version "
+            f"of wirelessfl reads ({ROWS_SCHEMA}). {remedy}"
+        )
+    if not state["finished"] and state["numerics"] != NUMERICS:
+        raise ConfigError(
+            f"{directory.path} began with numerics {state['numerics']}, and this version of "
+            f"wirelessfl has {NUMERICS}: its results differ. {remedy}"
+        )
 
 
 def settings_mark(directory: RunDirectory) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
 
 
 def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
-    """On a cluster: go on with the packed folder, or make the run; its rows, folder, failure."""
+    """On a cluster: resume the packed folder, or make the run; its rows, folder, failure."""
     torch.set_num_threads(1)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from wirelessfl.config import Config
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.executors import computing, default_threads
 from wirelessfl.runs.marks import check_marks, settings_mark
@@ -75,6 +75,9 @@ class Engine(Protocol):
 
     def params(self) -> dict[str, Tensor]:
         """The present parameters by name."""
+
+    def prepare(self) -> None:
+        """Start processes: what fails here leaves no folder behind."""
 
     def close(self) -> None:
         """Give back processes and memory."""
@@ -186,6 +189,8 @@ class Progress:
             **self.engine.snapshot(),
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
+            "schema": ROWS_SCHEMA,
+            "numerics": NUMERICS,
             "fingerprint": self.marks,
         }
         self.directory.save(self.engine.tensors(), state)

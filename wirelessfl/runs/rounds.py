@@ -129,6 +129,10 @@ class RoundsEngine:
         """The cloud's."""
         return self.parts.task.spec.named(self.parts.world.cloud["params"].cpu())
 
+    def prepare(self) -> None:
+        """Start the executor's processes."""
+        self.parts.world.executor.start()
+
     def close(self) -> None:
         """Give back the executor's processes and memory."""
         self.parts.world.executor.close()

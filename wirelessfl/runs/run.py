@@ -1,8 +1,9 @@
-"""Starting a run, going on with one, and what either returns."""
+"""Starting a run, resuming one, and what either returns."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -23,12 +24,12 @@ from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engines import build_engine
 from wirelessfl.runs.executors import computing, default_threads, fewer_workers
 from wirelessfl.runs.given import check_given
-from wirelessfl.runs.marks import check_marks, settings_mark
+from wirelessfl.runs.marks import check_marks, check_version, settings_mark
 from wirelessfl.runs.progress import Engine, Progress, RowCallback
 from wirelessfl.runs.tasks import named_params
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.workers import WorkerDiedError
+from wirelessfl.training.workers import WorkerDiedError, leave_if_worker
 from wirelessfl.transitions import Transition, transitions
 
 ALONE = Shards()
@@ -187,6 +188,7 @@ def run(
         DataError: absent or damaged data, likewise.
         TrainingError: a client failed.
     """
+    leave_if_worker()
     check_settings(config)
     check_things(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
@@ -196,9 +198,9 @@ def run(
     out = config.run.out
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
-    engine = _build(config, shards, model=model, data=data, network=network)
-    directory = shards.by_first(partial(_directory, engine.config))
-    return _go(engine, directory, on_row, on_note)
+    with closing(_build(config, shards, model=model, data=data, network=network)) as engine:
+        directory = shards.by_first(partial(_directory, engine.config))
+        return _go(engine, directory, on_row, on_note)
 
 
 def resume(
@@ -211,7 +213,7 @@ def resume(
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Go on with the run in the folder ``path``; a finished one is read and left as it is.
+    """Resume the interrupted run in the folder ``path``; a finished one is read and left as it is.
 
     Args:
         path: the run's folder.
@@ -224,6 +226,7 @@ def resume(
         ConfigError: there is no run in it, it is damaged, its settings or what was given to it are
             not those it began with, or another process is at work on it.
     """
+    leave_if_worker()
     check_path(path)
     check_things(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
@@ -231,6 +234,8 @@ def resume(
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     given = _given(model=model, data=data, network=network)
     checkpoint = shards.by_first(directory.load)
+    if checkpoint is not None:
+        check_version(directory, checkpoint[1])
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
         shards.by_first(lambda: check_marks(directory, state, settings_mark(directory)))
@@ -242,12 +247,13 @@ def resume(
             f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
             f"{', '.join(f'{name}=...' for name in given) or 'none'}: give it the same."
         )
-    engine = _build(fewer_workers(config), shards, model=model, data=data, network=network)
-    return _go(engine, directory, on_row, on_note, resumed=True)
+    config = fewer_workers(config)
+    with closing(_build(config, shards, model=model, data=data, network=network)) as engine:
+        return _go(engine, directory, on_row, on_note, resumed=True)
 
 
 def _build(config: Config, shards: Shards, **things: Any) -> Engine:
-    """The objects of the run in every process, with what the first one has found by timing."""
+    """The objects of the run in every process, as the first one has resolved the settings."""
     engine: Engine | None = None
     error: Exception | None = None
     for leading in (True, False):
@@ -255,6 +261,7 @@ def _build(config: Config, shards: Shards, **things: Any) -> Engine:
             try:
                 with computing(default_threads(config)):
                     engine = build_engine(config, shards=shards, **things)
+                    engine.prepare()
             except (ConfigError, DataError, TrainingError) as caught:
                 error = caught
         if leading and shards.count > 1:
@@ -262,6 +269,8 @@ def _build(config: Config, shards: Shards, **things: Any) -> Engine:
             config = config if settled is None else config.model_copy(update={"run": settled})
     failed = next((own for own in shards.all(error) if own is not None), None)
     if failed is not None:
+        if engine is not None:
+            engine.close()
         raise failed
     assert engine is not None
     return engine
@@ -293,7 +302,7 @@ def _given(**things: object) -> list[str]:
 
 def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
     if isinstance(config, str | Path):
-        return Config.from_toml(Path(config))
+        return fewer_workers(Config.from_toml(Path(config)))
     if isinstance(config, Config):  # without defaults, which a given network may replace
         config = config.model_dump(exclude_unset=True)
     return Config.of(config)
@@ -310,7 +319,7 @@ def _new_directory(config: Config) -> RunDirectory:
     """A folder below ``runs/`` that nobody else has."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(own.data.dataset for own in config.tasks.values()))
-    name = f"{config.algorithm['name']}-{data}-{stamp}".replace(":", ".")
+    name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         try:
@@ -341,11 +350,10 @@ def _go(
                 if on_note is not None:
                     on_note(note)
             try:
-                with closing(engine):
-                    progress.run()
+                progress.run()
             except (KeyboardInterrupt, WorkerDiedError):
                 if on_note is not None:
-                    on_note(f"stopped; to go on: wirelessfl resume {directory.path}")
+                    on_note(f"interrupted; to resume: wirelessfl resume {directory.path}")
                 raise
     rows = shards.by_first(directory.rows)
     return RunResult(engine.config, rows, engine.params(), directory.path)

@@ -145,6 +145,11 @@ class TasksEngine:
             found |= named_params(own, name if self.config.task else None)
         return found
 
+    def prepare(self) -> None:
+        """Start the executors' processes."""
+        for learner in self.parts.learners:
+            learner.executor.start()
+
     def close(self) -> None:
         """Give back the executors' memory."""
         for learner in self.parts.learners:

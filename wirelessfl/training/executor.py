@@ -218,6 +218,9 @@ class Executor(ABC):
     def _train(self, job: Job) -> dict[str, Tensor]:
         """What the clients of ``job`` send and keep, by ``after_training``."""
 
+    def start(self) -> None:  # noqa: B027
+        """Start what takes time to start: processes."""
+
     def close(self) -> None:  # noqa: B027
         """Give back what the executor holds: processes, memory."""
 

@@ -1,20 +1,22 @@
 """Chunks in processes of one thread each: on a CPU two of these beat two threads in one process.
 
-Workers are forked from one process that has done the imports, which can be started early, while
-data load. They are fed through pipes with words alone: parameters go in, and payloads come out, by
-shared memory.
+On Linux, workers are forked from one process that has done the imports, which can be started early,
+while data load. They are fed through pipes with words alone: parameters go in, and payloads come
+out, by shared memory.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import shutil
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -33,15 +35,47 @@ SLOTS = 2  # results a worker may have waiting: it goes on while one is being ad
 SERVERS = 16  # models that edge servers send at once: room that is asked for before it is known
 SHARED_MEMORY = Path("/dev/shm")
 GRACE_SECONDS = 5.0
-METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+PRELOADED = ["wirelessfl.models", *(f"wirelessfl.training.{n}" for n in ("stacked", "vmapped"))]
 UNGUARDED = (
-    "worker processes could not start. Each of them reads the script again that asks for them: put "
-    'what starts the run below `if __name__ == "__main__":`, or ask for workers 1.'
+    "worker processes could not start. Each of them imports the script again that asks for them: "
+    'put what starts the run below `if __name__ == "__main__":`, or choose workers=1.'
 )
+BROKEN = (
+    "worker processes could not start; their own error is printed above. Can they import all that "
+    "the model and the algorithm need? Otherwise choose workers=1."
+)
+UNGUARDED_CODE = 77
+"""Exit code of a worker whose script asks for workers while it is imported."""
+NAME = "wirelessfl worker"
 
 
 class WorkerDiedError(TrainingError):
     """A worker process ended by itself, or was killed."""
+
+
+class _ForkServer:
+    """The process that workers are forked from, one for each process that has workers."""
+
+    def __init__(self) -> None:
+        self.owner = 0  # a process forked from another cannot use that one's server
+
+    def start(self) -> bool:
+        """Start it where it does not run yet; False where there can be none."""
+        if not sys.platform.startswith("linux") or self.owner not in (0, os.getpid()):
+            return False
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload([serve.__module__, *PRELOADED])
+        try:
+            with _deaf_to_interrupts():
+                forkserver.ensure_running()
+        except OSError:  # no room for its socket, or a path too long for one
+            return False
+        self.owner = os.getpid()
+        return True
+
+
+_fork_server = _ForkServer()
 
 
 def prepare_workers() -> None:
@@ -49,26 +83,33 @@ def prepare_workers() -> None:
 
     Calling it is never necessary: it saves time where workers will probably be used.
     """
-    if METHOD == "forkserver":
-        from multiprocessing import forkserver
+    _fork_server.start()
 
-        forkserver.set_forkserver_preload([serve.__module__])
-        with _deaf_to_interrupts():
-            forkserver.ensure_running()
+
+def leave_if_worker() -> None:
+    """End this process if it is a worker that imports the script which asks for workers."""
+    process = multiprocessing.current_process()
+    if process.name == NAME and getattr(process, "_inheriting", False):
+        os._exit(UNGUARDED_CODE)
 
 
 class Worker:
     """One process, and the parent's end of its pipe."""
 
     def __init__(self, executor: Executor, threads: int) -> None:
-        context: Any = torch_multiprocessing.get_context(METHOD)
+        forked = _fork_server.start()
+        context: Any = torch_multiprocessing.get_context("forkserver" if forked else "spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, executor, threads), daemon=True)
+        self.process = context.Process(
+            target=serve, args=(theirs, executor, threads), daemon=True, name=NAME
+        )
         try:
-            with _deaf_to_interrupts():
+            with ExitStack() as stack:
+                if not forked:  # what is forked is deaf to interrupts as its server is
+                    stack.enter_context(_deaf_to_interrupts())
                 self.process.start()
-        except RuntimeError as error:
-            raise ConfigError(UNGUARDED) from error
+        except (RuntimeError, EOFError, OSError) as error:
+            raise ConfigError(BROKEN) from error
         theirs.close()
         self.ready = False
         self.slots = torch.empty(0)
@@ -98,8 +139,8 @@ class Worker:
         except (EOFError, OSError):
             self.process.join(GRACE_SECONDS)
             code = self.process.exitcode
-            if code == 1 and not self.ready:
-                raise ConfigError(UNGUARDED) from None
+            if not self.ready and code in (1, UNGUARDED_CODE):
+                raise ConfigError(BROKEN if code == 1 else UNGUARDED) from None
             how = f"exit code {code}"
             if code is not None and code < 0:
                 how += f", {signal.Signals(-code).name}"
@@ -206,7 +247,6 @@ class WorkersExecutor(Executor):
         if self._workers:
             return
         try:
-            prepare_workers()
             self._workers = [Worker(self.inner, self.threads) for _ in range(self.count)]
             for worker in self._workers:
                 worker.ready = worker.reply()
@@ -296,7 +336,18 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
         pickle.dumps(executor.task)
     except Exception as error:  # whatever a user's module raises
         return f"the model cannot be sent to other processes ({error})"
+    return _session(executor)
+
+
+def _session(executor: Executor) -> str | None:
+    """Why other processes cannot read the program, or a part of the model; None where they can."""
     main = __import__("__main__")
-    if type(executor.task.module).__module__ == "__main__" and not hasattr(main, "__file__"):
+    file = getattr(main, "__file__", None)
+    if file is not None and Path(file).is_file():
+        return None
+    if file is not None:
+        return "the program comes from standard input, which other processes cannot read"
+    kinds = {type(module) for module in executor.task.module.modules()}
+    if any(kind.__module__ == "__main__" for kind in kinds):
         return "the model is defined in a session that other processes cannot read: use a module"
     return None

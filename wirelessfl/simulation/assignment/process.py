@@ -29,9 +29,8 @@ def posterior(
     Returns:
         Mean and standard deviation, [queries] each.
     """
-    from scipy.linalg import (
-        cho_solve,
-    )  # scipy takes a quarter of a second, and most runs no process
+    # Most runs need no scipy, whose import takes a quarter of a second.
+    from scipy.linalg import cho_solve
 
     centre, spread = seen.mean(0), seen.std(0)
     spread = np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
