@@ -12,7 +12,7 @@ def test_rows(monkeypatch):
     monkeypatch.setattr(beamforming, "_CASES", cases)
     threads = torch.get_num_threads()
     quality, speed = beamforming.beamforming_bench(
-        1, problems=3, batch=10, limit_seconds=5, starts=200
+        1, problems=3, batch=10, limit_seconds=600, starts=200
     ).values()
     assert torch.get_num_threads() == threads
     assert {row["problem"] for row in quality} == {"M=3 K=6", "M=4 K=6 +-20 dB x1e-08"}
