@@ -78,9 +78,12 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
     training, sending = {}, {}  # number -> [begin, end]; number -> [bits left, begin]
     now, joules, most = 0.0, 0.0, 0
 
-    def compute_joules(number, share):
+    def compute_joules(number, seconds=math.inf):
+        """Of a training that ran for ``seconds``, in which first the model came down."""
         task, client = jobs[number]
-        work = share * STEPS[task] * STEP_SECONDS[task][client] * CPU_HZ[client]  # cycles
+        down = 32 * ELEMENTS[task] / DOWN_BPS
+        busy = min(max(seconds - down, 0.0), STEPS[task] * STEP_SECONDS[task][client])
+        work = busy * CPU_HZ[client]  # cycles
         return KAPPA[client] * CPU_HZ[client] ** 2 * work
 
     def send_joules(number):
@@ -98,11 +101,11 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
             for n in [n for n in own if jobs[n][0] == task]:
                 own.remove(n)
                 if n in sending:
-                    spent += compute_joules(n, 1.0) + send_joules(n)
+                    spent += compute_joules(n) + send_joules(n)
                     del sending[n]
                 elif n in training:
-                    begin, end = training.pop(n)
-                    spent += compute_joules(n, (now - begin) / (end - begin))
+                    begin, _ = training.pop(n)
+                    spent += compute_joules(n, now - begin)
         return spent
 
     while True:
@@ -125,7 +128,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
             joules += stop(stops.pop(0)[1])
         for n in [n for n in sending if sending[n][0] <= 1e-6]:
             ends[n] = now
-            joules += compute_joules(n, 1.0) + send_joules(n)
+            joules += compute_joules(n) + send_joules(n)
             del sending[n]
             queues[jobs[n][1]].remove(n)
             if sum(jobs[other][0] == jobs[n][0] for other in ends) == first:
@@ -203,7 +206,8 @@ def test_a_lost_training_costs_its_share():
     shares = Stream(1).child("drop-outs").generator(0).random(1024)[:4]
     seconds = [share * train_seconds(0, client) for client, share in enumerate(shares)]
     assert lost == pytest.approx(sorted(seconds))
-    computed = shares * STEPS[0] * STEP_SECONDS[0]
+    computed = np.maximum(seconds - np.full(4, 32 * ELEMENTS[0] / DOWN_BPS), 0.0)
+    assert (computed > 0).any()
     assert requests.joules == pytest.approx((KAPPA * CPU_HZ**3 * computed).sum())
 
 

@@ -117,8 +117,10 @@ class Wireless:
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """From the request until the upload begins: the model down, and the local steps."""
-        down = self.bits(task) / self.downlink_bps if self.downlink_bps is not None else 0.0
-        return down + self._computing[task][client]
+        return self._down_seconds(task) + self._computing[task][client]
+
+    def _down_seconds(self, task: int) -> float:
+        return self.bits(task) / self.downlink_bps if self.downlink_bps is not None else 0.0
 
     def bits(self, task: int) -> float:
         """Bits of an update."""
@@ -132,10 +134,11 @@ class Wireless:
         """Of those who upload at present, from their SNR over the whole band."""
         return self.uplink.shared_seconds_per_bit(self._bandwidth_hz, snrs)
 
-    def compute_joules(self, task: int, client: int, share: float) -> float:
-        """Energy of this share of a training."""
+    def compute_joules(self, task: int, client: int, seconds: float) -> float:
+        """Energy of the local steps in the first ``seconds`` of a request, download included."""
         network = self.network
-        cycles = share * self._computing[task][client] * network.cpu_hz[client]
+        busy = min(max(seconds - self._down_seconds(task), 0.0), self._computing[task][client])
+        cycles = busy * network.cpu_hz[client]
         return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
 
     def transmit_joules(self, client: int, snr: float, bits: float, seconds: float) -> float:

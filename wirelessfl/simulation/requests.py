@@ -173,8 +173,8 @@ class Requests:
         """The client is through with its request, and begins with the next in its queue."""
         del self.out[request.number]
         if isinstance(self.delays, Wireless) and request.begun is not None:
-            share = min((self.clock.now - request.begun) / request.seconds, 1.0)
-            self.joules += self.delays.compute_joules(request.task, request.client, share)
+            seconds = self.clock.now - request.begun
+            self.joules += self.delays.compute_joules(request.task, request.client, seconds)
         if self.spans is not None and request.begun is not None:
             begin = request.begun
             self.spans.append(Span(request.task, request.client, begin, self.clock.now, how))

@@ -59,23 +59,22 @@ def round_times(
     numbers = np.split(
         number + np.arange(sum(map(len, chosen))), np.cumsum([len(own) for own in chosen])[:-1]
     )
-    trained, ends, lost = [], [], []
+    ends, lost = [], []
     for task, clients, own in zip(tasks, chosen, numbers, strict=True):
         pairs = zip(clients.tolist(), own.tolist(), strict=True)
         took = np.array([delays.seconds(task, client, n) for client, n in pairs])
         fate = np.array([fates[n] if drop_out else 1.0 for n in own.tolist()])
         gone = fate < drop_out
-        trained.append(took)
         ends.append(np.where(gone, took * fate / (drop_out or 1.0), took))
         lost.append(gone)
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
     joules = 0.0
     if isinstance(delays, Wireless):
         seconds, stops, joules = _uploads(delays, tasks, chosen, numbers, ready, first)
-        for task, clients, took, end, stop in zip(tasks, chosen, trained, ends, stops, strict=True):
-            shares = np.minimum(end, stop) / took
-            for client, share in zip(clients.tolist(), shares.tolist(), strict=True):
-                joules += delays.compute_joules(task, client, share)
+        for task, clients, end, stop in zip(tasks, chosen, ends, stops, strict=True):
+            worked = np.minimum(end, stop).tolist()
+            for client, own in zip(clients.tolist(), worked, strict=True):
+                joules += delays.compute_joules(task, client, own)
     else:
         seconds = ready
     awaited = [_awaited(own, first) for own in seconds]
