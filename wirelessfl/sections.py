@@ -297,32 +297,23 @@ class EvaluationSection(Section):
     )
 
 
-def _number_or_tune(given: Any) -> Any:
-    """A number of clients, checked here so that one message names both kinds of value."""
-    if given is None or given == "tune":
-        return given
-    try:
-        number = int(given)
-    except (TypeError, ValueError):
-        number = 0
-    if number < 1 or (isinstance(given, float) and number != given):
-        raise ValueError(f"{given!r} is not a number of clients: give 1 or more, or tune")
-    return number
+def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
+    """Reads a count of ``unit`` or ``word``, so that one message names both kinds of value."""
+    limit = "1 or more" if largest is None else f"1 to {largest}"
 
+    def check(given: Any) -> Any:
+        if given is None or given == word:
+            return given
+        try:
+            number = int(given)
+        except (TypeError, ValueError):
+            number = 0
+        fraction = isinstance(given, float) and number != given
+        if fraction or not 1 <= number <= (largest or number):
+            raise ValueError(f"{given!r} is not a number of {unit}: give {limit}, or {word}")
+        return number
 
-def _number_or_auto(given: Any) -> Any:
-    """A number of processes, checked here so that one message names both kinds of value."""
-    if given is None or given == "auto":
-        return given
-    try:
-        number = int(given)
-    except (TypeError, ValueError):
-        number = 0
-    if isinstance(given, float) and number != given:
-        number = 0
-    if not 1 <= number <= 1024:
-        raise ValueError(f"{given!r} is not a number of processes: give 1 to 1024, or auto")
-    return number
+    return BeforeValidator(check)
 
 
 class RunSection(Section):
@@ -335,7 +326,7 @@ class RunSection(Section):
         description="chains of layers together (stacked), any model together (vmap), or one client "
         "after the other for debugging (loop)",
     )
-    chunk: Annotated[int | Literal["tune"] | None, BeforeValidator(_number_or_tune)] = Field(
+    chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,
         description="clients that train at once, or tune: the fastest, by a short timing (default: "
         "by the size of the model; a timing may change the last bits of the results)",
@@ -352,7 +343,7 @@ class RunSection(Section):
         description="record local steps once and replay them without the model's own Python code "
         "(default: on for GPUs and for long runs of executor vmap; off with --lr-schedule poly)",
     )
-    workers: Annotated[int | Literal["auto"] | None, BeforeValidator(_number_or_auto)] = Field(
+    workers: Annotated[int | Literal["auto"] | None, _count_or("auto", "processes", 1024)] = Field(
         None,
         description="CPU processes that train, or auto (default: auto on the command line, where "
         "long runs get one per core; 1 from Python); results do not depend on it",
