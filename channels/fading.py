@@ -74,7 +74,7 @@ class Rician:
 
     Raises:
         ValueError: ``k_factor_db`` is outside its range.
-        TypeError: it is no number.
+        TypeError: it is not a number.
     """
 
     k_factor_db: float = 6.0

@@ -55,7 +55,7 @@ class Stream:
             index: any integer.
 
         Raises:
-            TypeError: ``index`` is no integer.
+            TypeError: ``index`` is not an integer.
         """
         return int.from_bytes(self._digest(8, whole_number("index", index)), "little")
 
@@ -66,7 +66,7 @@ class Stream:
             index: in [0, 2^64).
 
         Raises:
-            TypeError: ``index`` is no integer.
+            TypeError: ``index`` is not an integer.
             ValueError: it is out of range.
         """
         counter = np.array([0, 0, 0, _checked_index(index)], dtype=np.uint64)
@@ -89,7 +89,7 @@ class Stream:
             [rows, width] float32.
 
         Raises:
-            TypeError: ``index`` or ``width`` is no integer.
+            TypeError: ``index`` or ``width`` is not an integer.
             ValueError: a value is out of range.
         """
         return draws.normals(self._philox_key(), *_checked_block(index, rows, width))
