@@ -36,7 +36,7 @@ LEFT_OUT = {
     "chunk tune": "the number depends on a timing",
     "norm batch": "of resnet18 alone, which is large; a given model has batch norm",
     "tokenizer": "texts have to be prepared for it",
-    "max_length": "likewise",
+    "max_length": "texts have to be prepared for it",
 }
 """Settings, and values of choices, that no configuration has, and why."""
 

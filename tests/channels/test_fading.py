@@ -109,7 +109,7 @@ def test_root_squares_to_the_definition(antennas, rho):
 
 @given(st.integers(0, 700), st.integers(1, 12), st.integers(0, 3), st.integers(0, 99))
 def test_correlation_is_a_matrix_product_client_by_client(clients, antennas, kind, seed):
-    """Of any root; a client's channel is the same to the bit, whoever else is there."""
+    """For any root, a client's channel is equal to the bit whichever other clients are drawn."""
     dice = np.random.default_rng(seed)
     root = dice.standard_normal((antennas, antennas, 2)).view(complex)[..., 0]
     root = [root, np.tril(root).real, np.eye(antennas), np.diag(root.diagonal())][kind]

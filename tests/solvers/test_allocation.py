@@ -136,7 +136,7 @@ def test_errors(arguments, error, message):
 
 @pytest.mark.parametrize("total", [40, 1000, 10**6, 2**50])
 def test_the_work_does_not_grow_with_the_total(monkeypatch, total):
-    """Some three requests of a task are left to be handed out one by one, whatever the total."""
+    """For any total, about three requests per task remain to be handed out one by one."""
     handed, replace = [], heapq.heapreplace
     heap = SimpleNamespace(
         heapify=heapq.heapify,

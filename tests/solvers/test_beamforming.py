@@ -18,7 +18,7 @@ from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
 from solvers.beamforming_exact import branch_and_bound
 
 Channels = NDArray[np.complex128]
-ENDLESS: Any = {"time_limit_seconds": math.inf}  # what closes does so whatever the machine's load
+ENDLESS: Any = {"time_limit_seconds": math.inf}  # so that the load decides nothing
 
 
 def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:

@@ -128,7 +128,7 @@ def test_what_a_network_replaces_is_refused_before_any_work(config, toy, star, r
 
 
 def test_all_that_is_replaced_is_named_at_once(toy, star, tmp_path):
-    """Whichever way settings come: tables, a Config, a copy of one; None is no setting."""
+    """From tables, a Config, or a copy of one; None does not count as given."""
     said = r"replaces clients=4, antennas=10: leave these settings out, or the network"
     tables = {"algorithm": "fedavg", "network": {"clients": 4, "antennas": 10, "snr_db": None}}
     with pytest.raises(ConfigError, match=said):

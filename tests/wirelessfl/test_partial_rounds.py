@@ -193,7 +193,7 @@ def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
 
 
 def test_clients_who_are_there_are_drawn_by_their_numbers():
-    """Of each cell in proportion, and nobody who is away."""
+    """In proportion from each cell, and only clients that are present."""
     made = network((6, 6, 6))
     there = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
     seen = set()

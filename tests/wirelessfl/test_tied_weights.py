@@ -1,4 +1,4 @@
-"""Parameters with two names train as one, whoever computes; what cannot train is refused first."""
+"""Parameters with two names train as one in every executor; others are refused before any work."""
 
 import copy
 

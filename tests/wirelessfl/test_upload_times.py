@@ -118,7 +118,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
         times += [now + sending[n][0] / rates[n] for n in sending]
         times += [at for at, _ in stops[:1]]
         if not times:
-            assert most >= 2, "nobody shared the band"
+            assert most >= 2, "no two uploads shared the band"
             return ends, joules
         until = min(times)
         for n in sending:

@@ -17,6 +17,7 @@ from torch import nn
 
 import wirelessfl
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
 from wirelessfl.runs import executors
@@ -346,3 +347,22 @@ def test_a_stored_configuration_runs_on_a_machine_with_fewer_cores(
     again = wirelessfl.run(stored)
     assert again.config.run.workers == 1
     same(again, first)
+
+
+def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeypatch):
+    """Their tables store numbers of workers of their own."""
+    flags = {"clients": 8, "rounds": 3, "hidden": (8,), "local_steps": 2, "checkpoint_seconds": 0}
+    flags |= {"task": ["digits,requests=4", "digits,requests=4,name=two"], "eval_every": 1}
+
+    def settings(name, workers):
+        return Config.from_flags("fedast", **flags, workers=workers, out=tmp_path / name)
+
+    def halt(row):
+        raise KeyboardInterrupt
+
+    whole = wirelessfl.run(settings("whole", 1))
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings("stopped", 2), on_row=halt)
+    monkeypatch.setattr(executors, "cores", lambda: 1)
+    resumed = wirelessfl.resume(tmp_path / "stopped")
+    assert bare(resumed.rows) == bare(whole.rows)

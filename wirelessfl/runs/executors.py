@@ -106,9 +106,6 @@ def build_executor(
                 f"{batches} of {found.workers} workers have work, as {clients} clients train in "
                 f"chunks of {found.chunk}: a smaller --chunk uses all."
             )
-        reason = why_no_workers(executor, found.workers, slot_vectors(algorithm))
-        if reason is not None:
-            raise ConfigError(f"workers is {found.workers}: {reason}. Choose workers 1.")
         executor = WorkersExecutor(executor, found.workers, threads)
     resolved = {
         "device": str(device),
@@ -165,7 +162,7 @@ def _on_cpu(
     machine, so it decides nothing else: results must not depend on it.
 
     Raises:
-        ConfigError: more workers than clients or cores.
+        ConfigError: the number of workers cannot be had.
     """
     batch_size = maker.data.source.batch_size
     step = estimated_step_seconds(maker.task, maker.data.first(4)[0], batch_size)
@@ -181,15 +178,18 @@ def _on_cpu(
             chunk = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
     else:
         chunk = config.run.chunk or default_chunk(maker.kind, maker.task, clients, batch_size, step)
-    workers = config.run.workers or 1
-    if workers != "auto":
+    asked = config.run.workers or 1
+    if asked == "auto":
+        workers = min(cores() // threads, len(even_parts(clients, chunk))) if long else 1
+    else:
+        workers = asked
         _check_workers(workers, threads, clients)
-        return _Found(chunk, workers, replay)
-    many = min(cores() // threads, len(even_parts(clients, chunk))) if long else 1
-    fits = many > 1 and (
-        why_no_workers(maker.make(chunk, replay), many, slot_vectors(algorithm)) is None
-    )
-    return _Found(chunk, many if fits else 1, replay)
+    if workers < 2:
+        return _Found(chunk, 1, replay)
+    reason = why_no_workers(maker.make(chunk, replay), workers, slot_vectors(algorithm))
+    if reason is not None and asked != "auto":
+        raise ConfigError(f"workers is {workers}: {reason}. Choose workers 1.")
+    return _Found(chunk, workers if reason is None else 1, replay)
 
 
 def _on_gpu(config: Config, maker: _Maker, batch_size: int) -> _Found:
@@ -338,12 +338,21 @@ def default_threads(config: Config) -> int:
 
 
 def fewer_workers(config: Config) -> Config:
-    """Settings of a run that began elsewhere, with no more workers than this machine has cores."""
-    workers, threads = config.run.workers, config.run.threads or 1
-    if not isinstance(workers, int) or workers * threads <= cores():
-        return config
-    most = max(cores() // threads, 1)
-    return config.model_copy(update={"run": config.run.model_copy(update={"workers": most})})
+    """Settings of a run that began elsewhere, with no more workers than this machine has cores.
+
+    Those of its tasks are lowered too.
+    """
+    most = max(cores() // (config.run.threads or 1), 1)
+    workers = config.run.workers
+    if isinstance(workers, int) and workers > most:
+        config = config.model_copy(update={"run": config.run.model_copy(update={"workers": most})})
+    tables = tuple(
+        table | {"workers": min(table["workers"], most)}
+        if isinstance(table.get("workers"), int)
+        else table
+        for table in config.task
+    )
+    return config.model_copy(update={"task": tables}) if config.task else config
 
 
 @contextmanager
