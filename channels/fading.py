@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked, is_number
-from channels.checks import shown
 from channels.streams import Stream
+from channels.validation import shown
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

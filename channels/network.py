@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked, is_numeric
-from channels.checks import checked_cells, checked_part, in_range, increasing, shown, whole_number
 from channels.fading import ComplexArray, Fading, FloatArray, Rayleigh, correlation_root
 from channels.streams import Stream
+from channels.validation import (
+    checked_cells,
+    checked_part,
+    in_range,
+    increasing,
+    shown,
+    whole_number,
+)
 
 IntArray = NDArray[np.int64]
 BY_CLIENT = (

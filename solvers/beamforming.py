@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
-from channels.checks import shown
+from channels.validation import shown
 from solvers.solution import Solution, Status
 
 if TYPE_CHECKING:

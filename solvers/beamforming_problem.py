@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.checks import is_tensor
+from channels.validation import is_tensor
 
 _LEAST, _MOST = 1e-140, 1e140  # within these, squares and their sums stay in double precision
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import is_number
-from channels.checks import shown
+from channels.validation import shown
 from solvers import mask_sizes_exact
 from solvers.arrays import like
 from solvers.mask_sizes_milp import BACKENDS

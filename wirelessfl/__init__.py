@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.errors import ConfigError, DataError, TrainingError
+    from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.run import RunResult, resume, run
-    from wirelessfl.simulation.mask_sizes import model_mask_sizes
 
 _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
     "TrainingError": "wirelessfl.errors",
-    "model_mask_sizes": "wirelessfl.simulation.mask_sizes",
+    "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "RunResult": "wirelessfl.runs.run",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.studies import NAMES, Case, Results, first_reaching
+from wirelessfl.build.rounds import build
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, save_figure
-from wirelessfl.runs.build import build
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

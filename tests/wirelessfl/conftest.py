@@ -20,8 +20,8 @@ from wirelessfl.data import Dataset
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Job, TrainingData
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300

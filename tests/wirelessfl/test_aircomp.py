@@ -11,13 +11,13 @@ from channels import Network, section_vi_c, transmit_scales
 from channels.streams import Stream
 from solvers import optimize_beamformer
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.mask_sizes import model_mask_sizes
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.rounds.mask_sizes import model_mask_sizes
 from wirelessfl.training.rules import Payload
+from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import AirRound
 from wirelessfl.uplinks.aircomp import AirComp
 

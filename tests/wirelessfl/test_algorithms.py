@@ -12,12 +12,14 @@ import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
-from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.executor import Job
 from wirelessfl.training.rules import Payload
+
+FIND = "wirelessfl.config.tables.find_algorithm"
 
 
 def model(hidden=(10,)):
@@ -198,7 +200,7 @@ class Median(FedAvg):
 
 def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
     """The median of the clients' own changes, against six runs of one client each."""
-    monkeypatch.setattr("wirelessfl.tables.find_algorithm", lambda name, local: Median)
+    monkeypatch.setattr(FIND, lambda name, local: Median)
     settings = config("fedavg", rounds=1)
     parts = build(settings, data=toy, model=model())
     result = wirelessfl.run(settings, data=toy, model=model())
@@ -236,7 +238,7 @@ class CloudMomentum(HFedAvg):
 
 def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
     """Then it is averaged over cells like the model, which has moved by just as much."""
-    monkeypatch.setattr("wirelessfl.tables.find_algorithm", lambda name, local: CloudMomentum)
+    monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
     parts = build(config("hfedavg"), data=toy, model=model())
     world, start = parts.world, parts.task.spec.from_module(model())
     assert not world.nodes
@@ -257,6 +259,6 @@ class Forgetful(FedAvg):
 
 
 def test_server_state_that_a_merge_loses_is_said(config, toy, monkeypatch):
-    monkeypatch.setattr("wirelessfl.tables.find_algorithm", lambda name, local: Forgetful)
+    monkeypatch.setattr(FIND, lambda name, local: Forgetful)
     with pytest.raises(ConfigError, match=r"begins with the server state \['momentum', 'params'\]"):
         wirelessfl.run(config("fedavg"), data=toy, model=model())

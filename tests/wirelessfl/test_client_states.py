@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.client_states import InMemory, OnDisk, make_states
+from wirelessfl.server.client_states import InMemory, OnDisk, make_states
 from wirelessfl.submodels import ParamSpec, Submodels
 
 

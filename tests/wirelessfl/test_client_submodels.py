@@ -10,11 +10,11 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5, ResNet18
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.together import together
+from wirelessfl.rounds.together import together
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,

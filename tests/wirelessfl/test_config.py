@@ -6,9 +6,9 @@ import pytest
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import Config
+from wirelessfl.config.tables import flag_homes, tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import classes_in
-from wirelessfl.tables import flag_homes, tables_from_flags
 from wirelessfl.uplinks import uplink_classes
 
 PROMISED = (

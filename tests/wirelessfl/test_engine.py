@@ -15,11 +15,11 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
 from wirelessfl.submodels import deal_neurons, extract, make_partition
-from wirelessfl.training.checks import why_alone
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
-from wirelessfl.training.task import Task
+from wirelessfl.training.trial import why_alone
 from wirelessfl.training.vmapped import VmapExecutor
 
 
@@ -294,7 +294,7 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
+from wirelessfl.build.rounds import build
 
 def peak():
     status = Path("/proc/self/status")

@@ -15,7 +15,7 @@ from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, build, ways
 from wirelessfl.cli import main
 from wirelessfl.models import ResNet18
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 

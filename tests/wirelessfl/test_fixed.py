@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.build import build
 
 TRANSFERS = {
     "fedavg": (1, 1),

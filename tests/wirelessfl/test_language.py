@@ -16,18 +16,18 @@ from safetensors.torch import load_file, save_file
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.executors import _gpu_chunk
+from wirelessfl.build.rounds import build
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
-from wirelessfl.runs.build import build
-from wirelessfl.runs.executors import _gpu_chunk
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.checks import why_alone
+from wirelessfl.training.objective import Task
 from wirelessfl.training.recording import record
-from wirelessfl.training.task import Task
+from wirelessfl.training.trial import why_alone
 
 LENGTH = 12
 GOOD, BAD = ["fine", "great", "lovely", "warm"], ["dull", "poor", "sad", "cold"]

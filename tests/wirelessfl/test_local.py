@@ -9,11 +9,11 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.narrow import Narrow
+from wirelessfl.build.rounds import build
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 
 LOCALS = [
     name

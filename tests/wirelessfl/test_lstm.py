@@ -5,18 +5,18 @@ import torch
 from torch import nn
 
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import LSTM, build_model
-from wirelessfl.runs.build import build
 from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.checks import why_alone
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import why_not_stacked
-from wirelessfl.training.task import Task
+from wirelessfl.training.trial import why_alone
 from wirelessfl.training.vmapped import VmapExecutor
 
 LENGTH, LETTERS = 6, 5

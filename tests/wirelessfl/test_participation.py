@@ -9,11 +9,11 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.participants import draw_participants
+from wirelessfl.rounds.participants import draw_participants
 
 
 def model():

@@ -14,9 +14,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.runs.build import build
 from wirelessfl.training.penalties import (
     Contrast,
     LogitDistillation,

@@ -8,14 +8,14 @@ import torch
 
 from channels import edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
+from wirelessfl.build.network import build_network
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.runs.build import build
-from wirelessfl.runs.network import build_network
-from wirelessfl.simulation.costs import Links
-from wirelessfl.simulation.mask_sizes import mask_size_problem, model_mask_sizes
-from wirelessfl.simulation.plan import Planner
+from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
+from wirelessfl.rounds.plan import Planner
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.training.rules import Payload
 from wirelessfl.uplinks import Uplink

@@ -10,8 +10,8 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.training.executor import Chunk
 

@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from wirelessfl.training.descent import record_descent
+from wirelessfl.training.objective import Task
 from wirelessfl.training.recording import NotRecordableError, record
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 LR = 0.1

@@ -9,16 +9,16 @@ import torch
 from torch import nn
 
 import wirelessfl
+from wirelessfl.build import executors
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.models.lstm import LSTM
-from wirelessfl.runs import executors
-from wirelessfl.runs.build import build
 from wirelessfl.training import tuning
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 

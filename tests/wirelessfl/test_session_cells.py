@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.runs.sessions import SessionsEngine
-from wirelessfl.simulation.client_states import InMemory, Overlay
-from wirelessfl.simulation.loop import simulate
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.server.client_states import InMemory, Overlay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}

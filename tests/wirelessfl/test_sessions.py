@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
+from wirelessfl.rounds.step_sizes import Decay
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.schedules import Sessions
 from wirelessfl.schedules.base import (
@@ -25,7 +26,6 @@ from wirelessfl.schedules.base import (
     Stop,
     There,
 )
-from wirelessfl.simulation.step_sizes import Decay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}

@@ -8,8 +8,8 @@ import torch
 from wirelessfl.bench import report, submodels, works
 from wirelessfl.bench.ways import FAST
 from wirelessfl.cli import main
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 CLIENTS = 8

@@ -8,10 +8,10 @@ import torch
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
-from wirelessfl.runs.build import build
 
 
 def model(hidden=(9, 8)):

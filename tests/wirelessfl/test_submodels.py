@@ -14,8 +14,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.submodels import ParamSpec, Submodels, deal_neurons, extract, make_partition
 from wirelessfl.submodels.partition import even_sizes
-from wirelessfl.training.checks import check_partition
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
+from wirelessfl.training.trial import check_partition
 
 
 def dealt(partition, sizes, seed=0):

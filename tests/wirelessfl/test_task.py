@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.training.checks import why_alone
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
+from wirelessfl.training.trial import why_alone
 
 
 class Counts(nn.Linear):

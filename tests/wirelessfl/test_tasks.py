@@ -15,12 +15,12 @@ import wirelessfl
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedbuff import FedBuff
+from wirelessfl.build.tasks import build_tasks
 from wirelessfl.config import Config
-from wirelessfl.runs.build_tasks import build_tasks
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
-from wirelessfl.simulation import learner
+from wirelessfl.tasks import learner
 from wirelessfl.training.rules import Received
 
 ALONE = {

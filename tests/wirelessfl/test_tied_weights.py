@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 
 
 class Chain(nn.Sequential):

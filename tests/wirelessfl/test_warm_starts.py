@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.runs.sessions import SessionsEngine
-from wirelessfl.simulation.loop import simulate
+from wirelessfl.schedules.loop import simulate
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 from wirelessfl.warm_starts.base import Opening, Past

@@ -24,7 +24,7 @@ from wirelessfl.bench.works import (
     works,
 )
 from wirelessfl.training.executor import Executor
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 from wirelessfl.training.workers import WorkersExecutor
 
 Rows = list[dict[str, Any]]

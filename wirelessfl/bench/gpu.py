@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from wirelessfl.bench.works import BATCH, STEPS, dealt, job_of, plain_loop, trained, works
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 CHUNK = 256

@@ -17,7 +17,7 @@ from typing import Any
 
 from wirelessfl.bench.ways import PLAIN, build, ways
 from wirelessfl.bench.works import dealt, job_of, plain_loop, samples, trained, works
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 from wirelessfl.training.workers import WorkersExecutor
 
 SAMPLE_SECONDS = 0.02

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from wirelessfl.bench.gpu import wait
 from wirelessfl.bench.works import BATCH, LR, dealt, job_of, trained
+from wirelessfl.build.executors import computing
 from wirelessfl.models import ResNet18
-from wirelessfl.runs.executors import computing
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, as torch is set", "vmap, recorded"

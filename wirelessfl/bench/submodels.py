@@ -17,7 +17,7 @@ from wirelessfl.bench.engine import interleaved
 from wirelessfl.bench.ways import FAST, Way, build, ways, with_threads
 from wirelessfl.bench.works import STEPS, dealt, job_of, random_samples
 from wirelessfl.models import MLP, LeNet5
-from wirelessfl.simulation.together import PADDING
+from wirelessfl.rounds.together import PADDING
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,
@@ -29,8 +29,8 @@ from wirelessfl.submodels import (
 from wirelessfl.submodels.client_submodels import SOME
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
 

@@ -10,8 +10,8 @@ import torch
 from wirelessfl.processes import cores
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Task
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor

@@ -27,7 +27,7 @@ from wirelessfl.submodels import deal_neurons, extract, make_partition
 from wirelessfl.submodels.partition import IntArray, even_sizes
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 
 CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
 

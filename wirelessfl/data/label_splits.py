@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.streams import Stream
-from wirelessfl.data.checks import IntArray
+from wirelessfl.data.labels import IntArray
 from wirelessfl.errors import DataError
 
 LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from channels.arguments import checked
 from channels.streams import Stream
-from wirelessfl.data.checks import (
+from wirelessfl.data.fixed_sizes import deal_fixed_sizes
+from wirelessfl.data.label_splits import LABEL_SPLITS, deal_labels
+from wirelessfl.data.labels import (
     IntArray,
     cells_of_clients,
     checked_groups,
     checked_labels,
     checked_number,
 )
-from wirelessfl.data.fixed_sizes import deal_fixed_sizes
-from wirelessfl.data.label_splits import LABEL_SPLITS, deal_labels
 from wirelessfl.errors import DataError
 from wirelessfl.wording import suggestion
 

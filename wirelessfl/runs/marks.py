@@ -12,13 +12,13 @@ from torch import Tensor
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.tables import read_toml
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 
 
 def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:

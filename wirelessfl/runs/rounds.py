@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from wirelessfl.build.rounds import Parts
 from wirelessfl.config import Config
-from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, model_mark, network_mark
 from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.schedules.base import Deadline, Report, Schedule, Started
-from wirelessfl.simulation.loop import Rounds, Work
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.schedules.loop import Rounds, Work
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
+from wirelessfl.training.shards import Shards
 
 
 class RoundsEngine:

@@ -10,22 +10,22 @@ from torch import Tensor
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.build.basis import configured_model
+from wirelessfl.build.rounds import Parts
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.runs.basis import configured_model
-from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import digest
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules import Clock, Sessions
 from wirelessfl.schedules.base import Report
-from wirelessfl.simulation.attendance import Attendance, Comings, InTurn
-from wirelessfl.simulation.presence import Arrivals, Presence, check_sessions_by_rounds
-from wirelessfl.simulation.session_rounds import SessionRounds
-from wirelessfl.simulation.traces import read_trace
+from wirelessfl.sessions.attendance import Attendance, Comings, InTurn
+from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
+from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.sessions.traces import read_trace
 from wirelessfl.submodels.partition import IntArray
-from wirelessfl.warm_starts.checks import Checked
+from wirelessfl.warm_starts.checked import Checked
 
 
 class SessionsEngine(RoundsEngine):

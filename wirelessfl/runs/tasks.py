@@ -7,14 +7,14 @@ from typing import Any
 
 from torch import Tensor
 
+from wirelessfl.build.tasks import TaskParts
+from wirelessfl.build.times import make_times
 from wirelessfl.config import Config
-from wirelessfl.runs.build_tasks import TaskParts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, digest, model_mark, network_mark
 from wirelessfl.runs.rounds import finite
-from wirelessfl.runs.times import make_times
 from wirelessfl.schedules.base import Reached, Report
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks.base import BITS_PER_ELEMENT
 
 MIB = BITS_PER_ELEMENT / 8 / 2**20

@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.checks import check_count, check_number
+from wirelessfl.numbers import check_count, check_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.checks import check_count, check_number
+from wirelessfl.numbers import check_count, check_number
 
 FloatArray = NDArray[np.float64]
 

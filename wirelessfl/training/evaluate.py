@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from wirelessfl.data.dataset import widened
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 
 
 @torch.no_grad()

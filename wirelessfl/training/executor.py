@@ -20,9 +20,9 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import Batches, BatchSource
+from wirelessfl.training.objective import Task
 from wirelessfl.training.penalties import Penalty
 from wirelessfl.training.rules import Cohort, State
-from wirelessfl.training.task import Task
 
 BoolArray = NDArray[np.bool_]
 

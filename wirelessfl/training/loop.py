@@ -9,8 +9,8 @@ from torch.utils._pytree import tree_map
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
 from wirelessfl.training.executor import Executor, Job, TrainingData, after_training
+from wirelessfl.training.objective import Task
 from wirelessfl.training.penalties import Anchors, anchors_of
-from wirelessfl.training.task import Task
 
 
 class LoopExecutor(Executor):

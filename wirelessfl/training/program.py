@@ -16,8 +16,8 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.executor import Executor, Job, TrainingData
+from wirelessfl.training.objective import Task
 from wirelessfl.training.rules import Cohort
-from wirelessfl.training.task import Task
 
 Tensors = dict[str, Tensor]
 Program = Callable[[Tensors], Tensors]

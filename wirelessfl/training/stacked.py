@@ -35,6 +35,7 @@ from wirelessfl.training.layers import (
     ToImages,
     Write,
 )
+from wirelessfl.training.objective import Task
 from wirelessfl.training.penalties import (
     Anchors,
     Outputs,
@@ -45,7 +46,6 @@ from wirelessfl.training.penalties import (
 )
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.rules import Cohort
-from wirelessfl.training.task import Task
 
 POINTWISE = (nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus)
 POOLING = (nn.MaxPool2d, nn.AvgPool2d)

@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 CANDIDATES = (1, 6, 10, 20, 60, 200)

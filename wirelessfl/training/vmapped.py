@@ -14,11 +14,11 @@ from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.executor import TrainingData, after_training
+from wirelessfl.training.objective import Task
 from wirelessfl.training.penalties import Penalty, anchors_of
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.recording import NotRecordableError, Program, record
 from wirelessfl.training.rules import Cohort
-from wirelessfl.training.task import Task
 
 
 def _unrecordable(*tensors: Tensor) -> None:

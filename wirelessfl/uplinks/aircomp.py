@@ -25,8 +25,8 @@ from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import Convention, check_convention
 from solvers import SolverUnavailableError, optimize_beamformer
 from wirelessfl.errors import ConfigError
-from wirelessfl.simulation.shards import Shards
 from wirelessfl.training.rules import Received
+from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks.base import (
     BITS_PER_ELEMENT,
     AirRound,

@@ -19,8 +19,8 @@ from torch import Tensor
 from channels import ChannelDraw
 from channels.streams import Stream
 from wirelessfl.registry import file_name
-from wirelessfl.simulation.shards import Shards
 from wirelessfl.training.rules import Received
+from wirelessfl.training.shards import Shards
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
