@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked, is_numeric
-from channels.fading import ComplexArray, FloatArray
+from channels.arrays import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.precoders import AirSum, Convention, air_sum, transmit_scales
 from channels.streams import Stream

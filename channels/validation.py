@@ -7,10 +7,9 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from channels.arrays import FloatArray, IntArray
 
 LONGEST = 80
 """Characters of a value in a message."""

@@ -38,7 +38,7 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
         min_samples=5,
     )  # fmt: skip
     parts = build(settings, data=toy, model=model())
-    world, spec, module = parts.world, parts.task.spec, model()
+    world, spec, module = parts.world, parts.objective.spec, model()
     sizes = np.array([len(own) for own in world.parts], dtype=float)
     if weighting == "uniform":
         sizes[:] = 1.0

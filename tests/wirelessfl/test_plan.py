@@ -17,7 +17,7 @@ from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.plan import Planner
 from wirelessfl.submodels import ParamSpec, make_partition
-from wirelessfl.training.rules import Payload
+from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks import Uplink
 
 
@@ -264,5 +264,5 @@ def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config
     plan, network = parts.planner.plan(0), parts.planner.network
     slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
     lengths = plan.submodels.lengths
-    work = 3 * lengths / parts.task.spec.size * 1e9 / slowest
+    work = 3 * lengths / parts.objective.spec.size * 1e9 / slowest
     np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)

@@ -93,7 +93,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, world, spec = SessionsEngine(parts), parts.world, parts.task.spec
+    run, world, spec = SessionsEngine(parts), parts.world, parts.objective.spec
     states = []
 
     def report(decision):

@@ -204,7 +204,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
     )
     parts = build(settings, data=toy, model=module)
-    run, spec = SessionsEngine(parts), parts.task.spec
+    run, spec = SessionsEngine(parts), parts.objective.spec
     work = run.work
     rows = []
 

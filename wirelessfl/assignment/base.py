@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.fading import FloatArray
-from channels.network import IntArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 
 State = dict[str, NDArray[Any]]

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.fading import FloatArray
-from channels.network import IntArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.assignment.base import State, checked_round, checked_values, split
 from wirelessfl.assignment.process import expected_improvement, posterior

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from channels.fading import FloatArray
+from channels.arrays import FloatArray
 
 # Of standardised features, in units of sqrt(features); and variance of the noise in that of the
 # values. A grid of 12 has no local optima and nothing that may fail to converge.

@@ -31,7 +31,7 @@ from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
-from wirelessfl.training.objective import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
@@ -153,7 +153,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         torch.manual_seed(0)
         module = MLP((1, 28, 28), 10)
     data = TrainingData(x, y, BatchSource(parts, BATCH, Stream(0)))
-    task, algorithm = Task.of(module), FedAST()
+    task, algorithm = Objective.of(module), FedAST()
     start = task.spec.from_module(module)
 
     def learner(executor: Executor) -> Learner:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from channels import Network
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.build.executors import build_executor, expect_workers
@@ -22,9 +23,8 @@ from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
-from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor
-from wirelessfl.training.objective import Task
+from wirelessfl.training.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Basis:
         parts: each client's samples.
         groups: of clients that are there in turn, with sets of labels; None: there are none.
         model: the module.
-        task: model and loss.
+        objective: model and loss.
         start: initial parameters [P].
         executor: where local updates are computed.
         notes: what the user should know, a line each.
@@ -48,7 +48,7 @@ class Basis:
     parts: Sequence[IntArray]
     groups: LabelGroups | None
     model: nn.Module
-    task: Task
+    objective: Objective
     start: Tensor
     executor: Executor
     notes: list[str]
@@ -104,15 +104,15 @@ def prepare(
         loaded.parts[key] = _dealt(config, data, network, groups, stream.child("split"))
     parts = loaded.parts[key]
     model = _model(config, model, data, own)
-    task = Task.of(model)
+    objective = Objective.of(model)
     notes: list[str] = []
-    start = task.spec.from_module(model).cpu()
+    start = objective.spec.from_module(model).cpu()
     if groups is not None and together is None:
         together = config.training.clients_per_round or int(np.bincount(groups.group_of).max())
     executor, config = build_executor(
-        config, task, algorithm, data, parts, notes, own, together, updates
+        config, objective, algorithm, data, parts, notes, own, together, updates
     )
-    return Basis(config, data, parts, groups, model, task, start, executor, notes)
+    return Basis(config, data, parts, groups, model, objective, start, executor, notes)
 
 
 def _groups(config: Config, data: Dataset, network: Network) -> LabelGroups | None:

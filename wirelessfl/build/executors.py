@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
@@ -18,12 +19,11 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import part_sizes
 from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
-from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.objective import Task
-from wirelessfl.training.penalties import Penalty, need_features
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
 from wirelessfl.training.trial import check_model, why_not_vmapped
@@ -53,7 +53,7 @@ EXECUTORS: dict[str, type[Executor]] = {
 
 def build_executor(
     config: Config,
-    task: Task,
+    objective: Objective,
     algorithm: Algorithm,
     dataset: Dataset,
     parts: Sequence[IntArray],
@@ -66,7 +66,7 @@ def build_executor(
 
     Args:
         config: the settings.
-        task: what is trained; its module is moved to the device.
+        objective: what is trained; its module is moved to the device.
         algorithm: the client rule.
         dataset: what it is trained on.
         parts: each client's samples.
@@ -79,7 +79,7 @@ def build_executor(
         ConfigError: the device, executor or number of workers cannot be had.
     """
     device = _device(config.run.device)
-    task.module.to(device)
+    objective.module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
     batch_size = min(config.training.batch_size, int(part_sizes(parts).max()))
     source = BatchSource(parts, batch_size, stream)
@@ -88,12 +88,12 @@ def build_executor(
     penalties = algorithm.penalties
     if warm_start is not None:  # those of a session that has one before it
         penalties += Checked(warm_start).penalties(1, ())
-    kind = _kind(config, task, penalties, data, dataset.classes, notes)
+    kind = _kind(config, objective, penalties, data, dataset.classes, notes)
     threads = default_threads(config)
-    maker = _Maker(task, data, kind, config.run.seed)
+    maker = _Maker(objective, data, kind, config.run.seed)
     clients = together or config.training.clients_per_round or len(parts)
     if device.type == "cpu":
-        jobs = partial(_two_steps, task, algorithm, data, len(parts))
+        jobs = partial(_two_steps, objective, algorithm, data, len(parts))
         steps = client_steps(config, updates or clients)
         found = _on_cpu(config, maker, jobs, algorithm, threads, clients, steps)
     else:
@@ -122,7 +122,7 @@ def build_executor(
 class _Maker:
     """Makes executors of one kind for one run."""
 
-    task: Task
+    objective: Objective
     data: TrainingData
     kind: type[Executor]
     seed: int
@@ -130,13 +130,13 @@ class _Maker:
     def make(self, chunk: int, replay: bool) -> Executor:
         """One for ``chunk`` clients at a time, whose local steps are replayed or not."""
         if self.kind is LoopExecutor:
-            return LoopExecutor(self.task, self.data, chunk, seed=self.seed)
+            return LoopExecutor(self.objective, self.data, chunk, seed=self.seed)
         if self.data.inputs.is_cuda:
             assert issubclass(self.kind, TensorExecutor)
-            return self.kind(self.task, self.data, chunk, recorded=replay)
+            return self.kind(self.objective, self.data, chunk, recorded=replay)
         if self.kind is VmapExecutor:
-            return VmapExecutor(self.task, self.data, chunk, flat=replay)
-        return self.kind(self.task, self.data, chunk)
+            return VmapExecutor(self.objective, self.data, chunk, flat=replay)
+        return self.kind(self.objective, self.data, chunk)
 
 
 class _Found(NamedTuple):
@@ -165,7 +165,7 @@ def _on_cpu(
         ConfigError: the number of workers cannot be had.
     """
     batch_size = maker.data.source.batch_size
-    step = estimated_step_seconds(maker.task, maker.data.first(4)[0], batch_size)
+    step = estimated_step_seconds(maker.objective, maker.data.first(4)[0], batch_size)
     long = steps * step > LONG_SECONDS
     # Step sizes that change from round to round would be recorded anew in each.
     steady = algorithm.one_shape and config.training.lr_schedule == "constant"
@@ -173,11 +173,13 @@ def _on_cpu(
     replay = replay and maker.kind is VmapExecutor  # stacked layers gain nothing from it
     if config.run.chunk == "tune":
         one = maker.kind is LoopExecutor
-        sizes = [1] if one else candidates(-(-clients // PARTS), maker.task.spec.size)
+        sizes = [1] if one else candidates(-(-clients // PARTS), maker.objective.spec.size)
         with computing(threads):
             chunk = fastest_chunk(partial(maker.make, replay=replay), jobs, sizes)
     else:
-        chunk = config.run.chunk or default_chunk(maker.kind, maker.task, clients, batch_size, step)
+        chunk = config.run.chunk or default_chunk(
+            maker.kind, maker.objective, clients, batch_size, step
+        )
     asked = config.run.workers or 1
     if asked == "auto":
         workers = min(cores() // threads, len(even_parts(clients, chunk))) if long else 1
@@ -212,7 +214,7 @@ def _on_gpu(config: Config, maker: _Maker, batch_size: int) -> _Found:
     steady = config.training.lr_schedule == "constant"
     wanted = config.run.replay or ("on" if steady else "off")
     replay = maker.kind is not LoopExecutor and wanted == "on"
-    return _Found(config.run.chunk or _gpu_chunk(maker.task, batch_size, device), 1, replay)
+    return _Found(config.run.chunk or _gpu_chunk(maker.objective, batch_size, device), 1, replay)
 
 
 def _check_workers(workers: int, threads: int, clients: int) -> None:
@@ -241,7 +243,7 @@ def _check_workers(workers: int, threads: int, clients: int) -> None:
 
 def _kind(
     config: Config,
-    task: Task,
+    objective: Objective,
     penalties: tuple[Penalty, ...],
     data: TrainingData,
     classes: int,
@@ -252,13 +254,13 @@ def _kind(
     Raises:
         ConfigError: the one asked for cannot.
     """
-    name, model = config.run.executor, type(task.module).__name__
+    name, model = config.run.executor, type(objective.module).__name__
     x, y = data.first(4)
-    alone = check_model(task, x, y, classes)
+    alone = check_model(objective, x, y, classes)
     features = need_features(penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():
-            task.outputs(x, features=True)  # a model without any is refused now
+            objective.outputs(x, features=True)  # a model without any is refused now
     if name == "loop":
         return LoopExecutor
     if name == "stacked" and features:
@@ -266,10 +268,10 @@ def _kind(
             'executor "stacked" cannot train what compares the features of models, as the loss of '
             f'{_comparing(config)} does. Choose "vmap".'
         )
-    unstacked = alone or ("it has no features" if features else why_not_stacked(task, data))
+    unstacked = alone or ("it has no features" if features else why_not_stacked(objective, data))
     if name != "vmap" and unstacked is None:
         return StackedExecutor
-    alone = alone or why_not_vmapped(task, x, y)
+    alone = alone or why_not_vmapped(objective, x, y)
     if alone is not None and name in ("vmap", "stacked"):
         raise ConfigError(f'executor "{name}" cannot run this model: {alone}. Choose "loop".')
     if name == "stacked":
@@ -283,16 +285,23 @@ def _kind(
 
 
 def _two_steps(
-    task: Task, algorithm: Algorithm, data: TrainingData, clients: int, size: int
+    objective: Objective, algorithm: Algorithm, data: TrainingData, clients: int, size: int
 ) -> Job:
     """Two steps of the first ``size`` of the ``clients``, from the full model."""
     who = np.arange(size) % clients
     none = np.zeros(size, dtype=np.int64)
-    start = task.spec.from_module(task.module)
+    start = objective.spec.from_module(objective.module)
     server = {key: value[None] for key, value in algorithm.initial(start).items()}
     penalties = algorithm.penalties
     return Job(
-        algorithm, task.spec, algorithm.outgoing(server), none, who, none, 2, penalties=penalties
+        algorithm,
+        objective.spec,
+        algorithm.outgoing(server),
+        none,
+        who,
+        none,
+        2,
+        penalties=penalties,
     )
 
 
@@ -316,7 +325,7 @@ def expect_workers(config: Config, updates: int) -> None:
         prepare_workers()
 
 
-def _gpu_chunk(task: Task, batch_size: int, device: torch.device) -> int:
+def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
     """As many clients as fit well, on a GPU: a step holds a handful of copies of each.
 
     It follows from the memory of the device, not from what is free of it at the moment. A module
@@ -324,8 +333,8 @@ def _gpu_chunk(task: Task, batch_size: int, device: torch.device) -> int:
     ``bytes_per_sample``.
     """
     usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
-    samples = batch_size * int(getattr(task.module, "bytes_per_sample", 0))
-    return max(min(GPU_CHUNK, usable // (16 * 4 * task.spec.size + samples)), 1)
+    samples = batch_size * int(getattr(objective.module, "bytes_per_sample", 0))
+    return max(min(GPU_CHUNK, usable // (16 * 4 * objective.spec.size + samples)), 1)
 
 
 def default_threads(config: Config) -> int:

@@ -30,7 +30,7 @@ from wirelessfl.rounds.world import TrainingSettings, World
 from wirelessfl.server.client_states import make_states
 from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
 from wirelessfl.submodels.partition import Scheme
-from wirelessfl.training.objective import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.trial import check_neurons, check_partition
 
@@ -41,7 +41,7 @@ class Parts:
 
     Args:
         config: with device, executor, chunk and threads resolved.
-        task: model and loss.
+        objective: model and loss.
         planner: plans rounds.
         world: trains them.
         test_inputs: test samples on the device.
@@ -52,7 +52,7 @@ class Parts:
     """
 
     config: Config
-    task: Task
+    objective: Objective
     planner: Planner
     world: World
     test_inputs: Tensor
@@ -92,21 +92,21 @@ def build(
     algorithm, uplink = config.build_algorithm(), config.build_uplink()
     training = config.training
     basis = prepare(config, network, algorithm, stream, model=model, data=data)
-    config, task = basis.config, basis.task
+    config, objective = basis.config, basis.objective
     partitions: dict[Scheme, Partition] = {}
 
     def partition(scheme: Scheme) -> Partition:
         if scheme not in partitions:
-            made = make_partition(basis.model, task.spec, scheme, config.model.layers)
+            made = make_partition(basis.model, objective.spec, scheme, config.model.layers)
             inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
-            check_partition(task, made, inputs)
+            check_partition(objective, made, inputs)
             partitions[scheme] = made
         return partitions[scheme]
 
     @cache
     def neurons() -> NeuronMap:
         inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
-        return find_neurons(basis.model, task.spec, inputs)
+        return find_neurons(basis.model, objective.spec, inputs)
 
     compression = make_compression(
         training.compression, training.compression_keep, training.compression_bits
@@ -119,7 +119,7 @@ def build(
         network=network,
         uplink=uplink,
         links=Links(down * mbps if down else uplink.downlink_bps, back and back * mbps),
-        spec=task.spec,
+        spec=objective.spec,
         make_partition=partition,
         local_steps=training.local_steps,
         edge_rounds=edge_rounds,
@@ -150,12 +150,12 @@ def build(
     if first.own is not None:
         inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
         alone = basis.executor.chunk == 1
-        padding = _padding(padding, check_neurons(task, neurons(), inputs), alone)
+        padding = _padding(padding, check_neurons(objective, neurons(), inputs), alone)
     device = torch.device(config.run.device)
     states = make_states(
         config.run.client_states,
         (*algorithm.client_state, *algorithm.remembers),
-        task.spec.size,
+        objective.spec.size,
         network.clients,
         shards.count,
     )
@@ -184,7 +184,7 @@ def build(
     )
     return Parts(
         config,
-        task,
+        objective,
         planner,
         world,
         basis.data.test_inputs.to(device),

@@ -61,7 +61,7 @@ class TaskParts:
     def elements(self) -> list[int]:
         """Numbers in an update of each task."""
         return [
-            own.task.spec.size * len(learner.algorithm.payloads)
+            own.objective.spec.size * len(learner.algorithm.payloads)
             for own, learner in zip(self.bases, self.learners, strict=True)
         ]
 
@@ -139,7 +139,7 @@ def build_tasks(
             Learner(
                 task,
                 algorithm,
-                basis.task,
+                basis.objective,
                 basis.executor,
                 local_steps=own.training.local_steps,
                 samples=samples,

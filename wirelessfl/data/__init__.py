@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from channels.arrays import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.digits import load_digits
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
-from wirelessfl.data.labels import IntArray
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.shakespeare import load_shakespeare

@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.labels import IntArray
 
 _BLOCK = 256
 _KEPT_SAMPLES = 1 << 22

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from channels import even_cells
+from channels.arrays import IntArray
 from channels.validation import checked_cells, whole_number
 from wirelessfl.errors import DataError
-
-IntArray = NDArray[np.int64]
 
 
 def checked_number(name: str, value: Any, least: int) -> int:

@@ -17,7 +17,7 @@ from torch import Tensor
 from channels.streams import Stream
 from channels.validation import whole_number
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT
+from wirelessfl.units import BITS_PER_ELEMENT
 
 Kind = Literal["none", "top-k", "quantisation"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from channels import (
     ChannelDraw,
@@ -15,16 +14,14 @@ from channels import (
     seconds_per_parameter,
     transmit_joules,
 )
+from channels.arrays import FloatArray, IntArray
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
-from wirelessfl.submodels.partition import IntArray
+from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT
 
-FloatArray = NDArray[np.float64]
-MIB = BITS_PER_ELEMENT / 8 / 2**20
 MOST_AT_ONCE = 1 << 20  # clients times levels of width, so that many clients do not take memory
 
 
@@ -217,12 +214,12 @@ class Costs:
         sent = float((vectors * (length + self.uplink.side_elements)).sum()) / clients
         return Cost(
             seconds=seconds,
-            uplink_mib=self.edge_rounds * MIB * sent,
+            uplink_mib=self.edge_rounds * MIB_PER_ELEMENT * sent,
             downlink_mib=self.edge_rounds
-            * MIB
+            * MIB_PER_ELEMENT
             * self.downlink_vectors
             * float(length.sum())
             / clients,
-            backhaul_mib=2 * MIB * node_length if self.hierarchical else 0.0,
+            backhaul_mib=2 * MIB_PER_ELEMENT * node_length if self.hierarchical else 0.0,
             joules=self.edge_rounds * float(blocks.sum(1).mean()) / clients,
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.submodels.merging import covered_mean
-from wirelessfl.training.rules import Received
+from wirelessfl.training.payloads import Received
 from wirelessfl.uplinks import AirRound
 
 

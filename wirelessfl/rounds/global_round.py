@@ -10,17 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import BoolArray, IntArray
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.compression import relative_error
 from wirelessfl.rounds.cover import Cover
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.together import Together, together
-from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Job
-from wirelessfl.training.rules import Received, State
+from wirelessfl.training.payloads import Received
 from wirelessfl.uplinks import AirRound
-from wirelessfl.uplinks.base import BoolArray, Reception
+from wirelessfl.uplinks.base import Reception
 
 if TYPE_CHECKING:
     from wirelessfl.rounds.world import World

@@ -12,13 +12,12 @@ from torch import nn
 
 from channels import ChannelDraw, seconds_per_parameter
 from channels.arguments import checked
+from channels.arrays import FloatArray
 from solvers import Solution, optimize_mask_sizes
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.submodels.partition import Partition, share_out
 from wirelessfl.uplinks import find_uplink
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

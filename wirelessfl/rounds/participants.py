@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels import Network
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.uplinks.base import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from channels import ChannelDraw, Network
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
@@ -18,12 +18,10 @@ from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
 from wirelessfl.rounds.step_sizes import constant
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
-from wirelessfl.submodels.partition import IntArray, Scheme
+from wirelessfl.submodels.partition import Scheme
+from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT, Coherence
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from wirelessfl.uplinks.base import Coherence
 
 
 @dataclass(frozen=True)

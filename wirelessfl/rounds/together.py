@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.submodels import Submodels
 from wirelessfl.submodels.client_submodels import SOME
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.rules import State
+from wirelessfl.training.cohort import State
 
 PADDING = 0.1
 """Share of padding that clients with submodels of different widths may train together with."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.data.client_samples import part_sizes
@@ -18,13 +19,10 @@ from wirelessfl.rounds.global_round import GlobalRound
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.together import PADDING
 from wirelessfl.server.client_states import ClientStates, Overlay
-from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor
-from wirelessfl.training.penalties import Penalty
-from wirelessfl.training.rules import State
 from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import BoolArray, FloatArray
 
 
 @dataclass

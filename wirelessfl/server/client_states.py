@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Submodels
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.rules import State
+from wirelessfl.training.cohort import State
 
 MEMORY_BYTES = 1 << 28
 """Up to this size in all, states are held in memory unless the settings say otherwise."""

@@ -9,11 +9,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from channels.arrays import BoolArray
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
 from wirelessfl.sessions.presence import Change, Presence
-from wirelessfl.uplinks.base import BoolArray
 
 Unit = Literal["seconds", "rounds"]
 

@@ -15,11 +15,11 @@ from typing import Protocol
 
 import numpy as np
 
+from channels.arrays import BoolArray
 from channels.indexed import exponential, uniform
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.numbers import check_count, check_number
-from wirelessfl.uplinks.base import BoolArray
 
 
 @dataclass(frozen=True, slots=True)

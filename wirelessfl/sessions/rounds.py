@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.rounds.plan import Plan, Planner
 from wirelessfl.rounds.step_sizes import constant
 from wirelessfl.rounds.world import World
@@ -28,13 +29,10 @@ from wirelessfl.schedules.base import (
 )
 from wirelessfl.sessions.attendance import Attendance, Passing
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.rules import State
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT
+from wirelessfl.training.cohort import State
+from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
 from wirelessfl.warm_starts.checked import Checked
-
-MIB = BITS_PER_ELEMENT / 8 / 2**20
 
 
 @dataclass
@@ -211,14 +209,14 @@ class SessionRounds:
 
     def _send_teacher(self) -> None:
         """Once, to all clients of the session; the first round begins when they have it."""
-        mib = MIB * self.spec.size * float(self.world.there.mean())
+        mib = MIB_PER_ELEMENT * self.spec.size * float(self.world.there.mean())
         self._delay = self.planner.broadcast_seconds()
         self.extras.extra_broadcasts += 1
         self.extras.extra_seconds += self._delay
         self.extras.extra_mib += mib
         self.world.totals.downlink_mib += mib
         if self.planner.hierarchical:
-            self.world.totals.backhaul_mib += MIB * self.spec.size
+            self.world.totals.backhaul_mib += MIB_PER_ELEMENT * self.spec.size
 
     def _teach(self, latest: Tensor | None) -> None:
         """Give the clients the terms of the session's warm start, and their teacher."""

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from channels.arrays import BoolArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.numbers import check_count
 from wirelessfl.sessions.presence import Change
-from wirelessfl.uplinks.base import BoolArray
 
 COLUMNS = ("client", "join", "leave")
 

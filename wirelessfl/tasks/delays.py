@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from channels import Network, snr_linear
+from channels.arrays import FloatArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
+from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PUBLISHED_STEP_SECONDS = {
     "mnist": 0.148,

@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from channels.arrays import FloatArray, IntArray
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.tasks.delays import FloatArray, IntArray
 from wirelessfl.tasks.requests import Request
+from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Executor, Job
-from wirelessfl.training.objective import Task
-from wirelessfl.training.rules import Received, State
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.payloads import Received
 
 RESULT_BYTES = 1 << 30
 """Updates of requests that are trained ahead of their time take no more than this, about."""
@@ -59,7 +60,7 @@ class Learner:
         self,
         name: str,
         algorithm: Algorithm,
-        task: Task,
+        task: Objective,
         executor: Executor,
         *,
         local_steps: int,
@@ -70,7 +71,7 @@ class Learner:
         test_labels: Tensor,
         recent: int = 0,
     ) -> None:
-        self.name, self.algorithm, self.task, self.executor = name, algorithm, task, executor
+        self.name, self.algorithm, self.objective, self.executor = name, algorithm, task, executor
         self.local_steps, self.samples = local_steps, samples
         self.test_inputs, self.test_labels = test_inputs, test_labels
         self.state: State = algorithm.initial(params)
@@ -87,7 +88,7 @@ class Learner:
     @property
     def most_ahead(self) -> int:
         """Updates that are trained and not merged yet, at most, beside those that are needed."""
-        own = 4 * self.task.spec.size * len(self.algorithm.payloads)
+        own = 4 * self.objective.spec.size * len(self.algorithm.payloads)
         return max(RESULT_BYTES // own, self.executor.chunk)
 
     def issue(self, request: Request) -> None:
@@ -137,7 +138,7 @@ class Learner:
         order = np.argsort(node, kind="stable")  # those of one model stand together
         job = Job(
             algorithm=self.algorithm,
-            spec=self.task.spec,
+            spec=self.objective.spec,
             servers={
                 name: torch.stack([self.models[version][name] for version in versions])
                 for name in self.algorithm.sends
@@ -190,7 +191,7 @@ class Learner:
         """The local training of these clients from the present model."""
         return Job(
             algorithm=self.algorithm,
-            spec=self.task.spec,
+            spec=self.objective.spec,
             servers={name: value[None] for name, value in self._sent().items()},
             node=np.zeros(len(clients), dtype=np.int64),
             clients=clients,
@@ -254,18 +255,18 @@ class Learner:
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
         """[clients], loss of the present model on all samples of each."""
-        params = self.task.spec.views(self.state["params"])
+        params = self.objective.spec.views(self.state["params"])
         data, found = self.executor.data, []
-        self.task.module.eval()
+        self.objective.module.eval()
         for client in clients.tolist():
             rows = torch.from_numpy(np.asarray(data.source.parts[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
-            found.append(float(F.cross_entropy(self.task.call(params, x), y)))
+            found.append(float(F.cross_entropy(self.objective.call(params, x), y)))
         return np.array(found)
 
     def evaluate(self) -> tuple[float, float]:
         """Accuracy and loss on the test set."""
-        return evaluate(self.task, self.state["params"], self.test_inputs, self.test_labels)
+        return evaluate(self.objective, self.state["params"], self.test_inputs, self.test_labels)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state that is tensors, for a checkpoint."""

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from channels import SharedBand
+from channels.arrays import FloatArray, IntArray
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Deadline, Event, Lost, Returned, Started, Tick
-from wirelessfl.tasks.delays import Delays, FloatArray, IntArray, Wireless
+from wirelessfl.tasks.delays import Delays, Wireless
 
 
 @dataclass(slots=True, eq=False)

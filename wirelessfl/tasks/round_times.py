@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels import SharedBand
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.indexed import Draws
-from wirelessfl.tasks.delays import Delays, FloatArray, IntArray, Wireless
-from wirelessfl.uplinks.base import BoolArray
+from wirelessfl.tasks.delays import Delays, Wireless
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import FloatArray, IntArray
 from channels.indexed import uniform
 from channels.streams import Stream
 from solvers import allocate_requests
@@ -17,7 +18,7 @@ from wirelessfl.assignment import Assignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
 from wirelessfl.tasks.asynchronous import Merged
-from wirelessfl.tasks.delays import Delays, FloatArray, IntArray
+from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.requests import Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wirelessfl.tasks.delays import FloatArray, IntArray
+from channels.arrays import FloatArray, IntArray
 from wirelessfl.tasks.requests import Request
 
 

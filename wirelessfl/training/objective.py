@@ -16,11 +16,11 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.flat import call_with, slots
-from wirelessfl.training.penalties import Anchors, Outputs, Penalty, need_features, total
+from wirelessfl.training.cohort import Anchors, Outputs, Penalty, need_features, total
 
 
 @dataclass(frozen=True)
-class Task:
+class Objective:
     """A model with a cross-entropy loss over classes, and further terms where they are given.
 
     The module's own parameters serve as the frozen rest only (a LoRA base, buffers): the trainable
@@ -34,8 +34,8 @@ class Task:
     """Further places of tied parameters, and the names under which they stand in ``spec``."""
 
     @classmethod
-    def of(cls, module: nn.Module) -> Task:
-        """The task of training ``module``.
+    def of(cls, module: nn.Module) -> Objective:
+        """That of training ``module``.
 
         Raises:
             ConfigError: it holds a layer whose running statistics would leak between clients, or

@@ -8,22 +8,22 @@ from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
-from wirelessfl.training.objective import Task
+from wirelessfl.training.objective import Objective
 
 
-def why_alone(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
-    """Why clients cannot train ``task`` together, on a few samples; None where they can.
+def why_alone(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
+    """Why clients cannot train ``objective`` together, on a few samples; None where they can.
 
     Args and errors are those of ``check_model``; x has at least two samples.
     """
-    return check_model(task, x, y, classes) or why_not_vmapped(task, x, y)
+    return check_model(objective, x, y, classes) or why_not_vmapped(objective, x, y)
 
 
-def check_model(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
+def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
     """Refuse a model that cannot be trained at all, on a few samples.
 
     Args:
-        task: to be tried out.
+        objective: to be tried out.
         x: [batch, ...], some samples.
         y: [batch], their labels.
         classes: of the data set.
@@ -35,7 +35,7 @@ def check_model(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
         ConfigError: the model does not run on the samples, does not give logits [batch, classes],
             or changes its buffers.
     """
-    module, name = task.module, type(task.module).__name__
+    module, name = objective.module, type(objective.module).__name__
     buffers = {key: value.clone() for key, value in module.named_buffers()}
     module.train()
     before = torch.random.get_rng_state()
@@ -60,7 +60,7 @@ def check_model(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
                 f"model {name} changes its buffer {key!r} in training, which clients would share. "
                 "Keep such state in parameters, or do without."
             )
-    _check_names(task, x, y)
+    _check_names(objective, x, y)
     if draws:
         return (
             f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
@@ -69,46 +69,46 @@ def check_model(task: Task, x: Tensor, y: Tensor, classes: int) -> str | None:
     return None
 
 
-def why_not_vmapped(task: Task, x: Tensor, y: Tensor) -> str | None:
-    """Why clients cannot train ``task`` in one batch by vmap, on samples x [batch, ...], y [batch].
+def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
+    """Why vmap cannot train ``objective`` on samples x [batch, ...], y [batch].
 
     None where they can. Its first call in a process takes a second: torch imports its compiler.
     """
-    module, name = task.module, type(task.module).__name__
+    module, name = objective.module, type(objective.module).__name__
     try:
-        two = task.spec.from_module(module).expand(2, -1)
+        two = objective.spec.from_module(module).expand(2, -1)
         half = x.new_zeros((2, len(x)), dtype=torch.float32)
         half[:, :2] = 0.5  # the samples behind the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (t.expand(2, *t.shape) for t in (x, y))
-        padded = task.gradients(task.spec.views(two), xs, ys, half, zero.expand(2, 2))
+        padded = objective.gradients(objective.spec.views(two), xs, ys, half, zero.expand(2, 2))
     except RuntimeError as error:
         return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
-    tight = task.gradients(task.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
+    tight = objective.gradients(objective.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
     for key, value in tight.items():
         if not all(_close(client, value) for client in padded[key]):
             return f"model {name} mixes the samples of a batch, so batches cannot be padded"
     return None
 
 
-def _check_names(task: Task, x: Tensor, y: Tensor) -> None:
+def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
     """Refuse a module that finds its parameters in another way than by their names.
 
     Raises:
         ConfigError: one of them has a gradient that disappears when it is given by its name.
     """
-    flat = task.spec.from_module(task.module)
+    flat = objective.spec.from_module(objective.module)
     weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     with torch.random.fork_rng():
-        named = task.gradients(task.spec.views(flat), x, y, weight, key)
-        own = task.own_gradients(flat, x, y, weight, key)
+        named = objective.gradients(objective.spec.views(flat), x, y, weight, key)
+        own = objective.own_gradients(flat, x, y, weight, key)
     for name, value in named.items():
         if bool(own[name].any()) and not bool(value.any()):
             raise ConfigError(
-                f"model {type(task.module).__name__} uses its parameter {name!r} by another way "
-                "than its name (a list of tensors of its own?), so clients cannot have their own. "
-                "Use it through the layer that holds it, or nn.ParameterList."
+                f"model {type(objective.module).__name__} uses its parameter {name!r} by another "
+                "way than its name (a list of tensors of its own?), so clients cannot have their "
+                "own. Use it through the layer that holds it, or nn.ParameterList."
             )
 
 
@@ -123,7 +123,7 @@ def _close(one: Tensor, two: Tensor) -> bool:
     return bool(gap.norm() <= 1e-2 * two.nan_to_num().norm() + 1e-6 * two.numel() ** 0.5)
 
 
-def check_partition(task: Task, partition: Partition, x: Tensor) -> None:
+def check_partition(objective: Objective, partition: Partition, x: Tensor) -> None:
     """Refuse a model whose submodels do not work: wrong layers, or an activation with act(0) != 0.
 
     Compares a submodel with the same one padded by idle neurons, on the inputs ``x`` [batch, ...].
@@ -133,12 +133,12 @@ def check_partition(task: Task, partition: Partition, x: Tensor) -> None:
     """
     half = [np.arange(max(layer.width // 2, 1)) for layer in partition.layers]
     whole = [np.arange(layer.width) for layer in partition.layers]
-    flat = task.spec.from_module(task.module)
-    name = type(task.module).__name__
-    task.module.eval()  # dropout would draw different masks for the two
+    flat = objective.spec.from_module(objective.module)
+    name = type(objective.module).__name__
+    objective.module.eval()  # dropout would draw different masks for the two
     try:
-        tight, _ = _submodel_gradient(task, extract(partition, [half]), flat, x)
-        padded, idle = _submodel_gradient(task, extract(partition, [half, whole]), flat, x)
+        tight, _ = _submodel_gradient(objective, extract(partition, [half]), flat, x)
+        padded, idle = _submodel_gradient(objective, extract(partition, [half, whole]), flat, x)
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
@@ -157,7 +157,7 @@ def check_partition(task: Task, partition: Partition, x: Tensor) -> None:
         )
 
 
-def check_neurons(task: Task, neurons: NeuronMap, x: Tensor) -> str | None:
+def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | None:
     """Why submodels of different widths cannot train in one batch; None where they can.
 
     Compares a narrow submodel with the same one padded by idle neurons, on ``x`` [batch, ...].
@@ -165,16 +165,16 @@ def check_neurons(task: Task, neurons: NeuronMap, x: Tensor) -> str | None:
     Raises:
         ConfigError: the model does not run with fewer neurons.
     """
-    flat, name = task.spec.from_module(task.module), type(task.module).__name__
+    flat, name = objective.spec.from_module(objective.module), type(objective.module).__name__
     few = [
         np.concatenate([np.arange(max(size // 2, 1)) + block * size for block in range(blocks)])
         for blocks, size in ((own.blocks, own.width // own.blocks) for own in neurons.layers)
     ]
     whole = [np.arange(own.width) for own in neurons.layers]
-    task.module.eval()  # dropout would draw different masks for the two
+    objective.module.eval()  # dropout would draw different masks for the two
     try:
         tight, _ = _submodel_gradient(
-            task, extract_neurons(neurons.spec, neurons.layers, [few]), flat, x
+            objective, extract_neurons(neurons.spec, neurons.layers, [few]), flat, x
         )
     except RuntimeError as error:
         raise ConfigError(
@@ -182,7 +182,7 @@ def check_neurons(task: Task, neurons: NeuronMap, x: Tensor) -> str | None:
             f"{', '.join(own.name for own in neurons.layers)}: {str(error).splitlines()[0]}"
         ) from error
     padded, idle = _submodel_gradient(
-        task, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
+        objective, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
     )
     if bool((idle != 0).any()) or not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
         return (
@@ -193,7 +193,7 @@ def check_neurons(task: Task, neurons: NeuronMap, x: Tensor) -> str | None:
 
 
 def _submodel_gradient(
-    task: Task, submodels: Submodels, flat: Tensor, x: Tensor
+    objective: Objective, submodels: Submodels, flat: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradient of the first submodel: in full coordinates [P], and that of its padding."""
     assert submodels.index is not None
@@ -202,7 +202,7 @@ def _submodel_gradient(
     labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
     weight = torch.full((len(x),), 1.0 / len(x), device=x.device)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
-    loss = task.loss(submodels.spec.views(leaf), x, labels, weight, key)
+    loss = objective.loss(submodels.spec.views(leaf), x, labels, weight, key)
     gradient = torch.autograd.grad(loss, leaf)[0]
     full = torch.zeros_like(flat)
     full[index[index >= 0]] = gradient[index >= 0]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.training.penalties import Penalty
+from wirelessfl.training.cohort import Penalty
 from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
 
 T = TypeVar("T")
