@@ -11,7 +11,8 @@ from rich.console import Console
 from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.runs import kept
-from wirelessfl.runs.run import RunResult, resume
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.run import resume
 from wirelessfl.runs.sweep import sweep
 
 

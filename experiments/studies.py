@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from experiments.runs import Planned, kept_results
 from wirelessfl.config import Config
 from wirelessfl.runs.kept import settings_hash
-from wirelessfl.runs.run import RunResult
+from wirelessfl.runs.result import RunResult
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
-    from wirelessfl.runs.run import RunResult, resume, run
+    from wirelessfl.runs.result import RunResult
+    from wirelessfl.runs.run import resume, run
 
 _HOMES = {
     "Config": "wirelessfl.config",
@@ -22,7 +23,7 @@ _HOMES = {
     "DataError": "wirelessfl.errors",
     "TrainingError": "wirelessfl.errors",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
-    "RunResult": "wirelessfl.runs.run",
+    "RunResult": "wirelessfl.runs.result",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
 }

@@ -19,7 +19,7 @@ from experiments.runs import Planned, kept_results, make_runs
 from experiments.studies import NAMES
 from wirelessfl.config import Config
 from wirelessfl.runs.kept import settings_hash
-from wirelessfl.runs.run import RunResult
+from wirelessfl.runs.result import RunResult
 
 
 class Pair(NamedTuple):

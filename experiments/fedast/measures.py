@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.fedast.tasks import names, target
 from experiments.studies import Case, Results, first_reaching
-from wirelessfl.runs.run import RunResult
+from wirelessfl.runs.result import RunResult
 
 LAST = 5
 """Evaluations over which a final value is the mean: single ones swing."""

@@ -12,10 +12,10 @@ from experiments.ra_fed.methods import setting_of
 from experiments.report import markdown
 from experiments.studies import Case
 from solvers import coverage_frontier
-from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.rounds.participants import draw_participants
+from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import levels_of
 
 ROUNDS = 100

@@ -121,7 +121,7 @@ def test_settings_of_scale_paper_are_the_published_ones():
             assert case.seeds == (1, 2, 3)
             own = list(case.config(1).tasks.values())
             sync = case["algorithm"] == "sync-st"
-            rules = [config.build_algorithm() for config in own]
+            rules = [config.choices.algorithm for config in own]
             assert tuple(config.evaluation.target for config in own) == targets
             assert [config.model.model for config in own] == [
                 "mlp", "lenet5", "fedast-cnn", "lstm",
@@ -153,7 +153,7 @@ def test_settings_of_the_other_figures():
         assert {(c.model.model, c.data.alpha, c.evaluation.target) for c in own} == {
             ("resnet18", 1.0, 0.5)
         }
-        assert {c.build_algorithm().lr for c in own} == {0.06}
+        assert {c.choices.algorithm.lr for c in own} == {0.06}
     methods = [tasks.label(case) for case in PAPER.study("fig2", "paper").cases]
     assert methods == [
         "FedAST", "Sync-ST", "Sync-Bayes-ST", "Sync-UCB-ST", "Sync-ST without mitigation",
@@ -164,7 +164,7 @@ def test_settings_of_the_other_figures():
         if case["algorithm"] == "fedast":
             assert case["requests"] == 32 * case["buffer"]
         elif not tasks.is_central(case):
-            (rule,) = {c.build_algorithm() for c in case.config(1).tasks.values()}
+            (rule,) = {c.choices.algorithm for c in case.config(1).tasks.values()}
             assert (rule.buffer, rule.server_lr) == (1, 0.038)
 
 

@@ -180,7 +180,7 @@ def test_optional_settings_survive_toml(own, tmp_path):
     (tmp_path / "run.toml").write_text(config.to_toml())
     assert Config.from_toml(tmp_path / "run.toml") == config
     set_one = Config.of({"algorithm": {"name": "own_parts:EachUpdate", "momentum": 0.5}})
-    assert set_one.build_algorithm().momentum == 0.5
+    assert set_one.choices.algorithm.momentum == 0.5
 
 
 def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatch):

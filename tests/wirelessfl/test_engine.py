@@ -294,7 +294,7 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.models import FCNN
-from wirelessfl.build.rounds import build
+from wirelessfl.setup import build
 
 def peak():
     status = Path("/proc/self/status")

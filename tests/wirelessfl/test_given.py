@@ -8,8 +8,6 @@ import torch
 
 import wirelessfl
 from channels import Network
-from wirelessfl.build.rounds import build
-from wirelessfl.build.tasks import build_delays, build_tasks
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.sections import NetworkSection
@@ -17,6 +15,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.timeline import timeline
+from wirelessfl.setup import build
+from wirelessfl.setup.task_times import build_delays
 
 BESIDE = {
     "coherence": "edge-round",
@@ -64,7 +64,7 @@ def model():
 def elsewhere(file, out):
     """The settings in a file, for a run in another folder."""
     config = Config.from_toml(file)
-    return config.model_copy(update={"run": config.run.model_copy(update={"out": out})})
+    return config.with_run({"out": out})
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "sync-st", "fedast"])
@@ -94,9 +94,9 @@ def test_tasks_have_step_costs_of_their_own(tmp_path, toy):
         ({"step_seconds": 0.2}, [seconds], lambda cpu_hz: [0.2, 0.3]),
     ):
         tasks = ["digits,name=a", *tables]
-        parts = build_tasks(Config.from_flags("fedast", **flags, **shared, task=tasks))
+        parts = build(Config.from_flags("fedast", **flags, **shared, task=tasks))
         network = parts.network
-        delays = build_delays(parts.config, parts.tasks, network, parts.elements, parts.stream)
+        delays = build_delays(parts.config, network, parts.elements, parts.stream)
         for client, cpu_hz in enumerate(network.cpu_hz):
             found = [delays.seconds(task, client, 0) for task in range(len(tasks))]
             assert found == pytest.approx([5 * step for step in expected(cpu_hz)])
@@ -159,8 +159,8 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
     assert not settings.run.out.exists()
     if delays == "shifted-exponential":
         one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
-        parts = build_tasks(one, network=star)
-        made = build_delays(parts.config, parts.tasks, star, parts.elements, parts.stream)
+        parts = build(one, network=star)
+        made = build_delays(parts.config, star, parts.elements, parts.stream)
         assert made.least_seconds == [2 * 0.1]
         assert tomllib.loads(parts.config.to_toml())["network"]["step_seconds"] == 9.0
 

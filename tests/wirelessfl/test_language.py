@@ -16,14 +16,14 @@ from safetensors.torch import load_file, save_file
 
 import wirelessfl
 from channels.streams import Stream
-from wirelessfl.build.executors import _gpu_chunk
-from wirelessfl.build.rounds import build
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
 from wirelessfl.runs.kept import is_finished, kept_run
+from wirelessfl.setup import build
+from wirelessfl.setup.executors import _gpu_chunk
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import record
@@ -301,18 +301,20 @@ def test_a_run_learns_and_leaves_the_base_as_it_is(settings):
     assert parts.config.run.executor == "vmap"
     assert not parts.notes
     frozen = {
-        n: p.clone() for n, p in parts.objective.module.named_parameters() if not p.requires_grad
+        n: p.clone()
+        for n, p in parts.model.objective.module.named_parameters()
+        if not p.requires_grad
     }
     assert frozen
     own = {"pretrained": None, "lora_rank": None, "max_length": None}
     result = wirelessfl.run(
         settings(rounds=12, local_steps=5, lr=0.5, **own),
-        model=parts.objective.module,
-        data=parts.data,
+        model=parts.model.objective.module,
+        data=parts.model.data,
     )
     assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
     assert result.rows[-1]["accuracy"] > 0.7
-    after = dict(parts.objective.module.named_parameters())
+    after = dict(parts.model.objective.module.named_parameters())
     assert all(torch.equal(after[name], value) for name, value in frozen.items())
     size = sum(value.numel() for value in result.params.values())
     assert result.rows[-1]["uplink_mib"] == pytest.approx(12 * 4 * size / 2**20)
@@ -326,9 +328,9 @@ def test_workers_share_the_base(settings, same):
 
 
 def test_a_kept_run_is_found_again(settings, tmp_path):
-    """Tokenizer and length are filled in when a run is stored; asked again, it is the same run."""
+    """Tokenizer and length are filled in with the settings; asked again, it is the same run."""
     config = settings(rounds=1)
-    assert config.data.tokenizer is None
+    assert config.data.tokenizer == config.model.pretrained
     kept_run(config, tmp_path / "kept")
     assert is_finished(config, tmp_path / "kept")
     (folder,) = (tmp_path / "kept").iterdir()
@@ -342,8 +344,7 @@ def test_a_stored_configuration_repeats(settings, base, same):
     first = wirelessfl.run(settings(rounds=1))
     assert first.config.data.tokenizer == str(base)
     again = Config.from_toml(first.directory / "config.toml")
-    out = again.run.model_copy(update={"out": first.directory.with_name("again")})
-    same(first, wirelessfl.run(again.model_copy(update={"run": out})))
+    same(first, wirelessfl.run(again.with_run({"out": first.directory.with_name("again")})))
 
 
 @pytest.mark.parametrize(
@@ -376,9 +377,9 @@ def test_wrong_settings_are_one_clear_line(settings, base, flags, message):
 def test_a_given_model_or_data_set_takes_no_settings(settings, base):
     parts = build(settings())
     with pytest.raises(ConfigError, match=r"pretrained is .* and the model is given"):
-        build(settings(), model=parts.objective.module)
+        build(settings(), model=parts.model.objective.module)
     with pytest.raises(ConfigError, match=r"max_length is 12, and the data set is given"):
-        build(settings(), data=parts.data)
+        build(settings(), data=parts.model.data)
 
 
 def copy_of(base, tmp_path):

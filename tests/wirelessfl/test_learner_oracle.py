@@ -13,12 +13,12 @@ import torch
 from torch.nn import functional as F
 
 from channels.streams import Stream
-from wirelessfl.build.tasks import build_tasks
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.setup import build
 
 SEED, STEPS, BATCH, LR, DECAY, SERVER_LR, STEP_SECONDS = 5, 3, 8, 0.2, 0.01, 0.7, 0.1
 COMMON = {
@@ -52,15 +52,15 @@ def ran(tmp_path, toy):
     def make(algorithm, *, watch=lambda engine: None, **flags):
         config = Config.from_flags(algorithm, **COMMON | {"out": tmp_path / "run"} | flags)
         module = small_model()
-        engine = TasksEngine(build_tasks(config, data=toy, model=module))
-        executor, jobs = engine.parts.learners[0].executor, []
+        engine = TasksEngine(build(config, data=toy, model=module))
+        executor, jobs = engine.setup.learners[0].executor, []
         train = executor.train
         executor.train = lambda job: (jobs.append(job), train(job))[1]
         watch(engine)
         progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
         progress.run()
         layers = [p.detach().clone() for p in small_model().parameters()]
-        parts = [np.asarray(part) for part in engine.parts.bases[0].parts]
+        parts = [np.asarray(part) for part in engine.setup.models[0].client_samples]
         return SimpleNamespace(
             engine=engine, rows=progress.directory.rows(), layers=layers, jobs=jobs, parts=parts
         )
@@ -230,7 +230,7 @@ def test_spread_looks_at_the_latest_updates(ran, toy):
     seen = []
 
     def watch(engine):
-        learner, back = engine.parts.learners[0], engine.work.returned
+        learner, back = engine.setup.learners[0], engine.setup.regime.returned
         spread = learner.spread
         learner.spread = lambda: (seen.append((back[0], spread())), seen[-1][1])[1]
 
@@ -260,8 +260,8 @@ def test_rounds_train_who_is_awaited(ran, toy, weighting, drop_out, availability
     plans = []
 
     def watch(engine):
-        plan = engine.work.plan
-        engine.work.plan = lambda number: (plans.append(plan(number)), plans[-1])[1]
+        plan = engine.setup.regime.plan
+        engine.setup.regime.plan = lambda number: (plans.append(plan(number)), plans[-1])[1]
 
     run = ran(
         "sync-st", clients=5, rounds=10, clients_per_round=4, first=2, weighting=weighting,
@@ -307,7 +307,7 @@ def test_rounds_train_who_is_awaited(ran, toy, weighting, drop_out, availability
     assert len(set(steps)) > 2
     for own, other in zip(run.engine.params().values(), layers, strict=True):
         torch.testing.assert_close(own, other, rtol=0, atol=1e-5)
-    found = run.engine.parts.learners[0].losses(np.array([3, 0]))
+    found = run.engine.setup.learners[0].losses(np.array([3, 0]))
     for client, loss in zip((3, 0), found, strict=True):
         own = run.parts[client]
         expected = F.cross_entropy(logits(layers, toy.train_inputs[own]), toy.train_labels[own])

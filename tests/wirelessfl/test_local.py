@@ -9,11 +9,11 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.narrow import Narrow
-from wirelessfl.build.rounds import build
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
+from wirelessfl.setup import build
 
 LOCALS = [
     name
@@ -194,11 +194,11 @@ def test_settings_of_both_are_flags(capsys, tmp_path):
     stored = Config.from_toml(tmp_path / "run" / "config.toml")
     assert stored.algorithm["local"] == "fadamgc"
     assert stored.algorithm["beta2"] == 0
-    assert type(stored.build_algorithm()) is find_algorithm("hist", "fadamgc")
+    assert type(stored.choices.algorithm) is find_algorithm("hist", "fadamgc")
 
 
 def test_a_composed_algorithm_goes_to_other_processes():
-    algorithm = Config.from_flags("hist", local="fadamgc", beta1=0.5).build_algorithm()
+    algorithm = Config.from_flags("hist", local="fadamgc", beta1=0.5).choices.algorithm
     again = pickle.loads(pickle.dumps(algorithm))
     assert again == algorithm
     assert hash(again) == hash(algorithm)

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from channels.streams import Stream
-from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import LSTM, build_model
+from wirelessfl.setup import build
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import TrainingData
@@ -91,7 +91,7 @@ def test_executors_equal_the_plain_loop(engine):
     """Two clients, one of them with a padded batch, two steps each; inputs of one byte too."""
     module = small()
     x, y = letters(5)
-    parts = BatchSource(engine.parts_of([3, 2]), 3, Stream(2))
+    parts = BatchSource(engine.setup_of([3, 2]), 3, Stream(2))
     data = TrainingData(x, y, parts)
     task, job = engine.job_for(module, data, lr=0.5, steps=2)
     assert why_alone(task, *data.first(4), LETTERS) is None
@@ -131,16 +131,16 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
     }
     parts = build(Config.from_flags("fedavg", **settings), data=data)
     assert parts.config.run.executor == "vmap"
-    task, world = parts.objective, parts.world
+    task, world = parts.model.objective, parts.world
     params = world.cloud["params"]
-    before, _ = evaluate(task, params, parts.test_inputs, parts.test_labels)
+    before, _ = evaluate(task, params, parts.model.test_inputs, parts.model.test_labels)
     optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
     for _ in range(60):
         optimizer.zero_grad()
         nn.functional.cross_entropy(task.module(x[:300]), y[:300]).backward()
         optimizer.step()
     params = task.spec.from_module(task.module)
-    after, _ = evaluate(task, params, parts.test_inputs, parts.test_labels)
+    after, _ = evaluate(task, params, parts.model.test_inputs, parts.model.test_labels)
     assert before < 0.5
     assert after > 0.9
 

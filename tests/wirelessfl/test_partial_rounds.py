@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from channels import Network, Rayleigh, Stream
-from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import draw_participants
+from wirelessfl.setup import build
 from wirelessfl.submodels import levels_of
 from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import AirRound

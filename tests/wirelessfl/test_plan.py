@@ -8,14 +8,14 @@ import torch
 
 from channels import edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
-from wirelessfl.build.network import build_network
-from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.plan import Planner
+from wirelessfl.setup import build
+from wirelessfl.setup.network import build_network
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks import Uplink
@@ -25,9 +25,9 @@ def planner(algorithm, module, links=None, **flags):
     config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
     stream, spec = Stream(config.run.seed), ParamSpec.of(module)
     return Planner(
-        algorithm=config.build_algorithm(),
+        algorithm=config.choices.algorithm,
         network=build_network(config.network, stream),
-        uplink=config.build_uplink(),
+        uplink=config.choices.uplink,
         links=links or Links(),
         spec=spec,
         make_partition=lambda scheme: make_partition(module, spec, scheme),
@@ -264,5 +264,5 @@ def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config
     plan, network = parts.planner.plan(0), parts.planner.network
     slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
     lengths = plan.submodels.lengths
-    work = 3 * lengths / parts.objective.spec.size * 1e9 / slowest
+    work = 3 * lengths / parts.model.objective.spec.size * 1e9 / slowest
     np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.about import ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.setup import build
 
 COMMAND = [sys.executable, "-m", "wirelessfl"]
 

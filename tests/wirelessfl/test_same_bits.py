@@ -9,12 +9,11 @@ import torch
 from torch import nn
 
 import wirelessfl
-from wirelessfl.build import executors
-from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.models.lstm import LSTM
+from wirelessfl.setup import build, computing, executors
 from wirelessfl.training import tuning
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
@@ -93,7 +92,8 @@ def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy,
     flags = {"clients": 12, "chunk": None, "threads": None}
     found = []
     for workers, count in ((1, 1), (2, 4), (4, 4), ("auto", 64)):
-        monkeypatch.setattr(executors, "cores", lambda count=count: count)
+        for module in (computing, executors):
+            monkeypatch.setattr(module, "cores", lambda count=count: count)
         parts = build(config("fedavg", workers=workers, **flags), data=toy)
         found.append((parts.config.run.chunk, parts.config.run.threads))
         parts.world.executor.close()
@@ -171,12 +171,14 @@ def test_an_lstm_counts_every_position():
 
 
 def test_more_workers_than_clients_or_cores_are_refused(config, toy, monkeypatch):
-    monkeypatch.setattr(executors, "cores", lambda: 8)
+    for module in (computing, executors):
+        monkeypatch.setattr(module, "cores", lambda: 8)
     with pytest.raises(ConfigError, match=r"workers=7 exceeds the 6 clients .*Choose 1 to 6\."):
         build(config("fedavg", workers=7), data=toy)
     with pytest.raises(ConfigError, match=r"workers=3 exceeds the 2 clients .*Choose 1 to 2\."):
         build(config("fedavg", workers=3, clients_per_round=2), data=toy)
-    monkeypatch.setattr(executors, "cores", lambda: 2)
+    for module in (computing, executors):
+        monkeypatch.setattr(module, "cores", lambda: 2)
     with pytest.raises(ConfigError, match=r"workers=3 exceeds .* cores, 2\. Choose 1 to 2\."):
         build(config("fedavg", workers=3), data=toy)
     with pytest.raises(ConfigError, match=r"workers=2 conflicts with threads=2 on 2 cores"):
@@ -192,5 +194,6 @@ def test_a_run_is_resumed_on_a_machine_with_fewer_cores(config, toy, same, monke
 
     with pytest.raises(KeyboardInterrupt):
         wirelessfl.run(settings, data=toy, on_row=halt)
-    monkeypatch.setattr(executors, "cores", lambda: 1)
+    for module in (computing, executors):
+        monkeypatch.setattr(module, "cores", lambda: 1)
     same(wirelessfl.resume(settings.run.out, data=toy), whole)

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory, Overlay
+from wirelessfl.setup import build
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
@@ -33,7 +33,7 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
             torch.testing.assert_close(world.nodes["tracking"][0], torch.stack(kept).mean(0))
 
     engine.start()
-    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
     assert seen[:2] == [0.0, 0.0]  # nobody of these had trained
     assert min(seen[2:]) > 0
 
@@ -81,7 +81,7 @@ def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
         seen.append(len(kept))
 
     engine.start()
-    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
     assert seen[:4] == [6, 6, 5, 4]
 
 
@@ -93,7 +93,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, world, spec = SessionsEngine(parts), parts.world, parts.objective.spec
+    run, world, spec = SessionsEngine(parts), parts.world, parts.model.objective.spec
     states = []
 
     def report(decision):

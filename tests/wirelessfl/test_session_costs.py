@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from channels.streams import Stream
-from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules.base import Report
 from wirelessfl.schedules.loop import simulate
+from wirelessfl.setup import build
 
 P = 12 * 7 + 7 + 4 * 7 + 4  # parameters with 7 hidden neurons
 VECTOR = 4 * P / 2**20
@@ -35,7 +35,9 @@ def finished(config, toy):
             rows.append(engine.row(decision)[0])
 
         engine.start()
-        simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+        simulate(
+            engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None
+        )
         return engine, rows
 
     return make
@@ -66,8 +68,8 @@ def test_trial_rounds_are_paid_for(finished, cells):
     engine, rows = finished(
         "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="proposed", **more
     )
-    last, network = rows[-1], engine.work.planner.network
-    group_of, stream = engine.parts.groups.group_of, Stream(2)
+    last, network = rows[-1], engine.setup.regime.planner.network
+    group_of, stream = engine.setup.model.groups.group_of, Stream(2)
     groups = int(group_of.max()) + 1
     trial, whole = 0.0, 0.0
     for session in range(4):
@@ -97,8 +99,8 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
     engine, rows = finished(
         "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="continuous", **more
     )
-    last, network = rows[-1], engine.work.planner.network
-    group_of = engine.parts.groups.group_of
+    last, network = rows[-1], engine.setup.regime.planner.network
+    group_of = engine.setup.model.groups.group_of
     groups = int(group_of.max()) + 1
     send = 32 * P / DOWN_BPS + (32 * P / BACKHAUL_BPS if cells > 1 else 0.0)
     now, times = 0.0, []
@@ -143,19 +145,19 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
     told = []
 
     def watch(engine):
-        penalties = engine.work.warm_start.penalties
-        engine.work.warm_start.penalties = lambda session, labels: (
+        penalties = engine.setup.regime.warm_start.penalties
+        engine.setup.regime.warm_start.penalties = lambda session, labels: (
             told.append((session, labels)),
             penalties(session, labels),
         )[1]
 
     engine, _ = finished("fedavg", warm_start="continuous", cells=1, watch=watch)
-    group_of, labels = engine.parts.groups.group_of, engine.parts.data.train_labels
+    group_of, labels = engine.setup.model.groups.group_of, engine.setup.model.data.train_labels
     groups = int(group_of.max()) + 1
     expected = [(0, ())]
     for session in range(1, 4):
         there = np.flatnonzero(group_of == (session - 1) % groups)
-        own = {int(labels[row]) for client in there for row in engine.parts.world.parts[client]}
+        own = {int(labels[row]) for client in there for row in engine.setup.world.parts[client]}
         expected.append((session, tuple(sorted(own))))
     assert told == expected
     assert len({labels for _, labels in told}) == 3

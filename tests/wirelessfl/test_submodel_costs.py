@@ -6,10 +6,10 @@ import pytest
 import wirelessfl
 from channels import Stream
 from solvers import fastest_widths
-from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import Participants
+from wirelessfl.setup import build
 from wirelessfl.submodels import coverage, levels_of
 
 P = 12 * 30 + 30 + 4 * 30 + 4  # with 30 hidden neurons; 17 for each, and 4

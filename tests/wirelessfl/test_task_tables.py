@@ -7,7 +7,7 @@ import pytest
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.config.tasks import ENDLESS
+from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.kept import kept_run, settings_hash
 

@@ -15,11 +15,11 @@ import wirelessfl
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedbuff import FedBuff
-from wirelessfl.build.tasks import build_tasks
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.setup import build
 from wirelessfl.tasks import learner
 from wirelessfl.training.payloads import Received
 
@@ -41,9 +41,9 @@ def flags(tmp_path, name, **more):
 
 def engine_run(config, data, choose=None):
     """A run with clients chosen by the test."""
-    engine = TasksEngine(build_tasks(config, data=data))
+    engine = TasksEngine(build(config, data=data))
     if choose is not None:
-        engine.work.requests.choose = choose
+        engine.setup.regime.requests.choose = choose
     progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
     progress.run()
     return engine, progress.directory.rows()
@@ -292,8 +292,8 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     """No more than a chunk beside those that are needed, where a chunk is all that fits."""
     monkeypatch.setattr(learner, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
-    engine = TasksEngine(build_tasks(Config.from_flags("fedast", **settings, rounds=20)))
-    own, most = engine.parts.learners[0], []
+    engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
+    own, most = engine.setup.learners[0], []
     train = own._train
 
     def watched(numbers):
@@ -301,7 +301,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
         most.append(len(own.ready))
 
     own._train = watched
-    Progress(engine, RunDirectory.create(tmp_path / "run", engine.config), None).run()
+    Progress(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
     assert len(most) == 20
     assert max(most) <= 4 + 3
 
@@ -327,7 +327,7 @@ def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()
     assert not state["finished"], "no work was left"
-    assert state["work"]["requests"]["out"]
+    assert state["regime"]["requests"]["out"]
     assert any("ready" in name for name in tensors)
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
@@ -401,12 +401,12 @@ def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
                 found = wirelessfl.run(Config.from_flags("sync-st", **settings), data=toy)
                 ends[executor, replay, chunk] = found.params
     settings = flags(tmp_path, "sgd", rounds=2, executor="loop", first=0)
-    parts = build_tasks(Config.from_flags("sync-st", **settings), data=toy)
+    parts = build(Config.from_flags("sync-st", **settings), data=toy)
     learner = parts.learners[0]
     learner.algorithm = Written(lr=0.1)
     for _ in range(2):
         learner.train_round(np.arange(6))
-    expected = parts.bases[0].objective.spec.views(learner.state["params"])
+    expected = parts.models[0].objective.spec.views(learner.state["params"])
     for key, found in ends.items():
         for name, value in found.items():
             assert torch.allclose(value, expected[name], atol=1e-5), key
@@ -416,15 +416,15 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     """10^5 clients and 10 tasks: the state beside the models is a few MB, and the same data."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
-    parts = build_tasks(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
-    assert len({id(basis.data) for basis in parts.bases}) == 1
-    assert len({id(basis.parts) for basis in parts.bases}) == 1
-    assert parts.bases[0].parts.nbytes < 20e6
+    parts = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
+    assert len({id(basis.data) for basis in parts.models}) == 1
+    assert len({id(basis.client_samples) for basis in parts.models}) == 1
+    assert parts.models[0].client_samples.nbytes < 20e6
     assert sum(learner.steps_done.nbytes for learner in parts.learners) == 8 * 10 * 100_000
     engine = TasksEngine(parts)
     progress = Progress(engine, RunDirectory.create(tmp_path / "run", parts.config), None)
     progress.run()
     rows = progress.directory.rows()
     assert len(rows) == 20
-    assert json.dumps(engine.work.snapshot())
-    assert len(engine.work.requests.queues) <= 960
+    assert json.dumps(engine.setup.regime.snapshot())
+    assert len(engine.setup.regime.requests.queues) <= 960

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import wirelessfl
-from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
+from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.objective import Objective
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import wirelessfl
 from channels.streams import Stream
-from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules.loop import simulate
+from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 from wirelessfl.warm_starts.base import Opening, Past
@@ -204,8 +204,8 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
     )
     parts = build(settings, data=toy, model=module)
-    run, spec = SessionsEngine(parts), parts.objective.spec
-    work = run.work
+    run, spec = SessionsEngine(parts), parts.model.objective.spec
+    work = run.setup.regime
     rows = []
 
     def report(decision):
@@ -215,10 +215,10 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(run.schedule, work, run.clock, report, lambda: None)
+        simulate(run.setup.schedule, work, run.setup.clock, report, lambda: None)
     pilot = work.past.pilot
     torch.testing.assert_close(parts.world.cloud["params"], pilot)  # no past: the latest model
-    there = np.flatnonzero(parts.groups.group_of == 1)
+    there = np.flatnonzero(parts.model.groups.group_of == 1)
     after = engine.full_batch_round(parts.world, spec, module, toy, pilot, there, 0.1)
     torch.testing.assert_close(work.gradient, after - pilot, rtol=1e-4, atol=1e-7)
     assert work.extras.extra_rounds == 1
@@ -262,10 +262,12 @@ def test_trials_take_the_first_step_size(config, toy):
         engine.start()
         # Both have the same pilot model: that of the run with falling steps.
         if gradients:
-            engine.work.warm_start.trial_model = lambda opening: gradients[0][0]
+            engine.setup.regime.warm_start.trial_model = lambda opening: gradients[0][0]
         with pytest.raises(Spy):
-            simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
-        gradients.append((engine.work.past.pilot, engine.work.gradient))
+            simulate(
+                engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None
+            )
+        gradients.append((engine.setup.regime.past.pilot, engine.setup.regime.gradient))
     torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-7)
 
 

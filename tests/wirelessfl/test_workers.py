@@ -17,11 +17,10 @@ from torch import nn
 
 import wirelessfl
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.build import executors
-from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
+from wirelessfl.setup import build, computing, executors
 from wirelessfl.training import workers as workers_module
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
@@ -343,7 +342,8 @@ def test_a_stored_configuration_runs_on_a_machine_with_fewer_cores(
     stored = tmp_path / "stored.toml"
     text = (first.directory / "config.toml").read_text()
     stored.write_text(text.replace(str(first.directory), str(tmp_path / "again")))
-    monkeypatch.setattr(executors, "cores", lambda: 1)
+    for module in (computing, executors):
+        monkeypatch.setattr(module, "cores", lambda: 1)
     again = wirelessfl.run(stored)
     assert again.config.run.workers == 1
     same(again, first)
@@ -363,6 +363,7 @@ def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeyp
     whole = wirelessfl.run(settings("whole", 1))
     with pytest.raises(KeyboardInterrupt):
         wirelessfl.run(settings("stopped", 2), on_row=halt)
-    monkeypatch.setattr(executors, "cores", lambda: 1)
+    for module in (computing, executors):
+        monkeypatch.setattr(module, "cores", lambda: 1)
     resumed = wirelessfl.resume(tmp_path / "stopped")
     assert bare(resumed.rows) == bare(whole.rows)

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from wirelessfl.bench.gpu import wait
 from wirelessfl.bench.works import BATCH, LR, dealt, job_of, trained
-from wirelessfl.build.executors import computing
 from wirelessfl.models import ResNet18
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.vmapped import VmapExecutor
 
 PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, as torch is set", "vmap, recorded"
@@ -62,7 +62,7 @@ def resnet18_table(
 
     def as_a_run(call: Callable[[], Tensor]) -> Callable[[], None]:
         def whole() -> None:
-            with computing(torch.get_num_threads()):
+            with torch_settings(torch.get_num_threads()):
                 call()
                 wait(device)
 

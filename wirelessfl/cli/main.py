@@ -21,7 +21,7 @@ from wirelessfl.processes import launched
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
-    from wirelessfl.runs.run import RunResult
+    from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
 
@@ -198,11 +198,11 @@ def _timeline(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from wirelessfl.build.executors import fewer_workers
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
     from wirelessfl.config.tables import tables_from_flags
     from wirelessfl.runs.run import run
+    from wirelessfl.setup.computing import fewer_workers
     from wirelessfl.training.shards import sharded
 
     tables = _tables(arguments)
@@ -212,8 +212,7 @@ def _run(arguments: argparse.Namespace) -> int:
         config = fewer_workers(config)
     with sharded() as shards:
         if config.run.workers is None and shards.count == 1:  # a command can start processes
-            run_section = config.run.model_copy(update={"workers": "auto"})
-            config = config.model_copy(update={"run": run_section})
+            config = config.with_run({"workers": "auto"})
         _watch(config, shards, arguments.json, partial(run, config))
     return 0
 

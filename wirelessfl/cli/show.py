@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from wirelessfl.config import Config
-from wirelessfl.config.tasks import ENDLESS
+from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.transitions import Transition
 

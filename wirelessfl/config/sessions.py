@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wirelessfl.algorithms import Algorithm
+from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
-
-if TYPE_CHECKING:
-    from wirelessfl.config import Config
 
 OF_PRESENCE = {
     "labels": ("overlap", "shared_labels", "unseen_labels"),
@@ -19,91 +16,94 @@ OF_PRESENCE = {
 """Settings that one kind of presence has, and the others have not."""
 
 
-def check_sessions(config: Config, algorithm: Algorithm) -> None:
+def check_sessions(settings: Settings, *, known: bool) -> None:
     """Refuse settings of sessions that change nothing, or do not go together.
+
+    Args:
+        settings: all of them.
+        known: whether cells and clients are those of the run.
 
     Raises:
         ConfigError: there are such; the message names the setting.
     """
-    own = config.sessions
-    name = config.algorithm["name"]
+    sessions, name = settings.sessions, settings.algorithm["name"]
     changed = [
         key
-        for key, info in type(own).model_fields.items()
-        if key != "sessions" and getattr(own, key) != info.default
+        for key, info in type(sessions).model_fields.items()
+        if key != "sessions" and getattr(sessions, key) != info.default
     ]
-    _check_schedule(config, algorithm)
-    if own.sessions is None:
-        if config.warm_start is not None:
+    if sessions.sessions is None:
+        if settings.warm_start is not None:
             raise ConfigError(
-                f"warm_start is {config.warm_start['name']!r}, and there are no sessions. Give "
+                f"warm_start is {settings.warm_start['name']!r}, and there are no sessions. Give "
                 "sessions, how many there are, or leave it out."
             )
-        if config.evaluation.eval_first:
+        if settings.evaluation.eval_first:
             raise ConfigError(
-                f"eval_first is {config.evaluation.eval_first}, and there are no sessions. Give "
+                f"eval_first is {settings.evaluation.eval_first}, and there are no sessions. Give "
                 "sessions, how many there are, or leave it out."
             )
         if changed:
             key = changed[0]
             raise ConfigError(
-                f"{key} is {getattr(own, key)!r}, and there are no sessions. Give sessions, how "
-                "many there are, or leave it out."
+                f"{key} is {getattr(sessions, key)!r}, and there are no sessions. Give sessions, "
+                "how many there are, or leave it out."
             )
         return
-    if algorithm.timing != "rounds":
+    if settings.choices.algorithm.timing != "rounds":
         raise ConfigError(
-            f'sessions is {own.sessions}, and algorithm "{name}" has a time of its own. Choose an '
-            'algorithm with synchronous rounds, such as "fedavg" or "hist".'
+            f'sessions is {sessions.sessions}, and algorithm "{name}" has a time of its own. '
+            'Choose an algorithm with synchronous rounds, such as "fedavg" or "hist".'
         )
     for presence, keys in OF_PRESENCE.items():
         for key in keys:
-            if presence != own.presence and key in changed:
+            if presence != sessions.presence and key in changed:
                 raise ConfigError(
-                    f"{key} is {getattr(own, key)}, which is for presence {presence!r}, and "
-                    f"presence is {own.presence!r}. Leave one out."
+                    f"{key} is {getattr(sessions, key)}, which is for presence {presence!r}, and "
+                    f"presence is {sessions.presence!r}. Leave one out."
                 )
-    if own.presence == "labels":
+    if sessions.presence == "labels":
         if "presence_unit" in changed:
             raise ConfigError(
-                f"presence_unit is {own.presence_unit!r}, and presence is 'labels': its sessions "
-                "change after --rounds rounds. Leave it out, or choose arrivals or trace."
+                f"presence_unit is {sessions.presence_unit!r}, and presence is 'labels': its "
+                "sessions change after --rounds rounds. Leave it out, or choose arrivals or trace."
             )
-        _check_label_sessions(config)
-        if config.data.split == "natural":
+        _check_label_sessions(settings)
+        if settings.data.split == "natural":
             raise ConfigError(
                 "split is 'natural', and presence is 'labels', which deals out samples by their "
                 "labels. Choose another split, or presence arrivals or trace."
             )
         return
-    needed = {"arrivals": ("arrival_rate", "mean_stay"), "trace": ("trace",)}[own.presence]
+    needed = {"arrivals": ("arrival_rate", "mean_stay"), "trace": ("trace",)}[sessions.presence]
     for key in needed:
-        if getattr(own, key) is None:
-            raise ConfigError(f"presence is {own.presence!r}, which needs {key}: give it.")
-    most = own.initially_present
-    if most is not None and config.clients_known and most > config.network.clients:
+        if getattr(sessions, key) is None:
+            raise ConfigError(f"presence is {sessions.presence!r}, which needs {key}: give it.")
+    present = sessions.initially_present
+    if present is not None and known and present > settings.network.clients:
         raise ConfigError(
-            f"initially_present is {most}, and there are {config.network.clients} clients: lower "
-            "it."
+            f"initially_present is {present}, and there are {settings.network.clients} clients: "
+            "lower it."
         )
 
 
-def _check_label_sessions(config: Config) -> None:
+def _check_label_sessions(settings: Settings) -> None:
     """Refuse groups of clients that would not come, or do not differ.
 
     Raises:
         ConfigError: there are such; the message names the setting.
     """
-    own, least = config.sessions, 3 if config.sessions.unseen_labels else 2
-    assert own.sessions is not None
-    if own.sessions < least:
-        third = f", unseen_labels is {own.unseen_labels}" if least == 3 else ""
+    sessions = settings.sessions
+    groups = 3 if sessions.unseen_labels else 2
+    assert sessions.sessions is not None
+    if sessions.sessions < groups:
+        third = f", unseen_labels is {sessions.unseen_labels}" if groups == 3 else ""
         raise ConfigError(
-            f"sessions is {own.sessions}{third}, and presence is 'labels', whose {least} groups of "
-            f"clients come one after the other. Have at least {least} sessions, or choose arrivals "
-            "or trace."
+            f"sessions is {sessions.sessions}{third}, and presence is 'labels', whose {groups} "
+            f"groups of clients come one after the other. Have at least {groups} sessions, or "
+            "choose arrivals or trace."
         )
-    if own.shared_labels == "both" and own.overlap == 0:
+    if sessions.shared_labels == "both" and sessions.overlap == 0:
         raise ConfigError(
             "shared_labels is 'both', and overlap is 0: no label is shared. Leave it out, or give "
             "an overlap."
@@ -128,13 +128,13 @@ def check_pilot(sessions: int | None, warm_start: Mapping[str, Any]) -> None:
         )
 
 
-def _check_schedule(config: Config, algorithm: Algorithm) -> None:
+def check_step_sizes(settings: Settings) -> None:
     """Refuse settings of step sizes that change nothing.
 
     Raises:
         ConfigError: there are such.
     """
-    training, fields = config.training, type(config.training).model_fields
+    training, fields = settings.training, type(settings.training).model_fields
     if training.lr_schedule == "constant":
         for key in ("lr_ratio", "lr_power"):
             if getattr(training, key) != fields[key].default:
@@ -142,8 +142,8 @@ def _check_schedule(config: Config, algorithm: Algorithm) -> None:
                     f"{key} is {getattr(training, key)}, and lr_schedule is 'constant'. Choose "
                     "lr_schedule poly, or leave it out."
                 )
-    elif algorithm.timing != "rounds":
+    elif settings.choices.algorithm.timing != "rounds":
         raise ConfigError(
             f"lr_schedule is {training.lr_schedule!r}, and algorithm "
-            f'"{config.algorithm["name"]}" has a time of its own. Choose lr_schedule constant.'
+            f'"{settings.algorithm["name"]}" has a time of its own. Choose lr_schedule constant.'
         )

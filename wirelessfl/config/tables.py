@@ -11,7 +11,7 @@ from typing import Any
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.tasks import parse_task
+from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
 from wirelessfl.uplinks import Uplink, find_uplink, uplink_classes
 from wirelessfl.warm_starts import WarmStart, find_warm_start, warm_start_classes

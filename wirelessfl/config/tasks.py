@@ -5,123 +5,55 @@ A task takes the settings of the run, and what its table says instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from wirelessfl.algorithms import Algorithm
 from wirelessfl.config.sections import FOR_TASKS, SECTIONS
+from wirelessfl.config.settings import Settings
+from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError
 from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
-from wirelessfl.uplinks import Uplink
-from wirelessfl.wording import shown, suggestion
-
-if TYPE_CHECKING:
-    from wirelessfl.config import Config
-
-OWN = {
-    "data": [name for name in SECTIONS["data"].model_fields if name != "data_dir"],
-    "model": list(SECTIONS["model"].model_fields),
-    "network": ["step_seconds", "cycles_per_step"],
-    "training": ["local_steps", "batch_size", "rounds", "clients_per_round", "weighting"],
-    "evaluation": ["target"],
-    "run": ["executor", "chunk", "replay", "workers"],
-}
-"""What a task may have of its own, by section, beside the settings of its algorithm."""
-ENDLESS = 10**9
-"""Merges of a task that something else ends."""
+from wirelessfl.wording import suggestion
 
 
-def parse_task(words: str) -> dict[str, Any]:
-    """The table of ``--task mnist,model=mlp,target=0.93``.
-
-    The first word is the data set; a word without = goes on with the list before it.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    table: dict[str, Any] = {}
-    last = ""
-    wrong = ConfigError(
-        f"task is {words!r}: give DATASET,setting=value,..., such as mnist,model=mlp,target=0.93."
-    )
-    for place, word in enumerate(words.split(",")):
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not name:
-            raise wrong
-        if not equals and place == 0:
-            name, value = "dataset", name
-        elif not equals:
-            before = table[last]
-            table[last] = (*before, name) if isinstance(before, tuple) else (before, name)
-            continue
-        name = name.replace("-", "_")
-        if not value:
-            raise wrong
-        if name in table:
-            raise ConfigError(f"task is {words!r}, which gives {name} twice.")
-        table[name], last = value, name
-    return table
-
-
-def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
-    """What each task is called: its ``name``, or its data set, numbered where that is taken.
-
-    Raises:
-        ConfigError: two have the same name.
-    """
-    names: list[str] = []
-    for table in tables:
-        key = "name" if "name" in table else "dataset"
-        wanted = table.get(key, default)
-        if not isinstance(wanted, str) or not wanted:
-            raise ConfigError(f"{key} of a task is {shown(wanted)}: give text.")
-        if key == "name" and wanted in names:
-            raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
-        name, number = wanted, 2
-        while name in names:
-            name, number = f"{wanted}-{number}", number + 1
-        names.append(name)
-    return names
-
-
-def _homes(config: Config) -> dict[str, str]:
+def _homes(settings: Settings) -> dict[str, str]:
     """The section of each setting that a task may have."""
-    homes = {key: section for section, keys in OWN.items() for key in keys}
-    shared = config.build_algorithm().shared
-    own = [key for key in config.algorithm if key != "name" and key not in shared]
-    return homes | dict.fromkeys(own, "algorithm")
+    homes = {key: section for section, keys in TASK_SETTINGS.items() for key in keys}
+    shared = settings.choices.algorithm.shared
+    of_algorithm = [key for key in settings.algorithm if key != "name" and key not in shared]
+    return homes | dict.fromkeys(of_algorithm, "algorithm")
 
 
-def typed_table(table: Mapping[str, Any], name: str, own: Config) -> dict[str, Any]:
+def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
     """A table with its name, and its values as they were read: equal settings, equal tables.
 
     Args:
         table: as given.
         name: of the task.
-        own: what the task is trained with.
+        task: what it is trained with.
     """
-    homes, typed = _homes(own), {"name": name}
+    homes, typed = _homes(task), {"name": name}
     for key in table:
         if key != "name":
-            section = getattr(own, homes[key])
+            section = getattr(task, homes[key])
             typed[key] = section[key] if isinstance(section, Mapping) else getattr(section, key)
     return typed
 
 
-def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The tables of the run that trains this task alone.
 
     Raises:
         ConfigError: the table has a setting that is no task's own, or two costs of a step.
     """
-    tables: dict[str, Any] = config.model_dump(exclude={"task"})
-    tables["network"] = config.network.model_dump(exclude_unset=True)
-    homes = _homes(config)
+    tables: dict[str, Any] = settings.model_dump(exclude={"task"})
+    tables["network"] = settings.network.model_dump(exclude_unset=True)
+    homes = _homes(settings)
     for key, value in table.items():
         if key == "name":
             continue
         if key not in homes:
-            if key in config.algorithm or any(
+            if key in settings.algorithm or any(
                 key in section.model_fields for section in SECTIONS.values()
             ):
                 raise ConfigError(
@@ -143,55 +75,36 @@ def with_table(config: Config, table: Mapping[str, Any], name: str) -> dict[str,
     return tables
 
 
-def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
+def check_tasks(settings: Settings, *, known: bool) -> None:
     """Refuse tasks, and settings of tasks, that the algorithm or uplink does not go with.
+
+    Args:
+        settings: all of them.
+        known: whether cells and clients are those of the run.
 
     Raises:
         ConfigError: there are such; the message names the settings.
     """
-    name = config.algorithm["name"]
+    algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
     if algorithm.timing == "rounds":
-        if config.task:
-            raise ConfigError(
-                f'algorithm "{name}" trains one model, and there are {len(config.task)} task '
-                'tables. Choose "fedast", "sync-st" or another one for tasks, or leave them out.'
-            )
-        for section, keys in FOR_TASKS.items():
-            settings, model = getattr(config, section), SECTIONS[section]
-            for key in keys:
-                if getattr(settings, key) != model.model_fields[key].default:
-                    raise ConfigError(
-                        f'{key} is {getattr(settings, key)}, and algorithm "{name}" has '
-                        'synchronous rounds of one model. Leave it out, or choose "fedast".'
-                    )
+        _check_one_model(settings)
         return
-    if algorithm.most_tasks is not None and len(config.task) > algorithm.most_tasks:
+    if algorithm.most_tasks is not None and len(settings.task) > algorithm.most_tasks:
         raise ConfigError(
             f'algorithm "{name}" trains {algorithm.most_tasks} task, and there are '
-            f'{len(config.task)}. Choose "fedast" or "fedast-nobuffer".'
+            f'{len(settings.task)}. Choose "fedast" or "fedast-nobuffer".'
         )
-    uplink_name = config.uplink["name"]
-    if uplink.gives == "sum":
-        raise ConfigError(
-            f'algorithm "{name}" takes updates one by one, and uplink "{uplink_name}" needs '
-            'simultaneous senders. Choose uplink "tdma", "ofdma" or "fixed".'
-        )
-    if config.network.delays != "shifted-exponential" and not uplink.shareable:
-        raise ConfigError(
-            f'algorithm "{name}" lets clients upload at any time, and uplink "{uplink_name}" does '
-            "not say how they share the band then (shared_seconds_per_bit). Choose uplink "
-            '"tdma", "ofdma" or "fixed", or delays "shifted-exponential".'
-        )
+    _check_uplink(settings)
     if algorithm.client_state:
         raise ConfigError(
             f'algorithm "{name}" keeps {", ".join(algorithm.client_state)} at its clients, and '
             "requests that wait in a client's queue would find it changed. Choose another one."
         )
-    busy, clients = config.network.busy_clients, config.network.clients
-    if busy is not None and config.clients_known and busy > clients:
+    busy, clients = settings.network.busy_clients, settings.network.clients
+    if busy is not None and known and busy > clients:
         raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
     if algorithm.timing == "buffered":
-        _check_buffered(config, algorithm)
+        _check_buffered(settings)
     elif busy is not None:
         raise ConfigError(
             f'busy_clients is {busy}, and algorithm "{name}" has rounds. '
@@ -199,48 +112,97 @@ def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
         )
 
 
-def _check_buffered(config: Config, algorithm: Algorithm) -> None:
+def _check_one_model(settings: Settings) -> None:
+    """Refuse tasks, and their settings, beside an algorithm that trains one model in rounds.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    name = settings.algorithm["name"]
+    if settings.task:
+        raise ConfigError(
+            f'algorithm "{name}" trains one model, and there are {len(settings.task)} task '
+            'tables. Choose "fedast", "sync-st" or another one for tasks, or leave them out.'
+        )
+    for section, keys in FOR_TASKS.items():
+        table, fields = getattr(settings, section), SECTIONS[section].model_fields
+        for key in keys:
+            if getattr(table, key) != fields[key].default:
+                raise ConfigError(
+                    f'{key} is {getattr(table, key)}, and algorithm "{name}" has '
+                    'synchronous rounds of one model. Leave it out, or choose "fedast".'
+                )
+
+
+def _check_uplink(settings: Settings) -> None:
+    """Refuse an uplink that cannot take updates one by one.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    name, uplink = settings.algorithm["name"], settings.choices.uplink
+    if uplink.gives == "sum":
+        raise ConfigError(
+            f'algorithm "{name}" takes updates one by one, and uplink "{settings.uplink["name"]}" '
+            'needs simultaneous senders. Choose uplink "tdma", "ofdma" or "fixed".'
+        )
+    if settings.network.delays != "shifted-exponential" and not uplink.shareable:
+        raise ConfigError(
+            f'algorithm "{name}" lets clients upload at any time, and uplink '
+            f'"{settings.uplink["name"]}" does not say how they share the band then '
+            '(shared_seconds_per_bit). Choose uplink "tdma", "ofdma" or "fixed", or delays '
+            '"shifted-exponential".'
+        )
+
+
+def _check_buffered(settings: Settings) -> None:
     """Refuse settings of rounds, and weights where there is no mean.
 
     Raises:
         ConfigError: there are such.
     """
-    name, training = config.algorithm["name"], config.training
+    name, training = settings.algorithm["name"], settings.training
     if training.clients_per_round is not None:
         raise ConfigError(
             f'clients_per_round is {training.clients_per_round}, and algorithm "{name}" has no '
             "rounds. Leave it out: requests says how many clients work on a task."
         )
-    if training.weighting == "samples" and not getattr(algorithm, "uses_mean", True):
+    if training.weighting == "samples" and not getattr(
+        settings.choices.algorithm, "uses_mean", True
+    ):
         raise ConfigError(
             f'weighting is "samples", and algorithm "{name}" does not merge by a mean. Choose '
             'weighting "uniform".'
         )
 
 
-def check_together(tasks: Mapping[str, Config]) -> None:
+def check_together(tasks: Mapping[str, Settings], *, known: bool) -> None:
     """Refuse tasks that do not go together with each other, or with the durations.
+
+    Args:
+        tasks: by name, what each is trained with.
+        known: whether cells and clients are those of the run.
 
     Raises:
         ConfigError: there are such; the message names the setting.
     """
-    for own in tasks.values():
+    for task in tasks.values():
         if (
-            own.network.delays == "shifted-exponential"
-            and own.network.step_seconds is None
-            and own.data.dataset not in PUBLISHED_STEP_SECONDS
+            task.network.delays == "shifted-exponential"
+            and task.network.step_seconds is None
+            and task.data.dataset not in PUBLISHED_STEP_SECONDS
         ):
             raise ConfigError(
-                f"data set {own.data.dataset!r} has no published step time. Give step_seconds, "
+                f"data set {task.data.dataset!r} has no published step time. Give step_seconds, "
                 "beta of a normal client."
             )
-    shares = {name: own.training.clients_per_round for name, own in tasks.items()}
+    shares = [task.training.clients_per_round for task in tasks.values()]
     first = next(iter(tasks.values()))
-    if first.build_algorithm().timing == "simultaneous" and first.clients_known:
+    if first.choices.algorithm.timing == "simultaneous" and known:
         clients = first.network.clients
         available = round(first.network.availability * clients)
-        wanted = sum(share or 0 for share in shares.values())
-        if wanted + sum(share is None for share in shares.values()) > available:
+        wanted = sum(share or 0 for share in shares)
+        if wanted + sum(share is None for share in shares) > available:
             raise ConfigError(
                 f"the tasks want {wanted} clients a round (clients_per_round of each), and at "
                 f"least one each without it, and {available} of {clients} are available. Lower "

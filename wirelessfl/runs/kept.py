@@ -11,14 +11,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from wirelessfl.algorithms import LOCAL
-from wirelessfl.build.basis import with_text_options
-from wirelessfl.build.given import check_given
 from wirelessfl.config import Config
 from wirelessfl.config.sections import PLACES
-from wirelessfl.config.tasks import OWN
+from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.run import RunResult, resume, run
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.run import resume, run
+from wirelessfl.setup.given import check_given
 
 
 def settings_hash(config: Config) -> str:
@@ -29,14 +29,13 @@ def settings_hash(config: Config) -> str:
     Raises:
         ConfigError: the settings need an object that only ``wirelessfl.run`` can be given.
     """
-    check_given(config)
+    check_given(config.given)
     return hashlib.sha256(repr(sorted(_said(config).items())).encode()).hexdigest()[:16]
 
 
 def _said(config: Config) -> dict[str, Any]:
     """Settings other than the defaults, by section and name."""
     said: dict[str, Any] = {}
-    config = with_text_options(config)  # as they are stored
     for section, settings in config:
         if section == "task":
             if settings:
@@ -49,8 +48,8 @@ def _said(config: Config) -> dict[str, Any]:
             known = {name: info.default for name, info in type(settings).model_fields.items()}
             values = dict(settings)
         elif settings is not None:
-            built = getattr(config, f"build_{section}")()
-            known = {f.name: f.default for f in fields(built)} | {"local": LOCAL}
+            choice = getattr(config.choices, section)
+            known = {f.name: f.default for f in fields(choice)} | {"local": LOCAL}
             values = settings
         else:
             continue
@@ -62,7 +61,7 @@ def _said(config: Config) -> dict[str, Any]:
 
 def _of_run(config: Config, key: str) -> Any:
     """What the run says for all tasks of a setting that a task may have of its own."""
-    for section, keys in OWN.items():
+    for section, keys in TASK_SETTINGS.items():
         if key in keys:
             return getattr(getattr(config, section), key)
     return config.algorithm.get(key)
@@ -71,24 +70,18 @@ def _of_run(config: Config, key: str) -> Any:
 def _same_settings(config: Config, folder: Path) -> bool:
     """Whether the run in ``folder`` has these settings, whatever defaults were when it was made."""
     stored = Config.from_toml(folder / "config.toml")
-    mine, theirs = (
-        {
-            name: value
-            for name, value in _said(_without_run(own)).items()
-            if not name.startswith("run.")
-        }
-        for own in (config, stored)
-    )
-    return mine == theirs and config.run.seed == stored.run.seed
+    return _learnt(config) == _learnt(stored) and config.run.seed == stored.run.seed
 
 
-def _without_run(config: Config) -> Config:
-    """Without what task tables say of where they are computed."""
-    tables = tuple(
-        {name: value for name, value in own.items() if name not in OWN["run"]}
-        for own in config.task
-    )
-    return config.model_copy(update={"task": tables})
+def _learnt(config: Config) -> dict[str, Any]:
+    """Settings other than the defaults that do not say where they are computed."""
+    said = {name: value for name, value in _said(config).items() if not name.startswith("run.")}
+    if "task" in said:
+        said["task"] = [
+            {name: value for name, value in table.items() if name not in TASK_SETTINGS["run"]}
+            for table in said["task"]
+        ]
+    return said
 
 
 def kept_folder(config: Config, root: Path) -> Path:
@@ -124,8 +117,7 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
                 "or choose another folder."
             )
         return resume(folder, on_row=on_row)
-    out = config.run.model_copy(update={"out": folder})
-    return run(config.model_copy(update={"run": out}), on_row=on_row)
+    return run(config.with_run({"out": folder}), on_row=on_row)
 
 
 def why_failed(config: Config, root: Path, on_row: Callable[[Row], None]) -> str:

@@ -9,15 +9,13 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from wirelessfl.build.executors import computing, default_threads
-from wirelessfl.config import Config
 from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.marks import check_marks, settings_mark
-from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Event, Report, Schedule
-from wirelessfl.schedules.loop import Work, simulate
-from wirelessfl.training.shards import Shards
+from wirelessfl.schedules.base import Event, Report
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.setup import Setup
+from wirelessfl.training.torch_settings import torch_settings
 
 RowCallback = Callable[[Row], None]
 
@@ -26,28 +24,8 @@ class Engine(Protocol):
     """What a run does, of one model or of several tasks."""
 
     @property
-    def config(self) -> Config:
-        """Its settings, everything automatic resolved."""
-
-    @property
-    def notes(self) -> list[str]:
-        """What the user should know, a line each."""
-
-    @property
-    def shards(self) -> Shards:
-        """The processes that share the clients."""
-
-    @property
-    def schedule(self) -> Schedule:
-        """When things happen."""
-
-    @property
-    def clock(self) -> Clock:
-        """Virtual seconds."""
-
-    @property
-    def work(self) -> Work:
-        """What carries decisions out."""
+    def setup(self) -> Setup:
+        """What it is made of."""
 
     def start(self) -> None:
         """Put what comes first on the clock."""
@@ -76,12 +54,6 @@ class Engine(Protocol):
     def params(self) -> dict[str, Tensor]:
         """The present parameters by name."""
 
-    def prepare(self) -> None:
-        """Start processes: what fails here leaves no folder behind."""
-
-    def close(self) -> None:
-        """Give back processes and memory."""
-
 
 class Progress:
     """A run under way: where it stands, its rows and its checkpoints.
@@ -103,7 +75,7 @@ class Progress:
         self.wall_before = 0.0
         self.started = self.saved = time.monotonic()
         self.save_seconds = 0.0
-        self.shards = engine.shards
+        self.shards = engine.setup.shards
         self.leads = self.shards.rank == 0
         engine.attach(directory.path)
         self.marks = settings_mark(directory) | engine.fingerprint() if self.leads else {}
@@ -133,16 +105,15 @@ class Progress:
 
     def run(self) -> None:
         """To the end, from wherever it stands."""
-        engine = self.engine
-        config = engine.config
-        with computing(default_threads(config)):
+        setup = self.engine.setup
+        with torch_settings(setup.limits.threads):
             simulate(
-                engine.schedule,
-                engine.work,
-                engine.clock,
+                setup.schedule,
+                setup.regime,
+                setup.clock,
                 self.report,
                 self.save,
-                tick_seconds=config.evaluation.eval_seconds or 1.0,
+                tick_seconds=setup.limits.tick_seconds,
             )
         self.finished = True
         if self.leads:
@@ -176,10 +147,9 @@ class Progress:
         """Write a checkpoint, if the last one is old enough; they take a twentieth of the time."""
         if not self.leads:
             return
-        least = max(self.engine.config.run.checkpoint_seconds, 20 * self.save_seconds)
-        if self.engine.config.run.checkpoint_seconds == 0:
-            least = 0.0
-        if time.monotonic() - self.saved >= least:
+        wanted = self.engine.setup.limits.checkpoint_seconds
+        pause = max(wanted, 20 * self.save_seconds) if wanted else 0.0
+        if time.monotonic() - self.saved >= pause:
             self.write_checkpoint()
 
     def write_checkpoint(self) -> None:

@@ -4,66 +4,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
-from wirelessfl.build.rounds import Parts
-from wirelessfl.config import Config
-from wirelessfl.rounds.rounds import Rounds
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, model_mark, network_mark
-from wirelessfl.schedules import Clock, Synchronous
-from wirelessfl.schedules.base import Deadline, Report, Schedule, Started
-from wirelessfl.schedules.loop import Work
-from wirelessfl.submodels import Submodels
+from wirelessfl.schedules.base import Report
+from wirelessfl.schedules.loop import begin
+from wirelessfl.setup import RoundsSetup
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.shards import Shards
 
 
 class RoundsEngine:
     """Rounds of one model, as ``Progress`` drives them."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        training, evaluation = parts.config.training, parts.config.evaluation
-        self.clock = Clock()
-        self.schedule: Schedule = Synchronous(training.rounds, evaluation.eval_every or 1)
-        self.work: Work = Rounds(parts.planner, parts.world, self.clock)
+    setup: RoundsSetup
 
-    @property
-    def config(self) -> Config:
-        """The settings."""
-        return self.parts.config
-
-    @property
-    def notes(self) -> list[str]:
-        """What the user should know."""
-        return self.parts.notes
-
-    @property
-    def shards(self) -> Shards:
-        """The processes that share the clients."""
-        return self.parts.world.shards
+    def __init__(self, setup: RoundsSetup) -> None:
+        self.setup = setup
 
     def start(self) -> None:
         """Rounds begin now; from a checkpoint, the one that was under way is given out again."""
-        self.clock.after(0.0, Started())
-        limit = self.config.training.max_seconds
-        if limit is not None:
-            self.clock.at(max(limit, self.clock.now), Deadline())
+        begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
-        world = self.parts.world
+        world = self.setup.world
         accuracy, loss = evaluate(*self._deployed(), *self.test_samples())
         row = {
             "round": report.round,
-            "sim_seconds": self.clock.now,
+            "sim_seconds": self.setup.clock.now,
             **asdict(world.totals),
             **{name: finite(value) for name, value in world.metrics.items()},
             "accuracy": accuracy,
@@ -73,70 +46,58 @@ class RoundsEngine:
 
     def _deployed(self) -> tuple[Objective, Tensor]:
         """The model that is evaluated, and its parameters: the cloud's, or a part of it."""
-        objective, params = self.parts.objective, self.parts.world.cloud["params"]
-        if self._part is None:
+        objective, params = self.setup.model.objective, self.setup.world.cloud["params"]
+        tested = self.setup.tested
+        if tested is None:
             return objective, params
-        return replace(objective, spec=self._part.spec), self._part.gather(params)[0]
-
-    @cached_property
-    def _part(self) -> Submodels | None:
-        planner = self.parts.planner
-        own = planner.algorithm.tested(planner.neurons)
-        return None if own is None else own.of(np.zeros(1, dtype=np.int64))
+        return replace(objective, spec=tested.spec), tested.gather(params)[0]
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
         """What it is evaluated on: inputs and labels."""
-        return self.parts.test_inputs, self.parts.test_labels
+        return self.setup.model.test_inputs, self.setup.model.test_labels
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state."""
-        return self.parts.world.tensors()
+        return self.setup.world.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Rounds done, and what they cost."""
+        spec = self.setup.model.objective.spec
         return {
-            "schedule": self.schedule.snapshot(),
-            "totals": asdict(self.parts.world.totals),
-            "sim_seconds": self.clock.now,
-            "shapes": self.parts.objective.spec.shapes,
-            "ties": self.parts.objective.spec.ties,
+            "schedule": self.setup.schedule.snapshot(),
+            "totals": asdict(self.setup.world.totals),
+            "sim_seconds": self.setup.clock.now,
+            "shapes": spec.shapes,
+            "ties": spec.ties,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on behind the last round."""
-        self.parts.world.restore(tensors, state["totals"])
-        self.schedule.restore(state["schedule"])
-        self.clock.now = state["sim_seconds"]
+        self.setup.world.restore(tensors, state["totals"])
+        self.setup.schedule.restore(state["schedule"])
+        self.setup.clock.now = state["sim_seconds"]
         self.start()
 
     def attach(self, folder: Path) -> None:
         """Client states may lie in the run's folder."""
-        self.parts.world.states.attach(folder)
+        self.setup.world.states.attach(folder)
 
     def saved(self) -> None:
         """Client states on disk up to here count."""
-        self.parts.world.states.saved()
+        self.setup.world.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
         """Of model, data and network."""
-        parts, planner = self.parts, self.parts.planner
+        model = self.setup.model
         return {
-            "the model's layers and frozen parameters are": model_mark(parts.objective),
-            "the data are": data_mark(parts.data, parts.world.parts),
-            "the network's values are": network_mark(planner.network, planner.stream),
+            "the model's layers and frozen parameters are": model_mark(model.objective),
+            "the data are": data_mark(model.data, model.client_samples),
+            "the network's values are": network_mark(self.setup.network, self.setup.stream),
         }
 
     def params(self) -> dict[str, Tensor]:
         """The cloud's."""
-        return self.parts.objective.spec.named(self.parts.world.cloud["params"].cpu())
-
-    def prepare(self) -> None:
-        """Start the executor's processes."""
-        self.parts.world.executor.start()
-
-    def close(self) -> None:
-        """Give back the executor's processes and memory."""
-        self.parts.world.executor.close()
+        return self.setup.model.objective.spec.named(self.setup.world.cloud["params"].cpu())
 
 
 def finite(value: float) -> float | None:

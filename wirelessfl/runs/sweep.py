@@ -23,7 +23,8 @@ from wirelessfl.processes import end_with_parent, launched
 from wirelessfl.runs.directory import Row, check_writable
 from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
 from wirelessfl.runs.on_ray import on_ray
-from wirelessfl.runs.run import RunResult, resume
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.run import resume
 
 OnRow = Callable[[int, Row], None]
 """Called with the place of a run in the list and each row it writes."""

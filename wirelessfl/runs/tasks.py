@@ -7,73 +7,48 @@ from typing import Any
 
 from torch import Tensor
 
-from wirelessfl.build.tasks import TaskParts
-from wirelessfl.build.times import make_times
-from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, digest, model_mark, network_mark
 from wirelessfl.runs.rounds import finite
 from wirelessfl.schedules.base import Reached, Report
-from wirelessfl.training.shards import Shards
+from wirelessfl.schedules.loop import begin
+from wirelessfl.setup import TasksSetup
 from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
     """Several tasks, as ``Progress`` drives them."""
 
-    def __init__(self, parts: TaskParts) -> None:
-        self.parts = parts
-        self.times = make_times(
-            parts.config,
-            parts.tasks,
-            parts.network,
-            parts.elements,
-            parts.learners,
-            parts.stream,
-        )
-        self.schedule, self.work = self.times.schedule, self.times.work
-        self.clock = self.times.clock
-        self.shards = Shards()
-        self.names = list(parts.tasks)
+    def __init__(self, setup: TasksSetup) -> None:
+        self.setup = setup
         self.reached: set[int] = set()
-
-    @property
-    def config(self) -> Config:
-        """The settings."""
-        return self.parts.config
-
-    @property
-    def notes(self) -> list[str]:
-        """What the user should know."""
-        return self.parts.notes
 
     def start(self) -> None:
         """Everything begins now."""
-        self.times.start(self.config.training.max_seconds)
+        begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate a task's model; one that reaches its target ends."""
         assert report.task is not None
-        number, name = report.task, self.names[report.task]
-        accuracy, loss = self.parts.learners[number].evaluate()
-        work, clients = self.work, self.parts.network.clients
-        sizes = self.parts.elements
-        up = sum(count * size for count, size in zip(work.returned, sizes, strict=True))
-        down = sum(count * size for count, size in zip(work.sent, sizes, strict=True))
-        status = {**report.status, **self.work.status(number)}
+        setup, regime, number = self.setup, self.setup.regime, report.task
+        accuracy, loss = setup.learners[number].evaluate()
+        clients, sizes = setup.network.clients, setup.elements
+        up = sum(count * size for count, size in zip(regime.returned, sizes, strict=True))
+        down = sum(count * size for count, size in zip(regime.sent, sizes, strict=True))
         row = {
             "round": report.round,
-            "task": name,
-            "sim_seconds": self.clock.now,
-            **status,
+            "task": setup.names[number],
+            "sim_seconds": setup.clock.now,
+            **report.status,
+            **regime.status(number),
             "uplink_mib": MIB_PER_ELEMENT * up / clients,
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
-            "joules": self.work.joules / clients,
+            "joules": regime.joules / clients,
             "accuracy": accuracy,
             "loss": finite(loss),
         }
-        target = self.parts.tasks[name].evaluation.target
+        target = setup.targets[number]
         if target is None or accuracy < target or number in self.reached:
             return row, None
         self.reached.add(number)
@@ -83,37 +58,36 @@ class TasksEngine:
         """Models, and the updates that are under way."""
         found = {
             f"task{number}.{name}": value
-            for number, learner in enumerate(self.parts.learners)
+            for number, learner in enumerate(self.setup.learners)
             for name, value in learner.tensors().items()
         }
-        return found | self.work.tensors()
+        return found | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Everything else."""
         return {
-            "schedule": self.schedule.snapshot(),
-            "work": self.work.snapshot(),
-            "learners": [learner.snapshot() for learner in self.parts.learners],
+            "schedule": self.setup.schedule.snapshot(),
+            "regime": self.setup.regime.snapshot(),
+            "learners": [learner.snapshot() for learner in self.setup.learners],
             "reached": sorted(self.reached),
             "task_specs": {
-                name: [basis.objective.spec.shapes, basis.objective.spec.ties]
-                for name, basis in zip(self.names, self.parts.bases, strict=True)
+                name: [model.objective.spec.shapes, model.objective.spec.ties]
+                for name, model in zip(self.setup.names, self.setup.models, strict=True)
             },
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from a checkpoint: with the requests that are out, or with the next round."""
-        for number, (learner, own) in enumerate(
-            zip(self.parts.learners, state["learners"], strict=True)
+        for number, (learner, snapshot) in enumerate(
+            zip(self.setup.learners, state["learners"], strict=True)
         ):
             mark = f"task{number}."
-            learner.restore(
-                {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}, own
-            )
-        self.schedule.restore(state["schedule"])
+            found = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
+            learner.restore(found, snapshot)
+        self.setup.schedule.restore(state["schedule"])
         self.reached = set(state["reached"])
-        self.work.restore(tensors, state["work"])
-        if self.work.starts_again:
+        self.setup.regime.restore(tensors, state["regime"])
+        if self.setup.regime.starts_again:
             self.start()
 
     def attach(self, folder: Path) -> None:
@@ -124,34 +98,26 @@ class TasksEngine:
 
     def fingerprint(self) -> dict[str, str]:
         """Of models, data and network."""
-        bases = self.parts.bases
+        models = self.setup.models
         return {
             "the models' layers and frozen parameters are": digest(
-                *(model_mark(basis.objective) for basis in bases)
+                *(model_mark(model.objective) for model in models)
             ),
-            "the data are": digest(*(data_mark(basis.data, basis.parts) for basis in bases)),
-            "the network's values are": network_mark(self.parts.network, self.parts.stream),
+            "the data are": digest(
+                *(data_mark(model.data, model.client_samples) for model in models)
+            ),
+            "the network's values are": network_mark(self.setup.network, self.setup.stream),
         }
 
     def params(self) -> dict[str, Tensor]:
         """Of the only task by name; of several with the task's name in front."""
         found: dict[str, Tensor] = {}
-        for name, basis, learner in zip(
-            self.names, self.parts.bases, self.parts.learners, strict=True
+        for name, model, learner in zip(
+            self.setup.names, self.setup.models, self.setup.learners, strict=True
         ):
-            own = basis.objective.spec.named(learner.state["params"].cpu())
-            found |= named_params(own, name if self.config.task else None)
+            params = model.objective.spec.named(learner.state["params"].cpu())
+            found |= named_params(params, name if self.setup.titled else None)
         return found
-
-    def prepare(self) -> None:
-        """Start the executors' processes."""
-        for learner in self.parts.learners:
-            learner.executor.start()
-
-    def close(self) -> None:
-        """Give back the executors' memory."""
-        for learner in self.parts.learners:
-            learner.executor.close()
 
 
 def named_params(params: dict[str, Tensor], task: str | None) -> dict[str, Tensor]:

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from channels.streams import Stream
-from wirelessfl.build.basis import Loaded, configured_data, configured_model
-from wirelessfl.build.given import with_given
-from wirelessfl.build.network import build_network
-from wirelessfl.build.times import make_times
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
-from wirelessfl.schedules.loop import simulate
+from wirelessfl.schedules.loop import begin, simulate
+from wirelessfl.setup.data import Loaded
+from wirelessfl.setup.given import configured
+from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.network import build_network
+from wirelessfl.setup.task_times import Observed, build_times
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.tasks.asynchronous import Merged
 from wirelessfl.tasks.requests import Span
@@ -155,45 +156,39 @@ def timeline(config: Config, seconds: float) -> Timeline:
         ConfigError: the algorithm has rounds of one model, or ``seconds`` is not above 0.
         DataError: an upload's size depends on data that are not there.
     """
-    if config.build_algorithm().timing == "rounds":
+    if config.choices.algorithm.timing == "rounds":
         raise ConfigError(
             f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
             'timeline shows several tasks. Choose "fedast", "sync-st" or another one for tasks.'
         )
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
-    config = with_given(config)
+    config = configured(config)
     stream, tasks = Stream(config.run.seed), config.tasks
-    network = build_network(config.network, stream)
-    spans, merges = list[Span](), list[Merged]()
-    times = make_times(
-        config.model_copy(
-            update={"evaluation": config.evaluation.model_copy(update={"eval_seconds": None})}
-        ),
-        tasks,
-        network,
-        [_elements(own) for own in tasks.values()],
+    observed = Observed([], [])
+    times = build_times(
+        config,
+        build_network(config.network, stream),
+        [_elements(task) for task in tasks.values()],
         [Untrained() for _ in tasks],
         stream,
-        spans=spans,
-        merges=merges,
+        observed=observed,
     )
-    times.start(seconds)
-    simulate(times.schedule, times.work, times.clock, lambda report: None, lambda: None)
-    spans += times.work.under_way(seconds)
-    return Timeline(list(tasks), seconds, spans, merges)
+    begin(times.clock, seconds)
+    simulate(times.schedule, times.regime, times.clock, lambda report: None, lambda: None)
+    spans = observed.spans + times.regime.under_way(seconds)
+    return Timeline(list(tasks), seconds, spans, observed.merges)
 
 
-def _elements(own: Config) -> int:
+def _elements(task: Config) -> int:
     """Numbers in an update, where it matters; names of data and model are checked anyway.
 
     Raises:
         ConfigError: there is no such data set or model.
     """
-    find_dataset(own.data.dataset)
-    by_name("model", own.model.model, MODELS)
-    if own.network.delays == "shifted-exponential":
+    find_dataset(task.data.dataset)
+    by_name("model", task.model.model, MODELS)
+    if task.network.delays == "shifted-exponential":
         return 0
-    own, data = configured_data(own, None, Loaded())
-    model = configured_model(own.model, data, Stream(0))
-    return ParamSpec.of(model).size * len(own.build_algorithm().payloads)
+    model = configured_model(task.model, Loaded().dataset(task.data), Stream(0))
+    return ParamSpec.of(model).size * len(task.choices.algorithm.payloads)

@@ -8,11 +8,13 @@ from typing import Any, Protocol
 
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import (
+    Deadline,
     Decision,
     Event,
     Report,
     Save,
     Schedule,
+    Started,
     Stop,
     Tick,
     Wake,
@@ -30,6 +32,18 @@ class Work(Protocol):
 
     def settle(self) -> None:
         """An instant is over: give out what was decided in it."""
+
+
+def begin(clock: Clock, max_seconds: float | None) -> None:
+    """Put the start on the clock, and the end, if there is a limit.
+
+    Args:
+        clock: virtual seconds, at 0 or where a checkpoint left them.
+        max_seconds: when the run ends; None: no limit.
+    """
+    clock.after(0.0, Started())
+    if max_seconds is not None:
+        clock.at(max(max_seconds, clock.now), Deadline())
 
 
 def simulate(

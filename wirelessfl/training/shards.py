@@ -91,6 +91,10 @@ class Shards:
         return things
 
 
+ALONE = Shards()
+"""One process, which trains all clients."""
+
+
 @contextmanager
 def _whole(count: int) -> Iterator[None]:
     """Say in a line what a broken connection means; the process that broke it says why."""

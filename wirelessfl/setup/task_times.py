@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from channels import Network
+from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.algorithms.sync_st import SyncST
 from wirelessfl.algorithms.task_rule import BufferedRule
-from wirelessfl.build.tasks import build_delays
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
-from wirelessfl.schedules.base import Deadline, Started
 from wirelessfl.tasks.asynchronous import Asynchronous, Merged, Model
+from wirelessfl.tasks.delays import (
+    PUBLISHED_STEP_SECONDS,
+    Delays,
+    ShiftedExponential,
+    Wireless,
+    client_speeds,
+)
 from wirelessfl.tasks.requests import Requests, Span
 from wirelessfl.tasks.rounds import RoundModel, TaskRounds
 
@@ -28,52 +36,57 @@ class TaskModel(Model, RoundModel, Protocol):
     """A model for either kind of work."""
 
 
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What happens, a line each, for a picture.
+
+    Args:
+        spans: pieces of clients' work that are over.
+        merges: of all tasks.
+    """
+
+    spans: list[Span]
+    merges: list[Merged]
+
+
 @dataclass(frozen=True)
 class Times:
     """What drives several tasks, whether their models train or do not."""
 
     clock: Clock
     schedule: Buffered | Simultaneous
-    work: Asynchronous | TaskRounds
-
-    def start(self, limit: float | None) -> None:
-        """Begin, or go on behind the last round; end after ``limit`` seconds."""
-        self.clock.after(0.0, Started())
-        if limit is not None:
-            self.clock.at(max(limit, self.clock.now), Deadline())
+    regime: Asynchronous | TaskRounds
 
 
-def make_times(
+def build_times(
     config: Config,
-    tasks: dict[str, Config],
     network: Network,
-    elements: list[int],
+    elements: Sequence[int],
     models: Sequence[TaskModel],
     stream: Stream,
     *,
-    spans: list[Span] | None = None,
-    merges: list[Merged] | None = None,
+    observed: Observed | None = None,
 ) -> Times:
     """Schedule and work of a run.
 
     Args:
         config: the run's settings.
-        tasks: by name, what each is trained with.
         network: cells and clients.
         elements: [tasks], numbers in an update.
         models: of each task.
         stream: the run's.
-        spans: gets a line for every piece of work that is over; None: nobody wants them.
-        merges: gets a line for every merge; likewise.
+        observed: gets what happens; rows are not asked for by the clock then.
 
     Raises:
         ConfigError: the algorithm's class does not say what its timing needs.
     """
-    clock, settings = Clock(), config.network
-    delays = build_delays(config, tasks, network, elements, stream)
-    every, ticks = config.evaluation.eval_every, config.evaluation.eval_seconds is not None
-    rounds = [own.training.rounds for own in tasks.values()]
-    rules = [own.build_algorithm() for own in tasks.values()]
+    clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
+    delays = build_delays(config, network, elements, stream)
+    every = config.evaluation.eval_every
+    ticks = config.evaluation.eval_seconds is not None and observed is None
+    rounds = [task.training.rounds for task in tasks]
+    rules = [task.choices.algorithm for task in tasks]
+    spans, merges = (observed.spans, observed.merges) if observed else (None, None)
     first = rules[0]
     if isinstance(first, BufferedRule):
         plans = [
@@ -110,7 +123,7 @@ def make_times(
         clock,
         delays,
         first.assignment(network.clients, len(tasks), stream.child("assignment")),
-        shares=_shares([own.training.clients_per_round for own in tasks.values()], available),
+        shares=_shares([task.training.clients_per_round for task in tasks], available),
         clients=network.clients,
         available=available,
         first=first.first,
@@ -134,3 +147,41 @@ def _shares(given: Sequence[int | None], available: int) -> list[int]:
         for place, count in zip(open_, dealt, strict=True):
             shares[place] = int(count)
     return shares
+
+
+def build_delays(
+    config: Config, network: Network, elements: Sequence[int], stream: Stream
+) -> Delays:
+    """How long trainings take.
+
+    Args:
+        config: the run's settings; a task's table may say what a step of its own model costs.
+        network: cells and clients, and what a step costs otherwise.
+        elements: [tasks], numbers in an update.
+        stream: the run's.
+    """
+    tasks = list(config.tasks.values())
+    steps = [task.training.local_steps for task in tasks]
+    if config.network.delays == "shifted-exponential":
+        floors = [task.training.local_steps * _beta(task) for task in tasks]
+        speeds = client_speeds(network.clients, stream.child("client speeds"))
+        return ShiftedExponential(floors, speeds, stream.child("durations"))
+    seconds = [_step_seconds(table, network) for table in config.task or ({},)]
+    uplink, down = config.choices.uplink, config.network.downlink_mbps
+    rate = 1e6 * down if down else uplink.downlink_bps
+    return Wireless(network, uplink, steps, seconds, list(elements), rate, stream.child("uploads"))
+
+
+def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:
+    """[clients], seconds of a step of a task: the network's, unless its table has its own."""
+    if table.get("step_seconds") is not None:
+        return np.full(network.clients, float(table["step_seconds"]))
+    cycles = table.get("cycles_per_step", network.cycles_per_step)
+    return np.asarray(cycles / network.cpu_hz)
+
+
+def _beta(task: Config) -> float:
+    """Least seconds of a step on a normal client."""
+    if task.network.step_seconds is not None:
+        return task.network.step_seconds
+    return task.network.delay_scale * PUBLISHED_STEP_SECONDS[task.data.dataset]

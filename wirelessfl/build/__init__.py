@@ -1,1 +1,0 @@
-"""From settings to everything that a run needs, built once."""

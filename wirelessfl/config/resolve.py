@@ -1,0 +1,173 @@
+"""Settings resolved: what depends on others is filled in, and what makes no sense is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wirelessfl.algorithms import LOCAL
+from wirelessfl.config.given import given_values
+from wirelessfl.config.sections import DataSection, SessionsSection
+from wirelessfl.config.sessions import check_pilot, check_sessions, check_step_sizes
+from wirelessfl.config.settings import Settings
+from wirelessfl.config.tasks import check_tasks
+from wirelessfl.data import text_options
+from wirelessfl.data.pretrained import HUB_MODEL
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.participants import check_participation
+
+STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
+MAX_CELLS, EDGE_ROUNDS = 4, 5
+"""Cells and edge rounds of algorithms over cells, unless the settings say."""
+
+
+def filled(settings: Settings) -> dict[str, Any]:
+    """Values of all tables, with every default filled in that depends on others, by table.
+
+    The settings that the user gave stay the ``model_fields_set`` of their section.
+
+    Raises:
+        ConfigError: the data set is unknown.
+    """
+    values: dict[str, Any] = dict(settings)
+    for section, given in given_values(settings.given).items():
+        values[section] = values[section].filled(**given)
+    choices, network, training = settings.choices, values["network"], values["training"]
+    star = choices.algorithm.topology == "star"
+    values["algorithm"] = {"name": settings.algorithm["name"], **vars(choices.algorithm)}
+    values["uplink"] = {"name": settings.uplink["name"], **vars(choices.uplink)}
+    if settings.warm_start is not None:
+        values["warm_start"] = {"name": settings.warm_start["name"], **vars(choices.warm_start)}
+    values["network"] = network.filled(
+        cells=network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients)),
+        coherence=network.coherence or choices.uplink.coherence,
+    )
+    values["training"] = training.filled(
+        edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS)
+    )
+    if settings.given.data is None and not settings.task:
+        values["data"] = _with_text_options(settings.data, settings.model.pretrained)
+    return values
+
+
+def placed(sessions: SessionsSection) -> SessionsSection:
+    """With the trace where it is, whatever the present folder is later."""
+    if sessions.trace is None:
+        return sessions
+    return sessions.filled(trace=sessions.trace.absolute())
+
+
+def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection:
+    """With tokenizer and length where the data set takes them.
+
+    What is stored then says what was read, whatever the defaults of later are.
+    """
+    options = text_options(data.dataset)
+    if "tokenizer" in options:
+        options["tokenizer"] = pretrained or options["tokenizer"] or HUB_MODEL
+    return data.filled(
+        **{
+            option: default
+            for option, default in options.items()
+            if getattr(data, option) is None and default is not None
+        }
+    )
+
+
+def check(settings: Settings, *, known: bool) -> None:
+    """Refuse settings that do not go together.
+
+    Args:
+        settings: with what depends on others filled in.
+        known: whether cells and clients are those of the run; otherwise a network may still be
+            given, and only what fits no network is refused.
+
+    Raises:
+        ConfigError: there are such; the message names the settings.
+    """
+    check_tasks(settings, known=known)
+    check_step_sizes(settings)
+    check_sessions(settings, known=known)
+    if settings.warm_start is not None:
+        check_pilot(settings.sessions.sessions, settings.warm_start)
+    _check_uplink(settings)
+    _check_cells(settings)
+    check_participation(
+        settings.choices.algorithm,
+        settings.network.clients,
+        settings.network.cells or 1,
+        settings.training.clients_per_round,
+        settings.training.tracking_clients,
+        known=known,
+    )
+    _check_compression(settings)
+    _check_network(settings)
+
+
+def _check_uplink(settings: Settings) -> None:
+    """Refuse an uplink that gives only sums to an algorithm that needs each client's payload.
+
+    Raises:
+        ConfigError: it is such.
+    """
+    algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
+    alone = [payload.name for payload in algorithm.payloads if payload.each]
+    if alone and uplink.gives == "sum":
+        local = settings.algorithm.get("local", LOCAL)
+        name = settings.algorithm["name"]
+        who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
+        raise ConfigError(
+            f"{who} needs each client's {' and '.join(alone)}, and uplink "
+            f'"{settings.uplink["name"]}" gives only their sum. Choose uplink "tdma" or "ofdma".'
+        )
+
+
+def _check_cells(settings: Settings) -> None:
+    """Refuse cells without a client, and cells of a star.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    cells, clients = settings.network.cells or 1, settings.network.clients
+    edge_rounds = settings.training.edge_rounds or 1
+    star = settings.choices.algorithm.topology == "star"
+    if star and (cells > 1 or edge_rounds > 1):
+        raise ConfigError(
+            f'algorithm "{settings.algorithm["name"]}" is a star: one server, one edge round '
+            f"(cells is {cells}, edge_rounds {edge_rounds}). Choose cells 1 and edge_rounds 1, or "
+            '"hfedavg".'
+        )
+    if cells > clients:
+        raise ConfigError(f"cells is {cells} and clients {clients}: every cell needs a client.")
+
+
+def _check_compression(settings: Settings) -> None:
+    """Refuse compression without rounds.
+
+    Raises:
+        ConfigError: it is asked for.
+    """
+    compression = settings.training.compression
+    if settings.choices.algorithm.timing != "rounds" and compression != "none":
+        raise ConfigError(
+            f'compression is "{compression}", and algorithm "{settings.algorithm["name"]}" has no '
+            "rounds in which a model is compressed. Leave it out."
+        )
+
+
+def _check_network(settings: Settings) -> None:
+    """Refuse ranges that are none, and two costs of a step.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    network = settings.network
+    if network.step_seconds is not None and network.cpu_hz is not None:
+        raise ConfigError(
+            f"step_seconds is {network.step_seconds} and cpu_hz {network.cpu_hz}: a "
+            "step takes the one, or cycles_per_step over the other. Leave one out."
+        )
+    if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:
+        raise ConfigError(f"cpu_hz is {network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
+    gains = network.path_gain_db
+    if gains and gains[0] > gains[1]:
+        raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")

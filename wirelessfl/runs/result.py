@@ -1,0 +1,136 @@
+"""What a run leaves, and its summary in a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.config import Config
+from wirelessfl.runs.directory import Row
+from wirelessfl.runs.transitions import Transition, transitions
+
+TO_TARGET = {
+    "rounds_to_target": "round",
+    "mib_to_target": "uplink_mib",
+    "seconds_to_target": "sim_seconds",
+}
+"""What a summary says of the first row with the target, and where the row has it."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run leaves.
+
+    Args:
+        config: its settings, everything automatic resolved; ``given`` marks the objects that were
+            given beside them, which replace settings.
+        rows: one dict an evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
+            and ``joules``, mean over clients so far; ``backhaul_mib``, mean over edge servers so
+            far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
+            finite; ``numerics``, raised when results change on purpose (``wirelessfl.runs.about``);
+            ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry its
+            ``version``, ``staleness_mean`` and ``staleness_max`` since its last row, ``requests``
+            that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of sessions
+            have more, see docs/sessions.md.
+        params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``,
+            tied ones under each of their names; of tasks in tables, with the task's name and a dot
+            in front.
+        directory: the run's folder; ``about.json`` in it tells version, commit, date and device.
+    """
+
+    config: Config
+    rows: list[Row]
+    params: dict[str, Tensor]
+    directory: Path
+
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the tasks, as in the rows' ``task``; none where the run had but one model."""
+        return list(dict.fromkeys(row["task"] for row in self.rows if "task" in row))
+
+    def rows_of(self, task: str) -> list[Row]:
+        """The rows of one task."""
+        return [row for row in self.rows if row.get("task") == task]
+
+    def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
+        """What each change of clients cost, in sessions: see ``wirelessfl.runs.transitions``.
+
+        Raises:
+            ValueError: the run had no sessions, or first rounds were not tested.
+        """
+        return transitions(self.rows, first, tolerance)
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """One line for each task, as ``summary`` gives for a run of one model."""
+        configs = self.config.tasks
+        return [
+            {
+                "label": task,
+                "task": task,
+                **self._summary(self.rows_of(task), configs[task]),
+            }
+            for task in self.tasks
+        ] or [self.summary()]
+
+    def summary(self) -> dict[str, Any]:
+        """One line of a closing table: the last row, the best accuracy, the cost of the target.
+
+        Of several tasks: means of what models reach, and the cost until the last of them has
+        reached its target.
+        """
+        if len(self.tasks) < 2:
+            own = self.config.tasks[self.tasks[0]] if self.tasks else self.config
+            return self._summary(self.rows, own)
+        each = self.summaries()
+        last, common = self.rows[-1], {summary.get("target") for summary in each}
+        summary = {
+            "algorithm": self.config.algorithm["name"],
+            "dataset": "+".join(dict.fromkeys(own["dataset"] for own in each)),
+            "uplink": self.config.uplink["name"],
+            "round": max(own["round"] for own in each),
+            **{key: _mean([own[key] for own in each]) for key in ("accuracy", "loss")},
+            "best_accuracy": _mean([own["best_accuracy"] for own in each]),
+            **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
+        }
+        if None not in common:
+            summary["target"] = common.pop() if len(common) == 1 else "of each task"
+            for name in TO_TARGET:
+                values = [own[name] for own in each]
+                summary[name] = None if None in values else max(values)
+        return {**summary, "directory": str(self.directory)}
+
+    def _summary(self, rows: list[Row], config: Config) -> dict[str, Any]:
+        last, target = rows[-1], config.evaluation.target
+        summary: dict[str, Any] = {
+            "algorithm": config.algorithm["name"],
+            "dataset": config.data.dataset,
+            "uplink": config.uplink["name"],
+            **{key: last[key] for key in ("round", "accuracy", "loss")},
+            "best_accuracy": max(row["accuracy"] for row in rows),
+            **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
+        }
+        if config.sessions.sessions is not None:
+            summary["transition_accuracy"] = self._after_transitions()
+        if target is not None:
+            hit = next((row for row in rows if row["accuracy"] >= target), None)
+            summary["target"] = target
+            for name, key in TO_TARGET.items():
+                summary[name] = None if hit is None else hit[key]
+        return {**summary, "directory": str(self.directory)}
+
+    def _after_transitions(self) -> float | None:
+        """Mean accuracy of the first ten rounds of all sessions after the first; None: untested."""
+        try:
+            found = self.transitions()
+        except ValueError:
+            return None
+        return _mean([one.mean_accuracy for one in found]) if found else None
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """None where one of them is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None

@@ -1,0 +1,62 @@
+"""From settings to everything that a run needs, built once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from channels import Network
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.setup.given import GivenObjects, configured
+from wirelessfl.setup.rounds import build_rounds
+from wirelessfl.setup.sessions import build_sessions
+from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup
+from wirelessfl.setup.tasks import build_tasks
+from wirelessfl.training.shards import ALONE, Shards
+
+AnySetup = RoundsSetup | SessionsSetup | TasksSetup
+"""What ``build`` gives."""
+
+
+def build(
+    config: Config | Mapping[str, Any] | str | Path,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    network: Network | None = None,
+    shards: Shards = ALONE,
+) -> AnySetup:
+    """Everything that a run of these settings needs; nothing is written.
+
+    Args:
+        config: settings: a configuration, nested tables, or the path of a TOML file.
+        model: used instead of the configured one, with the weights it has.
+        data: used instead of the configured data set.
+        network: used instead of the configured network and the settings that describe it.
+        shards: the processes that share the clients.
+
+    Raises:
+        ConfigError: settings that are wrong, or do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    given = GivenObjects(model, data, network)
+    config = configured(config, given)
+    if config.choices.algorithm.timing != "rounds":
+        return build_tasks(config, given, shards)
+    if config.sessions.sessions is not None:
+        return build_sessions(config, given, shards)
+    return build_rounds(config, given, shards)
+
+
+__all__ = [
+    "AnySetup",
+    "RoundsSetup",
+    "SessionsSetup",
+    "Setup",
+    "TasksSetup",
+    "build",
+]

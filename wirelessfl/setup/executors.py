@@ -1,0 +1,250 @@
+"""The executor of a model: its kind, chunk, workers and replay, as the work asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import torch
+
+from wirelessfl.algorithms import Algorithm
+from wirelessfl.config.sections import RunSection
+from wirelessfl.errors import ConfigError
+from wirelessfl.processes import cores
+from wirelessfl.setup.computing import (
+    LONG_SECONDS,
+    Computing,
+    Workload,
+    check_workers,
+    default_threads,
+)
+from wirelessfl.training.cohort import Penalty, need_features
+from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.program import TensorExecutor
+from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
+from wirelessfl.training.torch_settings import torch_settings
+from wirelessfl.training.trial import check_model, why_not_vmapped
+from wirelessfl.training.tuning import (
+    PARTS,
+    candidates,
+    default_chunk,
+    estimated_step_seconds,
+    fastest_chunk,
+)
+from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkersExecutor, slot_vectors, why_no_workers
+
+GPU_CHUNK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model and what it is trained on, before it is known where.
+
+    Args:
+        objective: what is trained; its module is on the device.
+        data: what it is trained on, on the device.
+        classes: of the data set.
+        clients: that are registered.
+        algorithm: the client rule.
+        penalties: all terms of the loss beside the cross-entropy, those of warm starts, too.
+        comparing: who compares features, for messages.
+        workload: how much is trained.
+    """
+
+    objective: Objective
+    data: TrainingData
+    classes: int
+    clients: int
+    algorithm: Algorithm
+    penalties: tuple[Penalty, ...]
+    comparing: str
+    workload: Workload
+
+    @cached_property
+    def step_seconds(self) -> float:
+        """Estimate for a local step of a client."""
+        batch_size = self.data.source.batch_size
+        return estimated_step_seconds(self.objective, self.data.first(4)[0], batch_size)
+
+    @property
+    def long(self) -> bool:
+        """Whether the whole run is long enough for workers and replay to pay."""
+        return self.workload.client_steps * self.step_seconds > LONG_SECONDS
+
+    def two_steps(self, size: int) -> Job:
+        """Two steps of the first ``size`` clients, from the full model."""
+        who = np.arange(size) % self.clients
+        none = np.zeros(size, dtype=np.int64)
+        start = self.objective.spec.from_module(self.objective.module)
+        server = {key: value[None] for key, value in self.algorithm.initial(start).items()}
+        return Job(
+            self.algorithm,
+            self.objective.spec,
+            self.algorithm.outgoing(server),
+            none,
+            who,
+            none,
+            2,
+            penalties=self.algorithm.penalties,
+        )
+
+
+def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Computing, list[str]]:
+    """The executor; where it computes; and lines that the user should know.
+
+    Raises:
+        ConfigError: the executor or number of workers cannot be had.
+    """
+    kind, notes = _kind(settings.executor, trained)
+    threads = default_threads(settings)
+    device = trained.data.inputs.device
+    if device.type == "cpu":
+        chunk, workers, replay = _on_cpu(settings, trained, kind, threads)
+    else:
+        chunk, workers, replay = _on_gpu(settings, trained, kind)
+    executor = _make(trained, kind, settings.seed, chunk, replay)
+    if workers > 1:
+        batches = len(even_parts(trained.workload.cohort, chunk))
+        if batches < workers:
+            notes.append(
+                f"{batches} of {workers} workers have work, as {trained.workload.cohort} clients "
+                f"train in chunks of {chunk}: a smaller --chunk uses all."
+            )
+        executor = WorkersExecutor(executor, workers, threads)
+    found = Computing(str(device), kind.name, executor.chunk, replay, workers, threads)
+    return executor, found, notes
+
+
+def _make(trained: Trained, kind: type[Executor], seed: int, chunk: int, replay: bool) -> Executor:
+    """One for ``chunk`` clients at a time, whose local steps are replayed or not."""
+    objective, data = trained.objective, trained.data
+    if kind is LoopExecutor:
+        return LoopExecutor(objective, data, chunk, seed=seed)
+    if data.inputs.is_cuda:
+        assert issubclass(kind, TensorExecutor)
+        return kind(objective, data, chunk, recorded=replay)
+    if kind is VmapExecutor:
+        return VmapExecutor(objective, data, chunk, flat=replay)
+    return kind(objective, data, chunk)
+
+
+def _on_cpu(
+    settings: RunSection, trained: Trained, kind: type[Executor], threads: int
+) -> tuple[int, int, bool]:
+    """Chunk, workers and replay on a CPU.
+
+    Nothing is timed unless ``--chunk tune`` asks for it. The number of workers may follow the
+    machine, so it decides nothing else: results must not depend on it.
+
+    Raises:
+        ConfigError: the number of workers cannot be had.
+    """
+    workload, objective = trained.workload, trained.objective
+    steady = trained.algorithm.one_shape and workload.steady
+    replay = (trained.long and steady) if settings.replay is None else settings.replay == "on"
+    replay = replay and kind is VmapExecutor  # stacked layers gain nothing from it
+    make = partial(_make, trained, kind, settings.seed)
+    if settings.chunk == "tune":
+        per_part = -(-workload.cohort // PARTS)
+        sizes = [1] if kind is LoopExecutor else candidates(per_part, objective.spec.size)
+        with torch_settings(threads):
+            chunk = fastest_chunk(partial(make, replay=replay), trained.two_steps, sizes)
+    else:
+        batch_size = trained.data.source.batch_size
+        chunk = settings.chunk or default_chunk(
+            kind, objective, workload.cohort, batch_size, trained.step_seconds
+        )
+    asked = settings.workers or 1
+    if asked == "auto":
+        batches = len(even_parts(workload.cohort, chunk))
+        workers = min(cores() // threads, batches) if trained.long else 1
+    else:
+        workers = asked
+        check_workers(workers, threads, workload.cohort)
+    if workers < 2:
+        return chunk, 1, replay
+    reason = why_no_workers(make(chunk, replay), workers, slot_vectors(trained.algorithm))
+    if reason is not None and asked != "auto":
+        raise ConfigError(f"workers is {workers}: {reason}. Choose workers 1.")
+    return chunk, workers if reason is None else 1, replay
+
+
+def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tuple[int, int, bool]:
+    """Chunk, workers and replay on a GPU: one process.
+
+    Raises:
+        ConfigError: workers or a timed chunk are asked for.
+    """
+    device = trained.data.inputs.device
+    if settings.workers not in (None, "auto", 1):
+        raise ConfigError(
+            f"workers is {settings.workers}, and the device {device}: workers are for the "
+            "CPU. Choose workers 1, or several processes by torchrun."
+        )
+    if settings.chunk == "tune":
+        raise ConfigError(
+            f'chunk is "tune", and the device {device}: chunks are timed on the CPU alone. Give a '
+            "number, or leave it out."
+        )
+    wanted = settings.replay or ("on" if trained.workload.steady else "off")
+    replay = kind is not LoopExecutor and wanted == "on"
+    batch_size = trained.data.source.batch_size
+    return settings.chunk or _gpu_chunk(trained.objective, batch_size, device), 1, replay
+
+
+def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
+    """As many clients as fit well, on a GPU: a step holds a handful of copies of each.
+
+    It follows from the memory of the device, not from what is free of it at the moment. A module
+    with few trained parameters and many others may say what a sample takes in training,
+    ``bytes_per_sample``.
+    """
+    usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
+    of_sample = int(getattr(objective.module, "bytes_per_sample", 0))
+    of_client = 16 * 4 * objective.spec.size + batch_size * of_sample
+    return max(min(GPU_CHUNK, usable // of_client), 1)
+
+
+def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
+    """The executor's class: the one asked for, or the fastest that can train the model.
+
+    Returns:
+        And lines that the user should know.
+
+    Raises:
+        ConfigError: the one asked for cannot.
+    """
+    objective = trained.objective
+    model = type(objective.module).__name__
+    x, y = trained.data.first(4)
+    alone = check_model(objective, x, y, trained.classes)
+    features = need_features(trained.penalties)
+    if features:
+        with torch.no_grad(), torch.random.fork_rng():
+            objective.outputs(x, features=True)  # a model without any is refused now
+    if name == "loop":
+        return LoopExecutor, []
+    if name == "stacked" and features:
+        raise ConfigError(
+            'executor "stacked" cannot train what compares the features of models, as the loss of '
+            f'{trained.comparing} does. Choose "vmap".'
+        )
+    unstacked = alone or (
+        "it has no features" if features else why_not_stacked(objective, trained.data)
+    )
+    if name != "vmap" and unstacked is None:
+        return StackedExecutor, []
+    alone = alone or why_not_vmapped(objective, x, y)
+    if alone is not None and name in ("vmap", "stacked"):
+        raise ConfigError(f'executor "{name}" cannot run this model: {alone}. Choose "loop".')
+    if name == "stacked":
+        raise ConfigError(
+            f'executor "stacked" cannot train model {model}: {unstacked}. Choose "vmap".'
+        )
+    if alone is not None:
+        return LoopExecutor, [f"executor loop, one client at a time: {alone}."]
+    return VmapExecutor, []

@@ -1,0 +1,137 @@
+"""A configuration and the Python objects that a run gets beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from channels import Network
+from wirelessfl.config import Config
+from wirelessfl.config.given import Given, GivenNetwork, chosen, replaced_by_network
+from wirelessfl.config.settings import Settings
+from wirelessfl.config.tables import named_tables, read_toml
+from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+
+
+@dataclass(frozen=True, eq=False)
+class GivenObjects:
+    """Python objects that a run gets instead of settings.
+
+    Args:
+        model: trained instead of the configured model, from the weights it has.
+        data: used instead of the configured data set.
+        network: used instead of the configured network and the settings that describe it.
+    """
+
+    model: nn.Module | None = None
+    data: Dataset | None = None
+    network: Network | None = None
+
+    @property
+    def marks(self) -> Given:
+        """What the settings say of them."""
+        network = self.network
+        return Given(
+            model=None if self.model is None else type(self.model).__name__,
+            data=None if self.data is None else self.data.name,
+            network=None
+            if network is None
+            else GivenNetwork(cells=network.cells, clients=network.clients),
+        )
+
+
+NOTHING = GivenObjects()
+
+
+def configured(
+    config: Config | Mapping[str, Any] | str | Path, given: GivenObjects = NOTHING
+) -> Config:
+    """The configuration of the run that these settings and objects describe, checked as a whole.
+
+    Args:
+        config: a configuration, nested tables of settings, or the path of a TOML file.
+        given: objects instead of settings.
+
+    Returns:
+        The settings, resolved, with the objects marked in ``given``.
+
+    Raises:
+        ConfigError: the settings need an object that is absent, the network replaces a setting
+            that was given too, or settings and network do not go together.
+    """
+    marks = given.marks
+    if isinstance(config, Config) and config.resolved and config.given == marks:
+        if given.network is not None:
+            _check_replaced(config)
+        return config.settled()
+    if isinstance(config, Config):  # without defaults, which a given network may replace
+        settings: Settings = config
+        tables: dict[str, Any] = config.model_dump(exclude_unset=True)
+    else:
+        tables = named_tables(config if isinstance(config, Mapping) else read_toml(Path(config)))
+        settings = Settings(**tables)
+    check_given(settings.given, given)
+    if given.network is not None:
+        _check_replaced(settings)
+        if settings.choices.algorithm.topology == "star" and given.network.cells > 1:
+            raise ConfigError(
+                f"algorithm {settings.algorithm['name']!r} is a star, and the network has "
+                f"{given.network.cells} cells."
+            )
+    return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, known=True)
+
+
+def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
+    """Refuse settings that describe a run only together with objects that are not there.
+
+    Args:
+        marks: of the settings.
+        given: the objects that are there.
+
+    Raises:
+        ConfigError: an object is absent, or is another network; the message names it.
+    """
+    there = given.marks
+    absent = [name for name in marks.names if getattr(there, name) is None]
+    if absent:
+        objects = ", ".join(f"{name}=..." for name in absent)
+        raise ConfigError(
+            f"the settings belong to a run with {objects} given to wirelessfl.run, and do not "
+            f"describe {'it' if len(absent) == 1 else 'them'}: give the same from Python, "
+            f"wirelessfl.run(config, {objects})."
+        )
+    if marks.network is None or there.network is None or marks.network == there.network:
+        return
+    raise ConfigError(
+        f"the settings belong to a network of {marks.network.clients} clients in "
+        f"{marks.network.cells} cells, and network=... has {there.network.clients} in "
+        f"{there.network.cells}: give the same network, or leave out [given]."
+    )
+
+
+def _check_replaced(settings: Settings) -> None:
+    """Refuse settings that the given network replaces.
+
+    Raises:
+        ConfigError: there are such; the message names all of them.
+    """
+    keys = replaced_by_network(settings.network)
+    names = task_names(settings.task, settings.data.dataset)
+    said = [f"{key}={value}" for key, value in chosen(settings.network).items()]
+    said += [
+        f"{key}={table[key]} of task {name!r}"
+        for name, table in zip(names, settings.task, strict=True)
+        for key in TASK_SETTINGS["network"]
+        if key in keys and key in table
+    ]
+    if said:
+        raise ConfigError(
+            f"network=... is given to wirelessfl.run and replaces {', '.join(said)}: leave "
+            f"{'this setting' if len(said) == 1 else 'these settings'} out, or the network."
+        )

@@ -1,0 +1,241 @@
+"""From a configuration to a run of one model in rounds; what can be wrong is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.config.sections import NetworkSection, TrainingSection
+from wirelessfl.data.dataset import widened
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.compression import Compression, make_compression
+from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.rounds import Rounds
+from wirelessfl.rounds.step_sizes import Decay, constant
+from wirelessfl.rounds.together import PADDING
+from wirelessfl.rounds.world import TrainingSettings, World
+from wirelessfl.schedules import Clock, Synchronous
+from wirelessfl.server.client_states import make_states
+from wirelessfl.setup.computing import Workload
+from wirelessfl.setup.data import Loaded
+from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.network import build_network
+from wirelessfl.setup.setups import Limits, RoundsSetup
+from wirelessfl.setup.trained_model import TrainedModel, build_model_of
+from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
+from wirelessfl.submodels.partition import Scheme
+from wirelessfl.training.shards import Shards
+from wirelessfl.training.trial import check_neurons, check_partition
+from wirelessfl.uplinks import Uplink
+
+SAMPLES = 8
+"""Training samples that a model's parts are tried on."""
+
+
+def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
+    """A run of one model, whose first round is planned as a check.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: objects instead of settings.
+        shards: the processes that share the clients.
+
+    Raises:
+        ConfigError: settings that do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    stream = Stream(config.run.seed)
+    network = given.network or build_network(config.network, stream)
+    training, choices = config.training, config.choices
+    cohort = training.clients_per_round or network.clients
+    model = build_model_of(
+        config,
+        network,
+        Workload.of(config, cohort),
+        given,
+        Loaded(),
+        split_stream=stream.child("split"),
+        stream=stream,
+    )
+    parts = _ModelParts(model, config.model.layers)
+    compression = make_compression(
+        training.compression, training.compression_keep, training.compression_bits
+    )
+    planner = _planner(config, network, parts, compression, stream)
+    if config.model.layers is not None:
+        parts.partition("alternate")  # wrong names are refused, whether or not they are used
+    padding = _checked_padding(config, model, planner, parts)
+    settings = TrainingSettings(
+        local_steps=training.local_steps,
+        edge_rounds=training.edge_rounds or 1,
+        weight_by_samples=training.weighting == "samples",
+        padding=padding or 0.0,
+        compression=compression,
+    )
+    algorithm = choices.algorithm
+    states = make_states(
+        config.run.client_states,
+        (*algorithm.client_state, *algorithm.remembers),
+        model.objective.spec.size,
+        network.clients,
+        shards.count,
+    )
+    world = World(
+        algorithm,
+        choices.uplink,
+        model.executor,
+        settings,
+        model.client_samples,
+        model.start,
+        network.cell_of,
+        stream,
+        states,
+        shards,
+    )
+    clock, tested = Clock(), algorithm.tested(planner.neurons)
+    return RoundsSetup(
+        config=config.with_run(
+            model.computing.settings() | {"client_states": states.kind, "padding": padding}
+        ),
+        stream=stream,
+        network=network,
+        models=[model],
+        clock=clock,
+        schedule=Synchronous(training.rounds, config.evaluation.eval_every or 1),
+        limits=Limits.of(config, model.computing.threads),
+        shards=shards,
+        notes=model.notes,
+        planner=planner,
+        world=world,
+        regime=Rounds(planner, world, clock),
+        tested=None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
+    )
+
+
+def _planner(
+    config: Config,
+    network: Network,
+    parts: _ModelParts,
+    compression: Compression | None,
+    stream: Stream,
+) -> Planner:
+    """What plans rounds."""
+    choices, training = config.choices, config.training
+    return Planner(
+        algorithm=choices.algorithm,
+        network=network,
+        uplink=choices.uplink,
+        links=_links(config.network, choices.uplink),
+        spec=parts.model.objective.spec,
+        make_partition=parts.partition,
+        local_steps=training.local_steps,
+        edge_rounds=training.edge_rounds or 1,
+        coherence=config.network.coherence or choices.uplink.coherence,
+        stream=stream,
+        per_round=training.clients_per_round,
+        tracking=training.tracking_clients,
+        lr_share=_lr_share(training),
+        make_neurons=parts.neurons,
+        compression=compression,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ModelParts:
+    """Which parts of the model algorithms may hand out, found and tried when they are asked for.
+
+    Args:
+        model: the model.
+        layers: fully connected layers in order, if the settings name them.
+    """
+
+    model: TrainedModel
+    layers: tuple[str, ...] | None
+
+    @cached_property
+    def _found(self) -> dict[Scheme, Partition]:
+        return {}
+
+    @property
+    def samples(self) -> Tensor:
+        """A few of them, on the device."""
+        inputs = self.model.data.train_inputs[:SAMPLES]
+        return widened(inputs.to(self.model.computing.device))
+
+    def partition(self, scheme: Scheme) -> Partition:
+        """The neuron partition by ``scheme``.
+
+        Raises:
+            ConfigError: the layers cannot be split.
+        """
+        if scheme not in self._found:
+            objective = self.model.objective
+            made = make_partition(self.model.module, objective.spec, scheme, self.layers)
+            check_partition(objective, made, self.samples)
+            self._found[scheme] = made
+        return self._found[scheme]
+
+    @cached_property
+    def _neurons(self) -> NeuronMap:
+        return find_neurons(self.model.module, self.model.objective.spec, self.samples)
+
+    def neurons(self) -> NeuronMap:
+        """All neurons that a submodel may leave out.
+
+        Raises:
+            ConfigError: the model cannot be traced.
+        """
+        return self._neurons
+
+
+def _checked_padding(
+    config: Config, model: TrainedModel, planner: Planner, parts: _ModelParts
+) -> float | None:
+    """Share of padding in what trains at once; refuses impossible masks, sizes and links.
+
+    Raises:
+        ConfigError: a round cannot be planned, or padding is asked for and cannot be.
+    """
+    groups, per_round = model.groups, config.training.clients_per_round
+    if groups is not None and per_round is not None:
+        fewest = int(np.bincount(groups.group_of).min())
+        if per_round > fewest:
+            raise ConfigError(
+                f"clients_per_round is {per_round}, and there are {fewest} of the "
+                f"{planner.network.clients} clients in a session: choose 1 to {fewest}."
+            )
+    first = planner.plan(0, None if groups is None else np.asarray(groups.group_of == 0))
+    if planner.algorithm.foresees and config.sessions.sessions is None:
+        for number in range(1, config.training.rounds):
+            planner.plan(number)
+    asked = config.run.padding
+    if first.own is None:
+        return asked
+    mixes = check_neurons(model.objective, parts.neurons(), parts.samples)
+    if mixes is not None and asked:
+        raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")
+    if asked is not None:
+        return asked
+    # A batch of several gains nothing where clients train one by one.
+    return 0.0 if model.executor.chunk == 1 or mixes is not None else PADDING
+
+
+def _links(settings: NetworkSection, uplink: Uplink) -> Links:
+    """Links beside the uplink."""
+    down, back = settings.downlink_mbps, settings.backhaul_mbps
+    return Links(1e6 * down if down else uplink.downlink_bps, back and 1e6 * back)
+
+
+def _lr_share(training: TrainingSection) -> Callable[[int], float]:
+    """How the clients' step sizes go on from round to round."""
+    if training.lr_schedule == "constant":
+        return constant
+    return Decay(training.rounds, training.lr_ratio, training.lr_power)

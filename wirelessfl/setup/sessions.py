@@ -1,0 +1,119 @@
+"""From a configuration to a run in sessions of clients that come and go."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from torch import Tensor
+
+from channels.arrays import BoolArray, IntArray
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.schedules import Sessions
+from wirelessfl.sessions.attendance import Attendance, Comings, InTurn
+from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
+from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.sessions.traces import read_trace
+from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.rounds import build_rounds
+from wirelessfl.setup.setups import RoundsSetup, SessionsSetup
+from wirelessfl.setup.trained_model import TrainedModel
+from wirelessfl.training.shards import Shards
+from wirelessfl.warm_starts.checked import Checked
+
+
+def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> SessionsSetup:
+    """A run of one model in sessions; arguments and errors are those of ``build_rounds``.
+
+    Raises:
+        ConfigError: also where the warm start draws models, and the model is given.
+    """
+    rounds = build_rounds(config, given, shards)
+    warm_start, sessions = config.choices.warm_start, config.sessions.sessions
+    assert warm_start is not None
+    assert sessions is not None
+    if warm_start.draws and given.model is not None:
+        raise ConfigError(
+            f'warm_start is "{warm_start.name}", which draws new models, and the model, '
+            f"{type(given.model).__name__}, is given. Name one that can be built, or choose "
+            "another warm start."
+        )
+    model, evaluation = rounds.model, config.evaluation
+    labels = _labels_of_clients(model)
+
+    def draw(number: int) -> Tensor:
+        """A model drawn as the configured one was."""
+        stream = rounds.stream.child("session weights", number)
+        module = configured_model(config.model, model.data, stream)
+        return model.objective.spec.from_module(module).to(model.start.device)
+
+    def labels_among(clients: IntArray) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(labels[clients].any(0)).tolist())
+
+    same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
+    schedule = Sessions(
+        sessions,
+        config.training.rounds,
+        Checked(warm_start).trials,
+        evaluation.eval_every or 1,
+        evaluation.eval_first,
+    )
+    regime = SessionRounds(
+        rounds.planner,
+        rounds.world,
+        rounds.clock,
+        _attendance(config, rounds),
+        warm_start,
+        spec=model.objective.spec,
+        draw=draw,
+        labels_of=labels_among,
+    )
+    return SessionsSetup(
+        **same
+        | {
+            "schedule": schedule,
+            "regime": regime,
+            "only_present_labels": config.sessions.tested_labels == "present",
+            "trace": config.sessions.trace,
+        }
+    )
+
+
+def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
+    """Who is there, as the settings say.
+
+    Raises:
+        ConfigError: the trace cannot be read, or a session would have no client.
+    """
+    wanted, groups, clients = config.sessions, rounds.model.groups, rounds.network.clients
+    assert wanted.sessions is not None
+    if groups is not None:
+        return InTurn(groups, wanted.sessions)
+    presence: Presence
+    if wanted.presence == "trace":
+        assert wanted.trace is not None
+        presence = read_trace(wanted.trace, clients)
+    else:
+        assert wanted.arrival_rate is not None
+        assert wanted.mean_stay is not None
+        presence = Arrivals(
+            clients,
+            wanted.arrival_rate,
+            wanted.mean_stay,
+            wanted.initially_present,
+            rounds.stream.child("presence"),
+        )
+    if wanted.presence_unit == "rounds":
+        check_sessions_by_rounds(presence, wanted.sessions, config.training.rounds)
+    return Comings(presence, wanted.presence_unit, config.training.rounds, rounds.clock)
+
+
+def _labels_of_clients(model: TrainedModel) -> BoolArray:
+    """[clients, classes], whether a client has samples of a label."""
+    labels = model.data.train_labels.numpy()
+    found = np.zeros((len(model.client_samples), model.data.classes), dtype=np.bool_)
+    for client, samples in enumerate(model.client_samples):
+        found[client, labels[samples]] = True
+    return found

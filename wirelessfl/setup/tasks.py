@@ -1,0 +1,160 @@
+"""From a configuration with tasks to their run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from channels import Network
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from wirelessfl.algorithms.task_rule import BufferedRule
+from wirelessfl.config import Config
+from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.errors import ConfigError
+from wirelessfl.setup.computing import Workload
+from wirelessfl.setup.data import Loaded
+from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.network import build_network
+from wirelessfl.setup.setups import Limits, TasksSetup
+from wirelessfl.setup.task_times import build_times
+from wirelessfl.setup.trained_model import TrainedModel, build_model_of
+from wirelessfl.tasks.learner import Learner
+from wirelessfl.training.shards import Shards
+
+MAX_TASKS_WITH_WORKERS = 2
+"""Tasks that get worker processes by themselves, each its own; more would crowd the memory."""
+
+
+def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSetup:
+    """A run of several tasks.
+
+    Tasks with the same data settings share the data and their split: their clients hold the same
+    samples for all of them.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: objects instead of settings; model and data only where there is no task's table.
+        shards: the processes that share the clients; one is all that is possible here.
+
+    Raises:
+        ConfigError: settings that do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    _check(config, given, shards)
+    stream = Stream(config.run.seed)
+    network = given.network or build_network(config.network, stream)
+    if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
+        config = config.with_run({"workers": 1})
+    loaded = Loaded()
+    models, learners = list[TrainedModel](), list[Learner]()
+    for name, task in config.tasks.items():
+        # A run without tables is that of one model, to the last stream.
+        own_stream = stream.child("task", name) if config.task else stream
+        model = _build_model(task, network, given, loaded, stream, own_stream)
+        models.append(model)
+        learners.append(_learner(name, task, model, network))
+    elements = [model.objective.spec.size * len(model.algorithm.payloads) for model in models]
+    times = build_times(config, network, elements, learners, stream)
+    names = list(config.tasks)
+    return TasksSetup(
+        config=_stored(config, models),
+        stream=stream,
+        network=network,
+        models=models,
+        clock=times.clock,
+        schedule=times.schedule,
+        limits=Limits.of(config, models[0].computing.threads),
+        shards=shards,
+        notes=[
+            note if len(models) == 1 else f"task {name}: {note}"
+            for name, model in zip(names, models, strict=True)
+            for note in model.notes
+        ],
+        names=names,
+        titled=bool(config.task),
+        learners=learners,
+        regime=times.regime,
+        elements=elements,
+        targets=[task.evaluation.target for task in config.tasks.values()],
+    )
+
+
+def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
+    """Refuse several processes, and objects for one model beside tables of tasks.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    if shards.count > 1:
+        raise ConfigError(
+            f"torchrun has started {shards.count} processes, and algorithm "
+            f'"{config.algorithm["name"]}" runs in one. Start it without torchrun.'
+        )
+    for name, thing in (("model", given.model), ("data", given.data)):
+        if thing is not None and config.task:
+            raise ConfigError(
+                f"{name} was given to wirelessfl.run, and the configuration has tasks: name it in "
+                'their tables, as "module:name".'
+            )
+
+
+def _build_model(
+    task: Config,
+    network: Network,
+    given: GivenObjects,
+    loaded: Loaded,
+    stream: Stream,
+    own_stream: Stream,
+) -> TrainedModel:
+    """The model of a task, with what its training stands on."""
+    algorithm = task.choices.algorithm
+    together = getattr(algorithm, "requests", task.training.clients_per_round)
+    return build_model_of(
+        task,
+        network,
+        Workload.of(task, together or network.clients, getattr(algorithm, "buffer", None)),
+        given,
+        loaded,
+        split_stream=stream.child("split"),
+        stream=own_stream,
+    )
+
+
+def _learner(name: str, task: Config, model: TrainedModel, network: Network) -> Learner:
+    """A task's model in training."""
+    algorithm = model.algorithm
+    samples: FloatArray | None = None
+    if task.training.weighting == "samples":
+        samples = part_sizes(model.client_samples).astype(np.float64)
+    return Learner(
+        name,
+        algorithm,
+        model.objective,
+        model.executor,
+        local_steps=task.training.local_steps,
+        samples=samples,
+        params=model.start,
+        clients=network.clients,
+        test_inputs=model.test_inputs,
+        test_labels=model.test_labels,
+        recent=algorithm.reallocation.updates if isinstance(algorithm, BufferedRule) else 0,
+    )
+
+
+def _stored(config: Config, models: list[TrainedModel]) -> Config:
+    """The settings as they are stored: with where each task is computed."""
+    first = models[0].computing
+    run: dict[str, Any] = {"client_states": "memory"}
+    if not config.task:
+        return config.with_run(run | first.settings())
+    by_task = {
+        table["name"]: {
+            key: value
+            for key, value in model.computing.settings().items()
+            if key not in ("device", "threads")
+        }
+        for table, model in zip(config.task, models, strict=True)
+    }
+    return config.with_run(run | {"device": first.device, "threads": first.threads}, by_task)

@@ -1,0 +1,148 @@
+"""One model of a run, with what its training stands on: data and their split, an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import Tensor, nn
+
+from channels import Network
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.algorithms import Algorithm
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
+from wirelessfl.setup.data import Loaded, given_dataset
+from wirelessfl.setup.executors import Trained, build_executor
+from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.models import check_given_model, configured_model
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.cohort import Penalty, need_features
+from wirelessfl.training.executor import Executor, TrainingData
+from wirelessfl.training.objective import Objective
+from wirelessfl.warm_starts.checked import Checked
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """One model of a run, ready to be trained.
+
+    Args:
+        algorithm: client and server rule.
+        data: the data set.
+        client_samples: each client's samples.
+        groups: of clients that are there in turn, with sets of labels; None: there are none.
+        module: the module.
+        objective: model and loss.
+        start: initial parameters [P], on the device.
+        test_inputs: test samples, on the device.
+        test_labels: their labels.
+        executor: where local updates are computed.
+        computing: the same in words.
+        notes: what the user should know, a line each.
+    """
+
+    algorithm: Algorithm
+    data: Dataset
+    client_samples: Sequence[IntArray]
+    groups: LabelGroups | None
+    module: nn.Module
+    objective: Objective
+    start: Tensor
+    test_inputs: Tensor
+    test_labels: Tensor
+    executor: Executor
+    computing: Computing
+    notes: list[str]
+
+
+def build_model_of(
+    config: Config,
+    network: Network,
+    workload: Workload,
+    given: GivenObjects,
+    loaded: Loaded,
+    *,
+    split_stream: Stream,
+    stream: Stream,
+) -> TrainedModel:
+    """Load, split, build.
+
+    Args:
+        config: settings of the model.
+        network: cells and clients.
+        workload: how much it trains.
+        given: objects instead of settings.
+        loaded: data sets and splits of the models before this one.
+        split_stream: randomness of the split.
+        stream: of initial weights and batches.
+
+    Raises:
+        ConfigError: settings that do not go together.
+        DataError: no such data, or a split that cannot be made.
+    """
+    expect_workers(config.run, workload)
+    if given.data is None:
+        data = loaded.dataset(config.data)
+    else:
+        data = given_dataset(config.data, given.data)
+    samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
+    if groups is not None and config.training.clients_per_round is None:
+        there = int(np.bincount(groups.group_of).max())
+        workload = replace(workload, cohort=there, updates=there)
+    if given.model is None:
+        module = configured_model(config.model, data, stream.child("initial weights"))
+    else:
+        check_given_model(config.model)
+        module = given.model
+    objective = Objective.of(module)
+    start = objective.spec.from_module(module).cpu()
+    device = find_device(config.run.device)
+    module.to(device)
+    # No client fills a larger batch. One width for all, whoever trains in the same chunk.
+    batch_size = min(config.training.batch_size, int(part_sizes(samples).max()))
+    source = BatchSource(samples, batch_size, stream)
+    penalties, comparing = _penalties(config)
+    executor, computing, notes = build_executor(
+        config.run,
+        Trained(
+            objective=objective,
+            data=TrainingData(data.train_inputs.to(device), data.train_labels.to(device), source),
+            classes=data.classes,
+            clients=len(samples),
+            algorithm=config.choices.algorithm,
+            penalties=penalties,
+            comparing=comparing,
+            workload=workload,
+        ),
+    )
+    return TrainedModel(
+        algorithm=config.choices.algorithm,
+        data=data,
+        client_samples=samples,
+        groups=groups,
+        module=module,
+        objective=objective,
+        start=start.to(device),
+        test_inputs=data.test_inputs.to(device),
+        test_labels=data.test_labels.to(device),
+        executor=executor,
+        computing=computing,
+        notes=notes,
+    )
+
+
+def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
+    """All terms of the clients' loss, and who compares features of models, if anybody does."""
+    algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
+    penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
+    if warm_start is not None and config.warm_start is not None:
+        if not need_features(penalties):
+            comparing = f'warm_start "{config.warm_start["name"]}"'
+        penalties += Checked(warm_start).penalties(1, ())  # of a session that has one before it
+    return penalties, comparing

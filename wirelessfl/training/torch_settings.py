@@ -1,0 +1,28 @@
+"""torch's own settings for the time of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def torch_settings(threads: int) -> Iterator[None]:
+    """Set what sums depend on to the last bit, and set it back at the end.
+
+    On GPUs, convolutions run in full float32, by deterministic algorithms.
+
+    Args:
+        threads: CPU threads of this process.
+    """
+    cudnn = torch.backends.cudnn
+    before = torch.get_num_threads(), cudnn.allow_tf32, cudnn.deterministic
+    torch.set_num_threads(threads)
+    cudnn.allow_tf32, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        cudnn.allow_tf32, cudnn.deterministic = before[1:]
