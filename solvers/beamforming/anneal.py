@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from solvers.least_norm import least_norm
+from solvers.beamforming.least_norm import least_norm
 
 _BETA_FIRST = (0.5, 8.0)  # over the starts
 _BETA_LAST = 150.0

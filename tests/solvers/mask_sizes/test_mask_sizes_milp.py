@@ -10,9 +10,9 @@ from solvers import (
     SolverUnavailableError,
     Status,
     available_backends,
-    mask_sizes_milp,
     optimize_mask_sizes,
 )
+from solvers.mask_sizes import programs
 
 
 def needs_licence():
@@ -141,7 +141,7 @@ def claim(monkeypatch, steps, share, finished):
         latency = (program.width * np.array(steps) + program.offset).max()
         return np.array(steps, dtype=float), share * latency, finished
 
-    monkeypatch.setitem(mask_sizes_milp.BACKENDS, "highs", mask_sizes_milp._run("highs", backend))
+    monkeypatch.setitem(programs.BACKENDS, "highs", programs._run("highs", backend))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_size_limit_is_explained():
 @pytest.fixture
 def fresh_backends():
     """Backends that are looked for anew, before and after the test."""
-    caches = (mask_sizes_milp._obstacle, mask_sizes_milp._cvxpy_solver)
+    caches = (programs._obstacle, programs._cvxpy_solver)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -267,8 +267,8 @@ def test_cvxpy_without_highspy(monkeypatch):
 
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI", "SCIPY"])
     assert compare("cvxpy", range(1, 5)) > 2
-    mask_sizes_milp._cvxpy_solver.cache_clear()
-    mask_sizes_milp._obstacle.cache_clear()
+    programs._cvxpy_solver.cache_clear()
+    programs._obstacle.cache_clear()
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI"])
     assert "pip install highspy" in available_backends()["cvxpy"]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
-from solvers.beamforming_exact import branch_and_bound
+from solvers.beamforming.branch_and_bound import branch_and_bound
 
 Channels = NDArray[np.complex128]
 ENDLESS: Any = {"time_limit_seconds": math.inf}  # so that the load decides nothing
@@ -171,7 +171,7 @@ def test_exact_runs_out_of_time_honestly(monkeypatch: pytest.MonkeyPatch, looks:
     """On a clock that goes on by 0.1 s whenever it is looked at, so that the load says nothing."""
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: 0.1 * next(ticks))
-    monkeypatch.setattr("solvers.beamforming_exact.time", clock)
+    monkeypatch.setattr("solvers.beamforming.branch_and_bound.time", clock)
     h = rayleigh(7, 15, 10)
     limit = 0.1 * looks + 0.05
     solution = optimize_beamformer(h, backend="branch_and_bound", time_limit_seconds=limit)

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import is_number
 from channels.checks import shown
-from solvers import mask_sizes_exact
 from solvers.arrays import like
-from solvers.mask_sizes_milp import BACKENDS
-from solvers.mask_sizes_problem import Problem, read_problem
+from solvers.mask_sizes import exact as mask_sizes_exact
+from solvers.mask_sizes.problem import Problem, read_problem
+from solvers.mask_sizes.programs import BACKENDS
 from solvers.solution import Solution, Status
 
 if TYPE_CHECKING:

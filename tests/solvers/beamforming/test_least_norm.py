@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from solvers.beamforming_bound import relaxation_bound, relaxation_weights
-from solvers.beamforming_references import sdr
-from solvers.least_norm import least_norm
+from solvers.beamforming.least_norm import least_norm
+from solvers.beamforming.mirror_prox import sdr
+from solvers.beamforming.relaxation import relaxation_bound, relaxation_weights
 
 
 @pytest.mark.parametrize(("constraints", "n"), [(5, 8), (30, 8), (40, 19)])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from channels.checks import shown
 from solvers.arrays import first, numbers
-from solvers.mask_sizes_exact import Cells, Floats
+from solvers.mask_sizes.exact import Cells, Floats
 
 # Within these, no sum or product of a problem overflows, underflows or loses a whole number.
 _LEAST_SECONDS, _MOST_SECONDS, _MOST_UNITS = 1e-100, 1e100, 2**50

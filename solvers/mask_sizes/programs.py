@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvers.mask_sizes_exact import Cells, Floats
+from solvers.mask_sizes.exact import Cells, Floats
 from solvers.packages import import_solver, quiet_cvxpy
 from solvers.solution import PROVEN_GAP, SolverUnavailableError
 

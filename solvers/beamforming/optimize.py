@@ -15,7 +15,7 @@ from solvers.solution import Solution, Status
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from solvers.beamforming_problem import Problems
+    from solvers.beamforming.problem import Problems
 
 BEAMFORMER_BACKENDS = ("anneal", "mirror_prox", "sca", "sdr", "branch_and_bound")
 """Names of the methods."""
@@ -93,7 +93,7 @@ def optimize_beamformer(
     """
     start = time.perf_counter()
     _check(backend, starts, seed, certificate, time_limit_seconds)
-    from solvers.beamforming_problem import one_thread, read_problems  # torch: slow to import
+    from solvers.beamforming.problem import one_thread, read_problems  # torch: slow to import
 
     problems = read_problems(h, scales)
     with one_thread():
@@ -119,10 +119,10 @@ def _solve(
 ) -> _Found:
     import torch
 
-    from solvers import beamforming_references as references
-    from solvers.beamforming_anneal import anneal, polish
-    from solvers.beamforming_bound import relaxation_bound
-    from solvers.beamforming_exact import PROVEN_GAP, branch_and_bound
+    from solvers.beamforming import mirror_prox as references
+    from solvers.beamforming.anneal import anneal, polish
+    from solvers.beamforming.branch_and_bound import PROVEN_GAP, branch_and_bound
+    from solvers.beamforming.relaxation import relaxation_bound
 
     if not len(h):
         return _Found(h[:, 0], h.real[:, 0, 0])
@@ -156,7 +156,7 @@ def _solve(
 def _solution(problems: Problems, found: _Found, backend: str, start: float) -> Solution[Any]:
     import torch
 
-    from solvers.beamforming_exact import PROVEN_GAP
+    from solvers.beamforming.branch_and_bound import PROVEN_GAP
 
     value = problems.antennas(found.value)
     length = torch.linalg.vector_norm(found.value, dim=-1, keepdim=True)

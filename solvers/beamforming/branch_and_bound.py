@@ -17,9 +17,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from solvers.beamforming_anneal import unit_norm
-from solvers.beamforming_bound import relaxation_weights
-from solvers.least_norm import least_norm
+from solvers.beamforming.anneal import unit_norm
+from solvers.beamforming.least_norm import least_norm
+from solvers.beamforming.relaxation import relaxation_weights
 
 PROVEN_GAP = 1e-4
 """Largest relative gap in |a^H h|^2 of an optimum; 1e-6 would take far too many nodes."""

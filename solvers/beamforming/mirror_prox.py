@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from solvers.beamforming_anneal import best_of, unit_norm, worst
-from solvers.beamforming_bound import eigenvalue_bound
+from solvers.beamforming.anneal import best_of, unit_norm, worst
+from solvers.beamforming.relaxation import eigenvalue_bound
 from solvers.packages import import_solver, quiet_cvxpy
 from solvers.solution import SolverUnavailableError
 
