@@ -15,8 +15,8 @@ class Found(NamedTuple):
     Args:
         steps: whole steps of ``granularity`` units [problems, cells] within the bounds, which add
             up to the quota; None if there are none, for a single problem.
-        bound: proven lower bound on the objective in seconds, one or [problems]. Above what the
-            steps take it counts as that, so that infinity marks proven optima.
+        bound: proven lower bound on the objective in seconds: a number, or [problems] for a batch.
+            Above what the steps take it counts as that, so that infinity marks proven optima.
     """
 
     steps: Floats | None

@@ -19,7 +19,7 @@ class Cvxpy(ProgramBackend):
 
     @classmethod
     def check(cls) -> None:
-        """Raise unless it can be used here, as in the base class."""
+        """Raise unless it can be used here."""
         find_solver()
 
     def run(self, program: Program) -> Answer:

@@ -18,7 +18,7 @@ class Gurobi(ProgramBackend):
 
     @classmethod
     def check(cls) -> None:
-        """Raise unless it can be used here, as in the base class."""
+        """Raise unless it can be used here."""
         _environment().dispose()
 
     def run(self, program: Program) -> Answer:

@@ -18,7 +18,7 @@ class Highs(ProgramBackend):
 
     @classmethod
     def check(cls) -> None:
-        """Raise unless it can be used here, as in the base class."""
+        """Raise unless it can be used here."""
         import_solver("scipy.optimize", "exact")
 
     def run(self, program: Program) -> Answer:

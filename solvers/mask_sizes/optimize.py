@@ -132,7 +132,7 @@ def _single(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
     if not problem.feasible()[0]:
         return None, np.inf, np.inf, 0.0, Status.INFEASIBLE, problem.explain(0)
     steps, proven = method.solve(problem)
-    bound = float(np.min(proven))
+    bound = float(proven)
     if steps is None:
         return None, np.inf, bound, np.inf, Status.UNKNOWN, ""
     _check(problem, steps, method)

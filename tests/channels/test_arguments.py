@@ -84,11 +84,8 @@ GOOD = {
     "optimize_beamformer": {
         "h": H,
         "backend": "mirror_prox",
-        "starts": 1,
-        "seed": 0,
         "certificate": None,
         "scales": np.ones(3),
-        "time_limit_seconds": 5.0,
     },
     "optimize_mask_sizes": {
         "seconds_per_unit": [1.0, 2.0],
@@ -98,7 +95,6 @@ GOOD = {
         "lower": 0,
         "granularity": 1,
         "backend": "exact",
-        "time_limit_seconds": None,
     },
     "widths_by_deadline": WIDTHS | {"deadline": 2.0},
 }

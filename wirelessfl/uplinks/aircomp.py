@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -24,6 +24,7 @@ from channels.aircomp import noise, root_mean_square, through_the_air
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import Convention, check_convention
 from solvers import SolverUnavailableError, optimize_beamformer
+from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.errors import ConfigError
 from wirelessfl.simulation.shards import Shards
 from wirelessfl.training.rules import Received
@@ -38,6 +39,10 @@ from wirelessfl.uplinks.base import (
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 """Branch and bound is not among them: where it stops depends on how busy the machine is."""
+
+_BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
+    backend.name: backend for backend in (Anneal, MirrorProx, Sca, Sdr)
+}
 
 
 @dataclass(frozen=True)
@@ -249,12 +254,8 @@ class AirReception(Reception):
             batch[node, : len(own)], needs[node, : len(own)] = h[own], scales[own]
         needs[~needs.any(1)] = 1.0  # nobody sends anything here: any direction will do
         try:
-            solution = optimize_beamformer(
-                batch,
-                backend=uplink.beamformer,
-                starts=uplink.beamformer_starts,
-                scales=needs,
-            )
+            backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
+            solution = optimize_beamformer(batch, backend=backend, scales=needs)
         except (SolverUnavailableError, ValueError) as error:
             raise ConfigError(f"beamformer {uplink.beamformer!r}: {error}") from error
         return np.asarray(solution.value)
