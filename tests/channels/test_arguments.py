@@ -154,6 +154,23 @@ def test_numbers_of_every_kind_pass():
         area([1], scal=2)
 
 
+def test_a_right_value_does_not_vouch_for_all_of_its_type():
+    @checked()
+    def area(sides: "ArrayLike", scale: "float" = 1.0) -> "float":  # noqa: F821
+        return float(np.prod(sides)) * float(scale)
+
+    pairs = (([2, 3], [[2], [3, 4]]), (np.ones(2), np.array(["a"])), ((1, 2), (1, object())))
+    for right, wrong in pairs:
+        for _ in range(2):
+            area(right)
+            with pytest.raises(TypeError, match=r"^sides is .*give numbers"):
+                area(wrong)
+    for _ in range(2):
+        area(1, np.ones(()))
+        with pytest.raises(ValueError, match=r"^scale is .*give a number"):
+            area(1, np.ones(2))
+
+
 def test_long_values_are_cut():
     with pytest.raises(ValueError, match=r"^cells is array") as caught:
         channels.even_cells(4, np.zeros((9, 9)))
