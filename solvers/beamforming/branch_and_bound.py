@@ -124,8 +124,8 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
         nodes += len(now)
         here = _Nodes(bound[now], low[now], width[now])
         for relaxation in (bent, plain):
-            own, points = relaxation.solve(here.low, here.width)
-            here = here._replace(bound=torch.maximum(here.bound, own))
+            proved, points = relaxation.solve(here.low, here.width)
+            here = here._replace(bound=torch.maximum(here.bound, proved))
             found = relaxation.beamformers(points)
             scores = _score(h, found).nan_to_num()
             if scores.max() > 1 / least:

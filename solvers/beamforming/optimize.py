@@ -97,7 +97,6 @@ def optimize_beamformer(
             another limit; an object of a class derived from ``Certificate`` is accepted, too.
         scales: s [..., clients] >= 0, e.g. a client's data weight times the root mean square of
             what it sends; a client with 0 does not count. None: 1.
-        time_limit_seconds: for each problem that branch and bound solves.
 
     Returns:
         Beamformers [..., antennas] of unit norm, of the kind, dtype and device of ``h``;
@@ -109,6 +108,7 @@ def optimize_beamformer(
         ValueError: ``h`` is not complex, not finite, beyond 1e-140 to 1e140, or has no clients or
             antennas; an argument is unknown or out of range.
         SolverUnavailableError: the backend is not installed, or gives up.
+        RuntimeError: a backend returns beamformers of a wrong shape.
     """
     start = time.perf_counter()
     method = backend if isinstance(backend, BeamformerBackend) else BACKENDS.default(backend)
@@ -173,7 +173,7 @@ def _solution(problems: Problems, found: _Best, backend: str, start: float) -> S
         text = f"{where}client {int(problems.blocked[at])}'s channel is zero"
         message = f"{message}; {text}" if message else text
     status = np.empty(len(objective), dtype=object)
-    status[:] = [Status.of_gap(own, PROVEN_GAP) for own in gap.tolist()]
+    status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
     status[zero.cpu().numpy()] = Status.ZERO
     seconds = time.perf_counter() - start
     answer = problems.like(value)

@@ -108,6 +108,7 @@ def optimize_mask_sizes(
             unknown, or given a batch or more steps than it can tell apart.
         SolverUnavailableError: the backend is not installed, not licensed, or its licence refuses
             a problem of this size.
+        RuntimeError: what a backend returns is no solution.
     """
     start = time.perf_counter()
     method = backend if isinstance(backend, MaskSizeBackend) else BACKENDS.default(backend)
@@ -132,7 +133,7 @@ def _single(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
     if not problem.feasible()[0]:
         return None, np.inf, np.inf, 0.0, Status.INFEASIBLE, problem.explain(0)
     steps, proven = method.solve(problem)
-    bound = float(proven)
+    bound = float(proven) if proven >= 0 else 0.0  # NaN proves nothing
     if steps is None:
         return None, np.inf, bound, np.inf, Status.UNKNOWN, ""
     _check(problem, steps, method)
@@ -158,7 +159,7 @@ def _batch(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
         _check(some, steps, method)
         sizes[feasible] = some.cells.step * steps
         attained = some.cells.latency(steps).max(-1)
-        least = np.minimum(proven, attained)
+        least = np.minimum(np.where(np.greater_equal(proven, 0), proven, 0), attained)
         rest = np.divide(
             attained - least, attained, np.zeros_like(attained), where=attained > least
         )

@@ -94,6 +94,15 @@ def test_its_batches_work():
     assert (looser.status == Status.FEASIBLE).all()
 
 
+@pytest.mark.parametrize("seconds", [SECONDS, [SECONDS, SECONDS]])
+@pytest.mark.parametrize("bound", [float("nan"), -1.0])
+def test_a_bound_that_is_none_proves_nothing(seconds, bound):
+    mine = optimize_mask_sizes(seconds, 100, backend=Even(bound=bound))
+    assert (np.array(mine.status) == Status.FEASIBLE).all()
+    assert (np.array(mine.bound) == 0).all()
+    assert (np.array(mine.gap) == 1).all()
+
+
 def test_what_it_returns_is_checked():
     for seconds in (SECONDS, [SECONDS, SECONDS]):
         with pytest.raises(RuntimeError, match="backend 'even' returned sizes that violate"):
