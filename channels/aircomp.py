@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked, is_numeric
-from channels.checks import is_tensor, shown
-from channels.fading import ComplexArray, FloatArray
+from channels.arrays import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.precoders import AirSum, Convention, air_sum, transmit_scales
 from channels.streams import Stream
+from channels.validation import is_tensor, shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 
-from channels.checks import is_tensor, shown
+from channels.validation import is_tensor, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from channels.arguments import checked, is_number
-from channels.checks import shown
+from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
+from channels.validation import shown
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-ComplexArray = NDArray[np.complexfloating]
 _ROWS = 512  # of channels that are correlated at once, so that they stay in the cache
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arguments import checked
-from channels.fading import FloatArray
+from channels.arrays import FloatArray
 from channels.links import sending
 from channels.network import ChannelDraw, Network
 

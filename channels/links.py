@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from channels.arguments import checked
-from channels.fading import FloatArray
+from channels.arrays import BoolArray, FloatArray
 from channels.network import ChannelDraw, Network
 
-BoolArray = NDArray[np.bool_]
 Scheme = Literal["tdma", "ofdma"]
 SUBCARRIER_HZ = 15e3
 """Spacing of 5G NR's subcarriers."""

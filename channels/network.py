@@ -7,14 +7,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from channels.arguments import checked, is_numeric
-from channels.checks import checked_cells, checked_part, in_range, increasing, shown, whole_number
-from channels.fading import ComplexArray, Fading, FloatArray, Rayleigh, correlation_root
+from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.fading import Fading, Rayleigh, correlation_root
 from channels.streams import Stream
+from channels.validation import (
+    checked_cells,
+    checked_part,
+    in_range,
+    increasing,
+    shown,
+    whole_number,
+)
 
-IntArray = NDArray[np.int64]
 BY_CLIENT = (
     "cell_of",
     "cpu_hz",

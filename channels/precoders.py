@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
-from channels.fading import ComplexArray, FloatArray
+from channels.arrays import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.streams import Stream
 

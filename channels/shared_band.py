@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.checks import whole_number
-from channels.fading import FloatArray
-from channels.network import IntArray
+from channels.arrays import FloatArray, IntArray
+from channels.validation import whole_number
 
 # A part of an upload below this is what rounding left of it.
 _ROUNDING = 1e-12

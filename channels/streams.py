@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels import draws
-from channels.checks import checked_rows, shown, whole_number
+from channels.validation import checked_rows, shown, whole_number
 
 Name = str | int
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
-from channels.checks import whole_number
+from channels.validation import whole_number
 from solvers.solution import Solution, Status
 
 IntArray = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.checks import is_tensor
+from channels.validation import is_tensor
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:

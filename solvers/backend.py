@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
-from channels.checks import shown
+from channels.validation import shown
 
 Problem = TypeVar("Problem")
 Found = TypeVar("Found")

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 from channels.arguments import is_number
-from channels.checks import shown
+from channels.validation import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

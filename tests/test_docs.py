@@ -117,7 +117,7 @@ def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
 def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
     """The example, the trace, and the warm start of one's own."""
     from wirelessfl.cli import main
-    from wirelessfl.simulation.traces import read_trace
+    from wirelessfl.sessions.traces import read_trace
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -20,9 +20,9 @@ from tests.gate.running import Outcome
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.config.sections import SECTIONS
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import MODELS
-from wirelessfl.sections import SECTIONS
 from wirelessfl.uplinks import uplink_classes
 from wirelessfl.warm_starts import warm_start_classes
 

@@ -65,9 +65,9 @@ def test_imports_stay_quick(package, absent, tmp_path):
 def test_packages_that_are_not_installed_have_no_version(tmp_path):
     """A copy of the sources; ``-S`` leaves out where distributions are installed."""
     (tmp_path / "wirelessfl").mkdir()
-    (tmp_path / "wirelessfl" / "__init__.py").write_bytes(
-        (ROOT / "wirelessfl" / "__init__.py").read_bytes()
-    )
+    for name in ("__init__.py", "version.py"):
+        copy = tmp_path / "wirelessfl" / name
+        copy.write_bytes((ROOT / "wirelessfl" / name).read_bytes())
     code = "import wirelessfl; print(wirelessfl.__version__, '__version__' in dir(wirelessfl))"
     shown = python("-S", "-c", code, cwd=tmp_path, path=tmp_path, check=True)
     assert shown.stdout == "0+unknown True\n"

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.errors import ConfigError, DataError, TrainingError
+    from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.run import RunResult, resume, run
-    from wirelessfl.simulation.mask_sizes import model_mask_sizes
 
 _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
     "TrainingError": "wirelessfl.errors",
-    "model_mask_sizes": "wirelessfl.simulation.mask_sizes",
+    "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "RunResult": "wirelessfl.runs.run",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
@@ -42,15 +42,6 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
-def _version() -> str:
-    """Version of the installed distribution; "0+unknown" for packages that are not installed."""
-    metadata = import_module("importlib.metadata")
-    try:
-        return str(metadata.version("wirelessfl"))
-    except metadata.PackageNotFoundError:
-        return "0+unknown"
-
-
 def check_packages() -> None:
     """Refuse other packages called ``channels`` or ``solvers`` that stand before ours.
 
@@ -69,7 +60,7 @@ def check_packages() -> None:
 def __getattr__(name: str) -> Any:
     """Load what is asked for when it is asked for: torch takes a second to import."""
     if name == "__version__":
-        return _version()
+        return str(import_module("wirelessfl.version").version())
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
     check_packages()

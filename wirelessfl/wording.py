@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from channels.checks import shown
+from channels.validation import shown
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "text", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", Path: "a "}

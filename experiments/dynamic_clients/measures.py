@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 
 from experiments.studies import Case, Results
-from wirelessfl.transitions import Transition, transitions
+from wirelessfl.runs.transitions import Transition, transitions
 
 
 def session_of(number: int, pilot_sessions: int = 1) -> int:

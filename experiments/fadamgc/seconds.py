@@ -13,8 +13,8 @@ from experiments.studies import NAMES
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18
-from wirelessfl.simulation.costs import Links
-from wirelessfl.simulation.plan import Planner
+from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.plan import Planner
 from wirelessfl.submodels import ParamSpec, Partition
 from wirelessfl.uplinks.fixed import Fixed
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.studies import Case, Settings
-from wirelessfl.simulation.delays import PUBLISHED_STEP_SECONDS
+from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
 
 LEVELS = ("lower", "main", "higher")
 

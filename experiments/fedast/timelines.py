@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.studies import NAMES
 from wirelessfl.config import Config
-from wirelessfl.timeline import timeline
+from wirelessfl.runs.timeline import timeline
 
 SECONDS = 60.0
 METHODS: dict[str, dict[str, Any]] = {

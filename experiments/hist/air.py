@@ -9,8 +9,8 @@ from typing import Any
 from experiments.hist.figures import TARGET, to_target
 from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.studies import NAMES, Case, Results, first_reaching
+from wirelessfl.build.rounds import build
 from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_figure
-from wirelessfl.runs.build import build
 
 UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
 BEAMFORMERS = {"anneal": "default", "mirror_prox": "Mirror-Prox", "random": "random"}

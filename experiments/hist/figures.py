@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.studies import NAMES, Case, Results, first_reaching
+from wirelessfl.build.rounds import build
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, save_figure
-from wirelessfl.runs.build import build
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,14 +142,14 @@ def owners(case: Case) -> list[np.ndarray]:
     parts = build(case.config(case.seeds[0]))
     submodels = parts.planner.plan(0).submodels
     assert submodels.index is not None
-    owner = np.full(parts.task.spec.size, -1)
+    owner = np.full(parts.objective.spec.size, -1)
     for cell, index in enumerate(submodels.index.numpy()):
         mine = index[index >= 0]
         owner[mine] = np.where(owner[mine] == -1, cell, -2)
     layers = []
-    for name, shape in parts.task.spec.shapes.items():
+    for name, shape in parts.objective.spec.shapes.items():
         if len(shape) == 2:
-            start = parts.task.spec.offsets[name]
+            start = parts.objective.spec.offsets[name]
             layers.append(owner[start : start + shape[0] * shape[1]].reshape(shape))
     return layers
 

@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from channels.arrays import FloatArray
 from experiments.ra_fed.methods import setting_of
 from experiments.report import markdown
 from experiments.studies import Case
 from solvers import coverage_frontier
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.figures import COLOURS, new_figure, save_figure
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.participants import draw_participants
+from wirelessfl.rounds.participants import draw_participants
 from wirelessfl.submodels.budgets import levels_of
 
-FloatArray = NDArray[np.float64]
 ROUNDS = 100
 RANGE = (10, 90)
 """Percentiles of the rounds that are shaded."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from channels.checks import shown
+from channels.validation import shown
 from solvers.beamforming.anneal import Anneal, polish
 from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate, Found
 from solvers.beamforming.directions import of_unit_norm, unit_norm

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from channels.arguments import is_numeric
-from channels.checks import is_tensor, shown
+from channels.validation import is_tensor, shown
 
 _LEAST, _MOST = 1e-140, 1e140  # within these, squares and their sums stay in double precision
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.checks import shown
+from channels.validation import shown
 from solvers.arrays import first, numbers
 from solvers.mask_sizes.cells import Cells, Floats
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.checks import shown, whole_number
+from channels.validation import shown, whole_number
 from solvers.arrays import like, numbers
 from solvers.solution import Solution, Status
 from solvers.widths.problem import FloatArray, IntArray, Levels, read_levels

@@ -14,8 +14,8 @@ from experiments.ra_fed.measures import LAST, coverage, final, finals, gains, ro
 from experiments.ra_fed.methods import METHODS, complete, name_of, share
 from experiments.studies import NAMES, SCALES, Case, Results, Study
 from solvers import fastest_widths
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.build import build
 from wirelessfl.submodels.budgets import levels_of
 
 MIXED = (1.0, 0.5, 0.25, 0.125)

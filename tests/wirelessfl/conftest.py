@@ -20,8 +20,8 @@ from wirelessfl.data import Dataset
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Job, TrainingData
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300
@@ -96,7 +96,7 @@ def parts_of(sizes):
 
 
 def job_for(module, data, *, lr=0.1, steps=7, submodels=None, node=None):
-    task = Task.of(module)
+    task = Objective.of(module)
     start = task.spec.from_module(module)
     clients = np.arange(len(data.source.parts))
     spec = task.spec if submodels is None else submodels.spec

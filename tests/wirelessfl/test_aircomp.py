@@ -11,13 +11,13 @@ from channels import Network, section_vi_c, transmit_scales
 from channels.streams import Stream
 from solvers import optimize_beamformer
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.mask_sizes import model_mask_sizes
-from wirelessfl.simulation.shards import Shards
-from wirelessfl.training.rules import Payload
+from wirelessfl.rounds.mask_sizes import model_mask_sizes
+from wirelessfl.training.payloads import Payload
+from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import AirRound
 from wirelessfl.uplinks.aircomp import AirComp
 
@@ -211,7 +211,7 @@ def test_seconds_and_bytes(config):
     slow = build(config("hist", uplink="aircomp", cycles_per_step=1e9)).planner.plan(0)
     network = parts.planner.network
     slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
-    work = 3 * slow.submodels.lengths / parts.task.spec.size * 1e9 / slowest  # (35), H = 3
+    work = 3 * slow.submodels.lengths / parts.objective.spec.size * 1e9 / slowest  # (35), H = 3
     np.testing.assert_allclose(slow.cost.seconds, 5 * (work + lengths / 14e3 / 600), rtol=1e-9)
     twice = plans["aircomp", "physical", 2][0].cost.seconds
     np.testing.assert_allclose(twice, plan.cost.seconds / 2, rtol=1e-3)

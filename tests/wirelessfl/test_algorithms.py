@@ -12,12 +12,14 @@ import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
-from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.executor import Job
-from wirelessfl.training.rules import Payload
+from wirelessfl.training.payloads import Payload
+
+FIND = "wirelessfl.config.tables.find_algorithm"
 
 
 def model(hidden=(10,)):
@@ -69,7 +71,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     )
     module = model(hidden)
     parts = build(settings, data=toy, model=module)
-    world, task = parts.world, parts.task
+    world, task = parts.world, parts.objective
     sizes = np.array([len(p) for p in world.parts], dtype=float)
     cell_of = parts.planner.network.cell_of
     if weighting == "uniform":
@@ -129,11 +131,11 @@ def test_the_1_over_n_squared_scheme_lets_cross_blocks_rest(config, toy):
     parts = build(settings, data=toy, model=module)
     index = parts.planner.plan(0).submodels.index
     result = wirelessfl.run(settings, data=toy, model=model((9, 9)))
-    moved = flat(result) != parts.task.spec.from_module(model((9, 9)))
-    covered = torch.zeros(parts.task.spec.size, dtype=torch.bool)
+    moved = flat(result) != parts.objective.spec.from_module(model((9, 9)))
+    covered = torch.zeros(parts.objective.spec.size, dtype=torch.bool)
     covered[index[index >= 0]] = True
     assert not moved[~covered].any()
-    hidden = parts.task.spec.views(covered)["layers.4.weight"]
+    hidden = parts.objective.spec.views(covered)["layers.4.weight"]
     assert int(hidden.sum()) == 3 * (3 * 3)  # N blocks of (9/N)^2 out of N^2
     assert float(moved[covered].double().mean()) > 0.8
 
@@ -178,7 +180,7 @@ def test_models_by_import_path(config, toy, monkeypatch, tmp_path):
     )
     monkeypatch.syspath_prepend(tmp_path)
     settings = config("hist", model="my_models:small")
-    assert build(settings, data=toy).task.spec.size == 12 * 5 + 5 + 5 * 4 + 4
+    assert build(settings, data=toy).objective.spec.size == 12 * 5 + 5 + 5 * 4 + 4
     built = build_model("my_models:small", (12,), 4, dropout=0.0, stream=Stream(1))
     assert isinstance(built, FCNN)
 
@@ -198,16 +200,16 @@ class Median(FedAvg):
 
 def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
     """The median of the clients' own changes, against six runs of one client each."""
-    monkeypatch.setattr("wirelessfl.tables.find_algorithm", lambda name, local: Median)
+    monkeypatch.setattr(FIND, lambda name, local: Median)
     settings = config("fedavg", rounds=1)
     parts = build(settings, data=toy, model=model())
     result = wirelessfl.run(settings, data=toy, model=model())
-    start, changes = parts.task.spec.from_module(model()), []
+    start, changes = parts.objective.spec.from_module(model()), []
     for client in range(6):
         alone = build(settings, data=toy, model=model()).world
         one = Job(
             FedAvg(lr=0.1),
-            parts.task.spec,
+            parts.objective.spec,
             {"params": start[None]},
             np.zeros(1, dtype=int),
             np.array([client]),
@@ -236,9 +238,9 @@ class CloudMomentum(HFedAvg):
 
 def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
     """Then it is averaged over cells like the model, which has moved by just as much."""
-    monkeypatch.setattr("wirelessfl.tables.find_algorithm", lambda name, local: CloudMomentum)
+    monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
     parts = build(config("hfedavg"), data=toy, model=model())
-    world, start = parts.world, parts.task.spec.from_module(model())
+    world, start = parts.world, parts.objective.spec.from_module(model())
     assert not world.nodes
     for t in range(3):
         world.train(parts.planner.plan(t), world.cloud)
@@ -257,6 +259,6 @@ class Forgetful(FedAvg):
 
 
 def test_server_state_that_a_merge_loses_is_said(config, toy, monkeypatch):
-    monkeypatch.setattr("wirelessfl.tables.find_algorithm", lambda name, local: Forgetful)
+    monkeypatch.setattr(FIND, lambda name, local: Forgetful)
     with pytest.raises(ConfigError, match=r"begins with the server state \['momentum', 'params'\]"):
         wirelessfl.run(config("fedavg"), data=toy, model=model())

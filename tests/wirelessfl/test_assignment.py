@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from channels.streams import Stream
-from wirelessfl.simulation.assignment import (
+from wirelessfl.assignment import (
     BanditAssignment,
     BayesAssignment,
     RandomAssignment,
 )
-from wirelessfl.simulation.assignment.process import expected_improvement, matern, posterior
+from wirelessfl.assignment.process import expected_improvement, matern, posterior
 
 STREAM = Stream(7, ("assignment",))
 

@@ -12,11 +12,11 @@ from channels import section_vi_c
 from channels.streams import Stream
 from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
-from wirelessfl.simulation.asynchronous import Asynchronous
-from wirelessfl.simulation.delays import ShiftedExponential, Wireless, client_speeds
-from wirelessfl.simulation.loop import simulate
-from wirelessfl.simulation.requests import Requests
-from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.theory import ShiftedExponential as Law
 from wirelessfl.theory import buffer_seconds
 from wirelessfl.uplinks import find_uplink

@@ -20,7 +20,8 @@ from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.scaffold_m import ScaffoldM
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.training.rules import Cohort, Received
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.payloads import Received
 
 CLIENTS, SIZE, STEPS = 5, 3, 4
 DICE = torch.Generator().manual_seed(4)

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.client_states import InMemory, OnDisk, make_states
+from wirelessfl.server.client_states import InMemory, OnDisk, make_states
 from wirelessfl.submodels import ParamSpec, Submodels
 
 
@@ -172,11 +172,11 @@ def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_pa
     )  # fmt: skip
     parts = build(settings, data=data, model=large)
     assert parts.config.run.client_states == "disk"
-    assert parts.task.spec.size == pytest.approx(1e5, rel=1e-2)
+    assert parts.objective.spec.size == pytest.approx(1e5, rel=1e-2)
     world = parts.world
     world.states.attach(tmp_path)
     world.train(parts.planner.plan(0), world.cloud)
     stored = (tmp_path / "clients-0.log").stat().st_size
-    assert stored == 4 * 2 * 4 * parts.task.spec.size
+    assert stored == 4 * 2 * 4 * parts.objective.spec.size
     tensors = world.tensors()
     assert sum(t.numel() * t.element_size() for t in tensors.values()) < 10e6

@@ -10,11 +10,11 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5, ResNet18
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.together import together
+from wirelessfl.rounds.together import together
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,
@@ -93,7 +93,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "cells": 1, "padding": padding, "lr": LR}
     parts = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
-    world, spec, plan = parts.world, parts.task.spec, parts.planner.plan(0)
+    world, spec, plan = parts.world, parts.objective.spec, parts.planner.plan(0)
     start = spec.from_module(module)
     found, jobs = torch.zeros(6, spec.size), []
     real = world.executor.train
@@ -292,14 +292,14 @@ def test_group_norms_train_by_equal_widths_alone(config):
     world.train(plan, world.cloud)
     # The narrow submodel by itself is a ResNet of half the width.
     small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
-    assert small.spec.shapes == parts.task.spec.of(ResNet18((3, 32, 32), 10, width=2)).shapes
+    assert small.spec.shapes == parts.objective.spec.of(ResNet18((3, 32, 32), 10, width=2)).shapes
 
 
 def test_a_submodel_is_the_narrow_model(config, toy):
     """The first neurons of a network, copied into a network of that width, give its logits."""
     module = model((8, 4))
     parts = build(config("heterofl", cells=1, capacities=(0.5,)), data=toy, model=module)
-    own, task = parts.planner.plan(0).own.of(np.array([0])), parts.task
+    own, task = parts.planner.plan(0).own.of(np.array([0])), parts.objective
     small = FCNN((12,), 4, hidden=(4, 2))
     assert own.spec.shapes == task.spec.of(small).shapes
     values = own.gather(task.spec.from_module(module))[0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.streams import Stream
-from wirelessfl.simulation.compression import (
+from wirelessfl.rounds.compression import (
     Compression,
     Quantisation,
     TopK,

@@ -6,9 +6,9 @@ import pytest
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import Config
+from wirelessfl.config.tables import flag_homes, tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import classes_in
-from wirelessfl.tables import flag_homes, tables_from_flags
 from wirelessfl.uplinks import uplink_classes
 
 PROMISED = (
@@ -128,7 +128,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Payload
+from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks.tdma import Tdma
 
 @dataclass(frozen=True)

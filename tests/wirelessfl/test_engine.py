@@ -15,11 +15,11 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
 from wirelessfl.submodels import deal_neurons, extract, make_partition
-from wirelessfl.training.checks import why_alone
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
-from wirelessfl.training.task import Task
+from wirelessfl.training.trial import why_alone
 from wirelessfl.training.vmapped import VmapExecutor
 
 
@@ -154,7 +154,7 @@ def test_what_is_no_chain_is_refused_by_name(engine):
     ):
         if any(p.requires_grad for p in module.parameters()):
             with pytest.raises(ConfigError, match=f'"stacked" cannot train .*({why}).*"vmap"'):
-                StackedExecutor(Task.of(module), data, 1)
+                StackedExecutor(Objective.of(module), data, 1)
 
 
 def hooked():
@@ -179,7 +179,7 @@ def test_what_stacks_to_another_function_is_found(engine):
             "do not stack",
         ),
     ):
-        task, data = Task.of(module), engine.training_data(shape, [20])
+        task, data = Objective.of(module), engine.training_data(shape, [20])
         found = why_not_stacked(task, data)
         assert found is None if why is None else why in found, found
 
@@ -190,7 +190,7 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
     """Three cells of 1, 4 and 8 neurons together equal each alone, and padding stays zero."""
     module = FCNN((9,), 4, hidden=(13,), dropout=0.3)
     data = engine.training_data((9,), [20, 30, 5, 50])
-    partition = make_partition(module, Task.of(module).spec)
+    partition = make_partition(module, Objective.of(module).spec)
     cells = deal_neurons(partition, [1, 4, 8], [Stream(0).generator()])
     together = extract(partition, cells)
     node = np.array([0, 0, 1, 2])
@@ -266,7 +266,7 @@ def test_modules_that_draw_by_themselves_repeat_in_the_loop(engine):
     x, y = data.inputs[:4], data.labels[:4]
     task, job = engine.job_for(module, data)
     assert "global generator" in why_alone(task, x, y, 4)
-    assert why_alone(Task.of(FCNN((9,), 4, dropout=0.5)), x, y, 4) is None
+    assert why_alone(Objective.of(FCNN((9,), 4, dropout=0.5)), x, y, 4) is None
     before = torch.random.get_rng_state()
     first = engine.updates(LoopExecutor(task, data, seed=1), job)
     assert torch.equal(first, engine.updates(LoopExecutor(task, data, seed=1), job))
@@ -277,7 +277,7 @@ def test_modules_that_draw_by_themselves_repeat_in_the_loop(engine):
 def test_evaluation_does_not_depend_on_its_batches(engine):
     module = FCNN((9,), 4, hidden=(13,), dropout=0.5)
     x, y = engine.samples((9,))
-    task = Task.of(module)
+    task = Objective.of(module)
     flat = task.spec.from_module(module)
     accuracy, loss = evaluate(task, flat, x, y)
     logits = module.eval()(x).detach()
@@ -294,7 +294,7 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
+from wirelessfl.build.rounds import build
 
 def peak():
     status = Path("/proc/self/status")

@@ -15,7 +15,7 @@ from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, build, ways
 from wirelessfl.cli import main
 from wirelessfl.models import ResNet18
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.vmapped import VmapExecutor
 
 
@@ -70,7 +70,7 @@ def test_flop_counts():
 @pytest.mark.parametrize("name", ["W1", "W2"])
 def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
     work = works.works()[name]
-    task = Task.of(work.module)
+    task = Objective.of(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
     data, job = works.dealt(x, y, 2), works.job_of(task, 2)
     batches = job.batches(data.source)
@@ -106,7 +106,7 @@ def test_the_plain_loop_takes_h_steps_of_few_samples_too():
 
 
 def test_submodels_are_hists():
-    task = Task.of(works.works()["W1"].module)
+    task = Objective.of(works.works()["W1"].module)
     job = works.submodel_job(task, 8, 4)
     assert isinstance(job.spec, ParamSpec)
     assert job.servers["params"].shape == (4, 75 * 795 + 10)
@@ -169,7 +169,7 @@ def test_the_resnet_loop_does_the_engines_work():
     torch.manual_seed(0)
     module = ResNet18((3, 32, 32), 10, width=2)
     x, y = torch.rand(8, 3, 32, 32), torch.arange(8)
-    task, data = Task.of(module), works.dealt(x, y, 2)
+    task, data = Objective.of(module), works.dealt(x, y, 2)
     job = works.job_of(task, 2, 3)
     drawn = job.batches(data.source)
     batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.build import build
 
 TRANSFERS = {
     "fedavg": (1, 1),
@@ -35,7 +35,7 @@ def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
     )
     parts = build(settings, data=toy)
     down, up = TRANSFERS[name]
-    size = parts.task.spec.size
+    size = parts.objective.spec.size
     cost = parts.planner.plan(0).cost
     assert cost.seconds == pytest.approx(3 * 0.25 + (down + up) * 32 * size / 8e6)
     assert cost.uplink_mib == pytest.approx(up * 4 * size / 2**20 / 3)
@@ -50,7 +50,7 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
         rate_mbps=8, step_seconds=0.25,
     )  # fmt: skip
     parts = build(settings, data=toy)
-    size = parts.task.spec.size
+    size = parts.objective.spec.size
     cost = parts.planner.plan(0).cost
     assert cost.seconds == pytest.approx(0.75 + (2 + up) * 32 * size / 8e6)
     assert cost.uplink_mib == pytest.approx(5 / 6 * 4 * size / 2**20), "counted one by one"
@@ -63,13 +63,13 @@ def test_each_cell_takes_the_mean_of_its_own(config, toy):
         edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
     )  # fmt: skip
     parts = build(settings, data=toy)
-    transfers = parts.planner.plan(0).cost.seconds / (32 * parts.task.spec.size / 8e6)
+    transfers = parts.planner.plan(0).cost.seconds / (32 * parts.objective.spec.size / 8e6)
     assert sorted(transfers) == pytest.approx([3.0, 3.5], abs=1e-3)
 
 
 def test_a_rate_down_of_its_own(config, toy):
     flags = {"cells": 1, "uplink": "fixed", "rate_mbps": 8, "step_seconds": 1e-9}
-    size = build(config("fedavg", **flags), data=toy).task.spec.size
+    size = build(config("fedavg", **flags), data=toy).objective.spec.size
     slow = build(config("fedavg", **flags, downlink_mbps=2), data=toy)
     assert slow.planner.plan(0).cost.seconds == pytest.approx(32 * size * (1 / 8e6 + 1 / 2e6))
 

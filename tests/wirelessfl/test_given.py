@@ -8,15 +8,15 @@ import torch
 
 import wirelessfl
 from channels import Network
+from wirelessfl.build.rounds import build
+from wirelessfl.build.tasks import build_delays, build_tasks
 from wirelessfl.cli import main
 from wirelessfl.config import Config
+from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.runs.build_tasks import build_delays, build_tasks
 from wirelessfl.runs.kept import settings_hash
-from wirelessfl.sections import NetworkSection
-from wirelessfl.timeline import timeline
+from wirelessfl.runs.timeline import timeline
 
 BESIDE = {
     "coherence": "edge-round",

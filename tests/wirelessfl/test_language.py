@@ -16,18 +16,18 @@ from safetensors.torch import load_file, save_file
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.executors import _gpu_chunk
+from wirelessfl.build.rounds import build
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
-from wirelessfl.runs.build import build
-from wirelessfl.runs.executors import _gpu_chunk
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.checks import why_alone
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import record
-from wirelessfl.training.task import Task
+from wirelessfl.training.trial import why_alone
 
 LENGTH = 12
 GOOD, BAD = ["fine", "great", "lovely", "warm"], ["dull", "poor", "sad", "cold"]
@@ -192,14 +192,14 @@ def test_clients_train_together(base):
     """Under vmap, with padded batches, with dropout of the adapters' inputs, by spare means."""
     y = torch.tensor([0, 1, 2, 1])
     for dropout in (0.0, 0.5):
-        task = Task.of(make(base, dropout=dropout))
+        task = Objective.of(make(base, dropout=dropout))
         assert len(task.dropout_keys) == 2 * (dropout > 0)
         assert why_alone(task, texts(4), y, 3) is None
 
 
 def test_a_step_can_be_recorded(base):
     """So that replaying is what is tested where it is asked for, and not its absence."""
-    task = Task.of(make(base))
+    task = Objective.of(make(base))
     params = [p.detach() for n, p in task.module.named_parameters() if n in task.spec.shapes]
     names = list(task.spec.shapes)
     batch = [texts(4), torch.tensor([0, 1, 2, 1]), torch.full((4,), 0.25)]
@@ -239,7 +239,7 @@ def test_memory_of_a_sample_is_not_underrated(base, monkeypatch):
     size = sum(s.nbytes() for place, s in kept.items() if place not in known)
     assert loss.requires_grad
     assert size / 4 < batch * model.bytes_per_sample < 4 * size
-    task = Task.of(model)
+    task = Objective.of(model)
     room = 10 * (64 * task.spec.size + batch * model.bytes_per_sample)
     memory = SimpleNamespace(total_memory=room / 0.8 + 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: memory)
@@ -300,15 +300,19 @@ def test_a_run_learns_and_leaves_the_base_as_it_is(settings):
     parts = build(config)
     assert parts.config.run.executor == "vmap"
     assert not parts.notes
-    frozen = {n: p.clone() for n, p in parts.task.module.named_parameters() if not p.requires_grad}
+    frozen = {
+        n: p.clone() for n, p in parts.objective.module.named_parameters() if not p.requires_grad
+    }
     assert frozen
     own = {"pretrained": None, "lora_rank": None, "max_length": None}
     result = wirelessfl.run(
-        settings(rounds=12, local_steps=5, lr=0.5, **own), model=parts.task.module, data=parts.data
+        settings(rounds=12, local_steps=5, lr=0.5, **own),
+        model=parts.objective.module,
+        data=parts.data,
     )
     assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
     assert result.rows[-1]["accuracy"] > 0.7
-    after = dict(parts.task.module.named_parameters())
+    after = dict(parts.objective.module.named_parameters())
     assert all(torch.equal(after[name], value) for name, value in frozen.items())
     size = sum(value.numel() for value in result.params.values())
     assert result.rows[-1]["uplink_mib"] == pytest.approx(12 * 4 * size / 2**20)
@@ -372,7 +376,7 @@ def test_wrong_settings_are_one_clear_line(settings, base, flags, message):
 def test_a_given_model_or_data_set_takes_no_settings(settings, base):
     parts = build(settings())
     with pytest.raises(ConfigError, match=r"pretrained is .* and the model is given"):
-        build(settings(), model=parts.task.module)
+        build(settings(), model=parts.objective.module)
     with pytest.raises(ConfigError, match=r"max_length is 12, and the data set is given"):
         build(settings(), data=parts.data)
 

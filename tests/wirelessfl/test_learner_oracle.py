@@ -13,9 +13,9 @@ import torch
 from torch.nn import functional as F
 
 from channels.streams import Stream
+from wirelessfl.build.tasks import build_tasks
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build_tasks import build_tasks
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine

@@ -9,11 +9,11 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.narrow import Narrow
+from wirelessfl.build.rounds import build
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 
 LOCALS = [
     name
@@ -143,7 +143,7 @@ def test_second_moments_of_biases_that_are_never_sent_are_kept(config, toy):
     """y_i is zero there, as y is; v_i is the client's own."""
     settings = config("hist", local="fadamgc", hidden_biases="local", lr=0.01)
     world = trained(build(settings, data=toy, model=model()), 2)
-    spec = world.executor.task.spec
+    spec = world.executor.objective.spec
     for client in range(6):
         biases = (
             spec.views(world.states.get(name, client))["layers.1.bias"]

@@ -5,18 +5,18 @@ import torch
 from torch import nn
 
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import LSTM, build_model
-from wirelessfl.runs.build import build
 from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.checks import why_alone
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import why_not_stacked
-from wirelessfl.training.task import Task
+from wirelessfl.training.trial import why_alone
 from wirelessfl.training.vmapped import VmapExecutor
 
 LENGTH, LETTERS = 6, 5
@@ -106,7 +106,7 @@ def test_executors_equal_the_plain_loop(engine):
 
 def test_it_is_tested_in_parts_and_on_bytes():
     module = small()
-    task, (x, y) = Task.of(module), letters(600)
+    task, (x, y) = Objective.of(module), letters(600)
     params = task.spec.from_module(module)
     whole = evaluate(task, params, x, y, batch=600)
     assert evaluate(task, params, x.byte(), y) == pytest.approx(whole, rel=1e-6)
@@ -131,7 +131,7 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
     }
     parts = build(Config.from_flags("fedavg", **settings), data=data)
     assert parts.config.run.executor == "vmap"
-    task, world = parts.task, parts.world
+    task, world = parts.objective, parts.world
     params = world.cloud["params"]
     before, _ = evaluate(task, params, parts.test_inputs, parts.test_labels)
     optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)

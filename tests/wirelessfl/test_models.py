@@ -9,9 +9,9 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, MLP, FedASTCNN, LinearClassifier, StreamDropout, build_model
 from wirelessfl.submodels import make_partition
-from wirelessfl.training.checks import check_partition
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.trial import check_partition
 from wirelessfl.training.vmapped import VmapExecutor
 
 

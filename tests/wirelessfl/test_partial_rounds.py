@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from channels import Network, Rayleigh, Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.participants import draw_participants
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.rounds.participants import draw_participants
 from wirelessfl.submodels import levels_of
+from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import AirRound
 from wirelessfl.uplinks.aircomp import AirComp
 

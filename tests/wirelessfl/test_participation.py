@@ -9,11 +9,11 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.participants import draw_participants
+from wirelessfl.rounds.participants import draw_participants
 
 
 def model():
@@ -38,7 +38,7 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
         min_samples=5,
     )  # fmt: skip
     parts = build(settings, data=toy, model=model())
-    world, spec, module = parts.world, parts.task.spec, model()
+    world, spec, module = parts.world, parts.objective.spec, model()
     sizes = np.array([len(own) for own in world.parts], dtype=float)
     if weighting == "uniform":
         sizes[:] = 1.0

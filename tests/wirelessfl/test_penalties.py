@@ -14,15 +14,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.runs.build import build
-from wirelessfl.training.penalties import (
-    Contrast,
-    LogitDistillation,
-    Outputs,
-    RelationDistillation,
-)
+from wirelessfl.training.cohort import Outputs
+from wirelessfl.training.penalties import Contrast, LogitDistillation, RelationDistillation
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
@@ -337,14 +333,14 @@ def toy_model():
 
 def plain_moon(parts, rounds):
     """Global models of MOON, client by client, by autograd on copies of the model."""
-    world, spec = parts.world, parts.task.spec
+    world, spec = parts.world, parts.objective.spec
     source, data = world.executor.data.source, world.executor.data
     x, kept, path = world.cloud["params"].clone(), {}, []
     steps = np.zeros(len(world.parts), dtype=np.int64)
     for t in range(rounds):
         who, after = parts.planner.plan(t).clients, []
         for client in who:
-            model, previous = with_params(parts.task.module, x), kept.get(client, x)
+            model, previous = with_params(parts.objective.module, x), kept.get(client, x)
             batches = source.draw(np.array([client]), steps[[client]], 3)
             for index, weight in zip(batches.index[0], batches.weight[0], strict=True):
                 rows = index[weight > 0]

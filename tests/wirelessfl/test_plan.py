@@ -8,16 +8,16 @@ import torch
 
 from channels import edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
+from wirelessfl.build.network import build_network
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.runs.build import build
-from wirelessfl.runs.network import build_network
-from wirelessfl.simulation.costs import Links
-from wirelessfl.simulation.mask_sizes import mask_size_problem, model_mask_sizes
-from wirelessfl.simulation.plan import Planner
+from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
+from wirelessfl.rounds.plan import Planner
 from wirelessfl.submodels import ParamSpec, make_partition
-from wirelessfl.training.rules import Payload
+from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks import Uplink
 
 
@@ -264,5 +264,5 @@ def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config
     plan, network = parts.planner.plan(0), parts.planner.network
     slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
     lengths = plan.submodels.lengths
-    work = 3 * lengths / parts.task.spec.size * 1e9 / slowest
+    work = 3 * lengths / parts.objective.spec.size * 1e9 / slowest
     np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)

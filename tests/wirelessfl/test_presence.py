@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.simulation.presence import (
+from wirelessfl.sessions.presence import (
     Arrivals,
     Change,
     check_sessions_by_rounds,
     present_at,
 )
-from wirelessfl.simulation.traces import Stay, Trace, read_trace
+from wirelessfl.sessions.traces import Stay, Trace, read_trace
 
 STREAM = Stream(7, ("presence",))
 

@@ -10,8 +10,8 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.training.executor import Chunk
 
@@ -114,7 +114,7 @@ def trained(parts, number, who, chosen, change):
         own=ClientSubmodels(plan.own.neurons, chosen),
     )
     world.train(plan, world.cloud)
-    return by_neuron(parts.task.spec, world.cloud["params"] - before)
+    return by_neuron(parts.objective.spec, world.cloud["params"] - before)
 
 
 # Neuron 0 is covered by client 0 alone, 1 by two, 2 by client 2, 3 by nobody; outputs by all.
@@ -168,7 +168,7 @@ def test_ram_feds_merge_by_hand(config, toy):
         ),
     ):
         parts = prepared(config, toy, "ram-fed", weighting)
-        world, spec = parts.world, parts.task.spec
+        world, spec = parts.world, parts.objective.spec
         assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
         assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-5)
         kept = -0.5 * world.nodes["memory"][0]  # Delta = -change / gamma
@@ -188,7 +188,7 @@ def test_parts_that_overlap_meet_in_their_mean(config, toy):
     world.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
     before = world.cloud["params"]
     world.train(plan, world.cloud)
-    moved = by_neuron(parts.task.spec, world.cloud["params"] - before)
+    moved = by_neuron(parts.objective.spec, world.cloud["params"] - before)
     means = [sum((3.0, 5.0, 10.0)[n] for n in own) / len(own) for own in holders]
     assert moved == pytest.approx([*means, 6.0])
 
@@ -210,7 +210,7 @@ def mask_of(spec, chosen):
 
 def written_out(parts, module, data, rounds, memory):
     """Client by client on full vectors with masks; cells with E edge rounds, then their mean."""
-    world, planner, spec = parts.world, parts.planner, parts.task.spec
+    world, planner, spec = parts.world, parts.planner, parts.objective.spec
     edge_rounds, clients = world.settings.edge_rounds, len(world.parts)
     by_samples = world.settings.weight_by_samples
     sizes = [float(len(own)) if by_samples else 1.0 for own in world.parts]
@@ -293,5 +293,5 @@ def test_against_a_loop_written_out(config, toy, name, own, cohort):
     expected = written_out(parts, model((9, 8)), toy, 3, name == "ram-fed")
     result = wirelessfl.run(settings, data=toy, model=model((9, 8)))
     assert torch.allclose(flat(result), expected, atol=3e-6)
-    start = parts.task.spec.from_module(model((9, 8)))
+    start = parts.objective.spec.from_module(model((9, 8)))
     assert not torch.allclose(flat(result), start, atol=1e-2)

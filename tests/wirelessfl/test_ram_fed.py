@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.executor import Chunk
 

@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from wirelessfl.training.descent import record_descent
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import NotRecordableError, record
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 LR = 0.1
@@ -246,4 +246,4 @@ def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):
         plain = engine.updates(VmapExecutor(task, data, chunk), job)
         flat = VmapExecutor(task, data, chunk, flat=True)
         assert torch.allclose(engine.updates(flat, job), plain, atol=1e-6)
-    assert Task.of(module).spec.shapes.keys() == task.spec.shapes.keys()
+    assert Objective.of(module).spec.shapes.keys() == task.spec.shapes.keys()

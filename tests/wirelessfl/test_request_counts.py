@@ -3,10 +3,10 @@
 from channels.streams import Stream
 from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Ask, Cancel, Deadline, Started
-from wirelessfl.simulation.asynchronous import Asynchronous
-from wirelessfl.simulation.loop import simulate
-from wirelessfl.simulation.requests import Requests
-from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.untrained import Untrained
 
 
 class Listed:

@@ -7,9 +7,9 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18, build_model
-from wirelessfl.training.checks import why_alone
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.trial import why_alone
 from wirelessfl.training.vmapped import VmapExecutor
 
 EXECUTORS = {
@@ -78,8 +78,8 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
     for size, width in ((32, 4), (64, 4), (64, 64)):
         torch.manual_seed(2)
         x = 2 * torch.rand(4, 3, size, size) - 1
-        assert why_alone(Task.of(narrow(size, width=width)), x, y, 4) is None
-        reason = why_alone(Task.of(narrow(size, width=width, norm="batch")), x, y, 4)
+        assert why_alone(Objective.of(narrow(size, width=width)), x, y, 4) is None
+        reason = why_alone(Objective.of(narrow(size, width=width, norm="batch")), x, y, 4)
         assert reason is not None
         assert "ResNet18 mixes the samples of a batch, so batches cannot be padded" in reason
 

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.about import ROWS_SCHEMA
-from wirelessfl.runs.build import build
 from wirelessfl.runs.directory import RunDirectory
 
 COMMAND = [sys.executable, "-m", "wirelessfl"]

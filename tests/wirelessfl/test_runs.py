@@ -10,8 +10,8 @@ import torch
 from safetensors import safe_open
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "hfedavg", "hist"])

@@ -9,16 +9,16 @@ import torch
 from torch import nn
 
 import wirelessfl
+from wirelessfl.build import executors
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.models.lstm import LSTM
-from wirelessfl.runs import executors
-from wirelessfl.runs.build import build
 from wirelessfl.training import tuning
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 
@@ -139,15 +139,15 @@ class Recurrent(nn.Module):
 def test_the_work_of_a_step_is_counted_from_the_layers(module, shape, multiplications):
     tokens = isinstance(module, nn.Sequential) and isinstance(module[0], nn.Embedding)
     x = torch.zeros(2, *shape, dtype=torch.long if tokens else torch.float32)
-    seconds = estimated_step_seconds(Task.of(module), x, batch_size=50)
+    seconds = estimated_step_seconds(Objective.of(module), x, batch_size=50)
     flop = 6 * multiplications * 50  # forward, and two products backward
     assert seconds == pytest.approx(1e-4 + flop / 6e10)
 
 
 def test_chunks_by_default():
     """As large as pays: by the measurements that docs/performance.md shows."""
-    small, image = Task.of(FCNN((64,), 10)), Task.of(LeNet5((1, 28, 28), 10))
-    large = Task.of(FCNN((784,), 10))
+    small, image = Objective.of(FCNN((64,), 10)), Objective.of(LeNet5((1, 28, 28), 10))
+    large = Objective.of(FCNN((784,), 10))
     assert default_chunk(StackedExecutor, small, 60, 50, 2e-4) == 20
     assert default_chunk(StackedExecutor, small, 7, 50, 2e-4) == 7
     assert default_chunk(StackedExecutor, large, 60, 50, 1.3e-3) == 8  # 8 MB of parameters
@@ -156,14 +156,14 @@ def test_chunks_by_default():
     assert default_chunk(VmapExecutor, image, 60, 50, 2e-3) == 1  # convolutions one by one
     assert default_chunk(VmapExecutor, small, 60, 50, 2e-4) == 20
     assert default_chunk(LoopExecutor, small, 60, 50, 2e-4) == 1
-    huge = Task.of(nn.Linear(2000, 2000))
+    huge = Objective.of(nn.Linear(2000, 2000))
     assert default_chunk(StackedExecutor, huge, 60, 50, 0.1) == 1
     huge.module.bytes_per_sample = 1 << 28
     assert default_chunk(VmapExecutor, huge, 60, 50, 0.1) == 1
 
 
 def test_an_lstm_counts_every_position():
-    task = Task.of(LSTM((30,), 20, hidden=(16, 16)))
+    task = Objective.of(LSTM((30,), 20, hidden=(16, 16)))
     seconds = estimated_step_seconds(task, torch.zeros(2, 30, dtype=torch.long), 10)
     recurrent = sum(p.numel() for n, p in task.module.named_parameters() if p.ndim > 1) - 20 * 8
     recurrent -= 16 * 20

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.runs.sessions import SessionsEngine
-from wirelessfl.simulation.client_states import InMemory, Overlay
-from wirelessfl.simulation.loop import simulate
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.server.client_states import InMemory, Overlay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
@@ -93,7 +93,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, world, spec = SessionsEngine(parts), parts.world, parts.task.spec
+    run, world, spec = SessionsEngine(parts), parts.world, parts.objective.spec
     states = []
 
     def report(decision):

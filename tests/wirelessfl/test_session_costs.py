@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules.base import Report
-from wirelessfl.simulation.loop import simulate
+from wirelessfl.schedules.loop import simulate
 
 P = 12 * 7 + 7 + 4 * 7 + 4  # parameters with 7 hidden neurons
 VECTOR = 4 * P / 2**20

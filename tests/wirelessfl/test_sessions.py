@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
+from wirelessfl.rounds.step_sizes import Decay
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.schedules import Sessions
 from wirelessfl.schedules.base import (
@@ -25,7 +26,6 @@ from wirelessfl.schedules.base import (
     Stop,
     There,
 )
-from wirelessfl.simulation.step_sizes import Decay
 
 FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
@@ -101,7 +101,7 @@ def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, engine, tr
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(settings, data=toy, model=module)
-    spec, params = parts.task.spec, parts.world.cloud["params"]
+    spec, params = parts.objective.spec, parts.world.cloud["params"]
     attend = [[0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 6], [0, 1, 2, 3, 6], *[[0, 1, 2, 3, 5]] * 3]
     for clients in attend:
         params = engine.full_batch_round(parts.world, spec, module, toy, params, clients, 0.1)
@@ -210,7 +210,7 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
     for t in range(3):
         lr = 0.1 * (0.8 * (1 - t / 3) ** 0.9 + 0.2)
         params = engine.full_batch_round(
-            parts.world, parts.task.spec, module, toy, params, range(4), lr
+            parts.world, parts.objective.spec, module, toy, params, range(4), lr
         )
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from wirelessfl.cli import main
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.simulation.shards import Shards, sharded
+from wirelessfl.training.shards import Shards, sharded
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "--"]

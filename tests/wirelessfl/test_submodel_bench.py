@@ -8,8 +8,8 @@ import torch
 from wirelessfl.bench import report, submodels, works
 from wirelessfl.bench.ways import FAST
 from wirelessfl.cli import main
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 CLIENTS = 8
@@ -42,7 +42,7 @@ def test_rows(monkeypatch):
 @pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
 def test_all_ways_give_the_same_parameters(name, kind):
     x, y = works.random_samples(20 * CLIENTS)
-    task, data = Task.of(submodels.models()[name]), works.dealt(x, y, CLIENTS)
+    task, data = Objective.of(submodels.models()[name]), works.dealt(x, y, CLIENTS)
     executor = kind(task, data, 3)
     for capacities in submodels.mixtures(CLIENTS).values():
         whole = works.job_of(task, CLIENTS, 3)

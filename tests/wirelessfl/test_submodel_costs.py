@@ -6,10 +6,10 @@ import pytest
 import wirelessfl
 from channels import Stream
 from solvers import fastest_widths
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
-from wirelessfl.simulation.participants import Participants
+from wirelessfl.rounds.participants import Participants
 from wirelessfl.submodels import coverage, levels_of
 
 P = 12 * 30 + 30 + 4 * 30 + 4  # with 30 hidden neurons; 17 for each, and 4
@@ -199,7 +199,7 @@ def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
         return one_go(self, draws, length, sent)
 
     monkeypatch.setattr(type(costs), "client_seconds", watched)
-    monkeypatch.setattr("wirelessfl.simulation.costs.MOST_AT_ONCE", 4 * 7 + 1)
+    monkeypatch.setattr("wirelessfl.rounds.costs.MOST_AT_ONCE", 4 * 7 + 1)
     assert np.array_equal(costs.most_seconds(draws, who, lengths), whole)
     assert whole.shape == (4, 30)
     assert sizes == [4 * 7] * 4 + [4 * 2]

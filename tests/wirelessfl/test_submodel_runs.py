@@ -8,10 +8,10 @@ import torch
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
-from wirelessfl.runs.build import build
 
 
 def model(hidden=(9, 8)):
@@ -174,7 +174,7 @@ def test_clients_start_from_the_compressed_model(config, toy):
     """theta_{n,0} = C(theta) (.) m_n, and the change from there is what the server adds."""
     flags = {"cells": 1, "capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
     parts = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
-    world, spec, seen = parts.world, parts.task.spec, []
+    world, spec, seen = parts.world, parts.objective.spec, []
     real = world.executor.train
 
     def train(job):

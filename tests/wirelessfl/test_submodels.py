@@ -14,8 +14,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.submodels import ParamSpec, Submodels, deal_neurons, extract, make_partition
 from wirelessfl.submodels.partition import even_sizes
-from wirelessfl.training.checks import check_partition
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.trial import check_partition
 
 
 def dealt(partition, sizes, seed=0):
@@ -124,7 +124,7 @@ def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
         "deep": lambda: FCNN(shape, 4, hidden=(12, 10, 8)),
         "lenet5": lambda: LeNet5(shape, 4),
     }[model]()
-    task = Task.of(module)
+    task = Objective.of(module)
     partition = make_partition(module, task.spec, scheme)
     submodels = extract(partition, dealt(partition, even_sizes(partition.width, 3)))
     start = task.spec.from_module(module)
@@ -160,7 +160,7 @@ class Awkward(nn.Module):
 
 
 def check(module, chain=("first", "second")):
-    task = Task.of(module)
+    task = Objective.of(module)
     check_partition(task, make_partition(module, task.spec, "alternate", chain), torch.randn(6, 5))
 
 

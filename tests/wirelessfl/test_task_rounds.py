@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from channels import section_vi_c
 from channels.streams import Stream
+from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock, Simultaneous
 from wirelessfl.schedules.base import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
-from wirelessfl.simulation.assignment import RandomAssignment
-from wirelessfl.simulation.delays import Wireless
-from wirelessfl.simulation.loop import simulate
-from wirelessfl.simulation.task_rounds import TaskRounds
-from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
 from wirelessfl.uplinks import find_uplink
 

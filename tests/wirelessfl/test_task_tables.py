@@ -7,9 +7,9 @@ import pytest
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
+from wirelessfl.config.tasks import ENDLESS
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.kept import kept_run, settings_hash
-from wirelessfl.task_tables import ENDLESS
 
 TWO = {
     "task": [

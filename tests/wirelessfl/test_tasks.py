@@ -15,13 +15,13 @@ import wirelessfl
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedbuff import FedBuff
+from wirelessfl.build.tasks import build_tasks
 from wirelessfl.config import Config
-from wirelessfl.runs.build_tasks import build_tasks
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
-from wirelessfl.simulation import learner
-from wirelessfl.training.rules import Received
+from wirelessfl.tasks import learner
+from wirelessfl.training.payloads import Received
 
 ALONE = {
     "clients": 6,
@@ -406,7 +406,7 @@ def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
     learner.algorithm = Written(lr=0.1)
     for _ in range(2):
         learner.train_round(np.arange(6))
-    expected = parts.bases[0].task.spec.views(learner.state["params"])
+    expected = parts.bases[0].objective.spec.views(learner.state["params"])
     for key, found in ends.items():
         for name, value in found.items():
             assert torch.allclose(value, expected[name], atol=1e-5), key

@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import wirelessfl
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.build import build
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 
 
 class Chain(nn.Sequential):
@@ -222,4 +222,4 @@ def test_parameters_may_lie_side_by_side_in_one_memory():
     spec = ParamSpec.of(module)
     assert spec.size == 2 * (144 + 12) + 52
     assert not spec.ties
-    assert not Task.of(module).slots
+    assert not Objective.of(module).slots

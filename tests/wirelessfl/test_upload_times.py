@@ -8,13 +8,13 @@ import pytest
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Give, Lost, Merge, Returned
-from wirelessfl.simulation.assignment import RandomAssignment
-from wirelessfl.simulation.delays import Wireless
-from wirelessfl.simulation.requests import Requests
-from wirelessfl.simulation.task_rounds import TaskRounds
-from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.uplinks import find_uplink
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7

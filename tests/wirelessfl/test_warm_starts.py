@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.build.rounds import build
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build import build
 from wirelessfl.runs.sessions import SessionsEngine
-from wirelessfl.simulation.loop import simulate
+from wirelessfl.schedules.loop import simulate
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 from wirelessfl.warm_starts.base import Opening, Past
@@ -204,7 +204,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
     )
     parts = build(settings, data=toy, model=module)
-    run, spec = SessionsEngine(parts), parts.task.spec
+    run, spec = SessionsEngine(parts), parts.objective.spec
     work = run.work
     rows = []
 

@@ -17,11 +17,11 @@ from torch import nn
 
 import wirelessfl
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.build import executors
+from wirelessfl.build.rounds import build
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
-from wirelessfl.runs import executors
-from wirelessfl.runs.build import build
 from wirelessfl.training import workers as workers_module
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor

@@ -7,22 +7,22 @@ they become flags of the command line and keys of ``[algorithm]``, checked and e
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor
 
+from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.registry import file_name
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
-from wirelessfl.submodels.partition import IntArray, Scheme
-from wirelessfl.training.penalties import Penalty
-from wirelessfl.training.rules import Cohort, Payload, Received, State
+from wirelessfl.submodels.partition import Scheme
+from wirelessfl.training.cohort import State
+from wirelessfl.training.payloads import Payload, Received
+from wirelessfl.training.rules import ClientRule
 
 Topology = Literal["star", "cells"]
 Timing = Literal["rounds", "buffered", "simultaneous"]
@@ -77,15 +77,13 @@ class RoundContext(Protocol):
 
 
 @dataclass(frozen=True)
-class Algorithm(ABC):
+class Algorithm(ClientRule):
     """Base of every algorithm. Tensors of clients are [clients, P], those of a server [P].
 
     Args:
         lr: step size gamma of the clients' SGD.
     """
 
-    name: ClassVar[str]
-    """What it is called; without one of its own, a class is called after its file."""
     topology: ClassVar[Topology] = "star"
     """``star``: clients report to one server. ``cells``: to the edge server of their cell, which
     is itself a client of the cloud."""
@@ -99,28 +97,6 @@ class Algorithm(ABC):
     node_state: ClassVar[bool] = True
     """Whether all server state but the model stays with each edge server; else the cloud combines
     it. A star's server is its only node."""
-
-    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
-
-    @property
-    def payloads(self) -> tuple[Payload, ...]:
-        """What clients send; a subclass may have a plain attribute instead, like the next two."""
-        return (Payload("update", unit="lr"),)
-
-    @property
-    def sends(self) -> tuple[str, ...]:
-        """Which of its state the server sends to its clients."""
-        return ("params",)
-
-    @property
-    def client_state(self) -> tuple[str, ...]:
-        """What each client keeps between its turns, [P] each, zeros at first."""
-        return ()
-
-    @property
-    def penalties(self) -> tuple[Penalty, ...]:
-        """Terms of the clients' loss beside the cross-entropy."""
-        return ()
 
     @property
     def recounted(self) -> tuple[str, ...]:
@@ -140,7 +116,7 @@ class Algorithm(ABC):
         """Whether some payload is sent by tracking clients alone."""
         return any(payload.senders == "tracking" for payload in self.payloads)
 
-    def check(self, clients: int, per_round: int, tracking: int) -> None:  # noqa: B027
+    def check(self, clients: int, per_round: int, tracking: int) -> None:
         """Refuse a participation under which the algorithm does not work.
 
         Args:
@@ -176,42 +152,6 @@ class Algorithm(ABC):
         """What the server sends, by the names in ``sends``, given its state [nodes, P]."""
         return {name: server[name] for name in self.sends}
 
-    def begin(self, cohort: Cohort) -> State:
-        """State of the clients' optimisers, fresh for these local steps."""
-        return {}
-
-    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
-        """The gradient to step along, given that of the loss: corrections go here."""
-        return grads
-
-    def direction(self, grads: Tensor, state: State) -> Tensor:
-        """What to step along, from corrected gradients: moments go here, and change ``state``."""
-        return grads
-
-    def step(
-        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
-    ) -> tuple[Tensor, State]:
-        """One local step. ``params`` belongs to the caller's step and may be updated in place."""
-        direction = self.direction(self.gradient(grads, params, cohort), state)
-        if self.shrink != 1.0:
-            params.mul_(self.shrink)
-        return params.sub_(direction, alpha=self.lr), state
-
-    @property
-    def shrink(self) -> float:
-        """What a local step multiplies the parameters by: less than 1 with weight decay."""
-        return 1.0
-
-    @property
-    def plain_sgd(self) -> bool:
-        """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
-        return self.steps_like(Algorithm)
-
-    def steps_like(self, other: type[object]) -> bool:
-        """Whether local steps are those of ``other``, not changed by a subclass."""
-        rules = ("gradient", "direction", "step")
-        return all(getattr(type(self), rule) is getattr(other, rule) for rule in rules)
-
     @property
     def one_shape(self) -> bool:
         """Whether what is trained has the same shapes in every round."""
@@ -221,27 +161,6 @@ class Algorithm(ABC):
     def foresees(self) -> bool:
         """Whether each round is planned before the first, as some may turn out impossible."""
         return False
-
-    def __init_subclass__(cls) -> None:
-        """Name the class after its file, if it does not say otherwise."""
-        super().__init_subclass__()
-        if "name" not in vars(cls):
-            cls.name = file_name(cls.__module__)
-
-    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """What each client keeps for its next turn: [clients, P] by the names of ``client_state``.
-
-        Called before ``send``, which must leave these tensors alone.
-        """
-        return {}
-
-    @abstractmethod
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """What each client sends after its local steps: [clients, P] for each payload.
-
-        ``params`` and ``state`` are not used again, and may be overwritten.
-        """
-        return {}
 
     def remember(self, received: Received) -> State:
         """What the server remembers of each sender from now on, [clients, P] by name."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.tracking import TRACKING, Tracked
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort, State
 
 
 @dataclass(frozen=True)

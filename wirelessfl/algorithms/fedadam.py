@@ -10,7 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Received, State
+from wirelessfl.training.cohort import State
+from wirelessfl.training.payloads import Received
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedadam import FedAdam
-from wirelessfl.training.rules import State
+from wirelessfl.training.cohort import State
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.task_rule import BufferedRule, Reallocation
-from wirelessfl.training.rules import Payload
+from wirelessfl.training.payloads import Payload
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.task_rule import BufferedRule, staleness
-from wirelessfl.training.rules import Cohort, Payload, Received, State
+from wirelessfl.training.cohort import Cohort, State
+from wirelessfl.training.payloads import Payload, Received
 
 
 @dataclass(frozen=True)

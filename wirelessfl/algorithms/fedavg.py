@@ -10,7 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.training.rules import Cohort, Received, State
+from wirelessfl.training.cohort import Cohort, State
+from wirelessfl.training.payloads import Received
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from channels.arrays import IntArray
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Narrow, deal
 from wirelessfl.submodels import ClientSubmodels, NeuronMap
 from wirelessfl.submodels.budgets import levels_of
-from wirelessfl.submodels.partition import IntArray
 
 
 @dataclass(frozen=True)

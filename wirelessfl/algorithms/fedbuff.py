@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from wirelessfl.algorithms.task_rule import BufferedRule, staleness
-from wirelessfl.training.rules import Payload, Received, State
+from wirelessfl.training.cohort import State
+from wirelessfl.training.payloads import Payload, Received
 
 
 @dataclass(frozen=True)

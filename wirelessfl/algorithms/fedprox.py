@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Cohort
+from wirelessfl.training.cohort import Cohort
 
 
 @dataclass(frozen=True)

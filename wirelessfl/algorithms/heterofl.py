@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from channels.arrays import IntArray
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Adaptive, deal
-from wirelessfl.submodels.partition import IntArray
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort, State
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.penalties import Contrast, Penalty
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort, Penalty, State
+from wirelessfl.training.penalties import Contrast
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm, RoundContext
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels
-from wirelessfl.submodels.budgets import FloatArray, dealt_capacities, levels_of
+from wirelessfl.submodels.budgets import dealt_capacities, levels_of
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
-from wirelessfl.submodels.partition import IntArray
 
 Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
 

@@ -8,12 +8,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from channels.arrays import IntArray
 from wirelessfl.algorithms.base import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Adaptive, deal
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.masks import Masks
-from wirelessfl.submodels.partition import IntArray
 
 
 @dataclass(frozen=True)

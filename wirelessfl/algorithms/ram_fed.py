@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from wirelessfl.algorithms.ra_fed import RaFed
-from wirelessfl.training.rules import Payload, Received, State
+from wirelessfl.training.cohort import State
+from wirelessfl.training.payloads import Payload, Received
 
 MEMORY = "memory"
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from channels.streams import Stream
 from wirelessfl.algorithms.task_rule import TaskRule
-from wirelessfl.simulation.assignment import Assignment, RandomAssignment
+from wirelessfl.assignment import Assignment, RandomAssignment
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from channels.streams import Stream
 from wirelessfl.algorithms.sync_st import SyncST
-from wirelessfl.simulation.assignment import Assignment, BanditAssignment
+from wirelessfl.assignment import Assignment, BanditAssignment
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Received
+from wirelessfl.training.payloads import Received
 
 
 @dataclass(frozen=True)

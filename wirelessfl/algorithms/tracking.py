@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.training.rules import Cohort, Payload, Received, State
+from wirelessfl.training.cohort import Cohort, State
+from wirelessfl.training.payloads import Payload, Received
 
 TRACKING = "tracking"
 

@@ -24,7 +24,7 @@ from wirelessfl.bench.works import (
     works,
 )
 from wirelessfl.training.executor import Executor
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.workers import WorkersExecutor
 
 Rows = list[dict[str, Any]]
@@ -133,10 +133,10 @@ def _work_table(
     data_dir: Path | None,
     memory: bool,
 ) -> Rows:
-    data, task = dealt(x, y, clients), Task.of(work.module)
-    executors = {name: build(way, task, data) for name, way in ways().items()}
+    data, objective = dealt(x, y, clients), Objective.of(work.module)
+    executors = {name: build(way, objective, data) for name, way in ways().items()}
     started = _started(executors)
-    job = job_of(task, clients)
+    job = job_of(objective, clients)
     calls: dict[str, Callable[[], Any]] = {
         PLAIN: lambda: with_threads(1, lambda: plain_loop(work.module, data))
     }
@@ -181,11 +181,11 @@ def _scaling(
     memory: bool,
 ) -> Rows:
     work, rows = works()["W1"], []
-    task = Task.of(work.module)
+    objective = Objective.of(work.module)
     for name, way in ((GENERAL, ways()[GENERAL]), (FAST, ways()[FAST])):
         for clients in sizes:
             data = dealt(x, y, clients)
-            seen, chunk = _times_alone(way, task, data, clients, repeats)
+            seen, chunk = _times_alone(way, objective, data, clients, repeats)
             median = statistics.median(seen)
             rows.append(
                 {
@@ -202,9 +202,9 @@ def _scaling(
 
 
 def _times_alone(
-    way: Way, task: Task, data: Any, clients: int, repeats: int
+    way: Way, objective: Objective, data: Any, clients: int, repeats: int
 ) -> tuple[list[float], int]:
-    executor, job = build(way, task, data), job_of(task, clients)
+    executor, job = build(way, objective, data), job_of(objective, clients)
     _started({"": executor})
     try:
         calls = {"": lambda: with_threads(1, lambda: trained(executor, job))}
@@ -215,11 +215,11 @@ def _times_alone(
 
 def _submodels(x: torch.Tensor, y: torch.Tensor, clients: int, repeats: int) -> Rows:
     """One edge round of local training: HFedAvg, and HIST with several numbers of cells."""
-    data, task = dealt(x, y, clients), Task.of(works()["W1"].module)
-    executor = build(ways()[FAST], task, data)
+    data, objective = dealt(x, y, clients), Objective.of(works()["W1"].module)
+    executor = build(ways()[FAST], objective, data)
     _started({"": executor})
-    jobs = {"HFedAvg": job_of(task, clients)}
-    jobs |= {f"HIST, N = {n}": submodel_job(task, clients, n) for n in (2, 4, 8)}
+    jobs = {"HFedAvg": job_of(objective, clients)}
+    jobs |= {f"HIST, N = {n}": submodel_job(objective, clients, n) for n in (2, 4, 8)}
     calls: dict[str, Callable[[], Any]] = {
         name: lambda j=job: with_threads(1, lambda: trained(executor, j))  # type: ignore[misc]
         for name, job in jobs.items()

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from wirelessfl.bench.works import BATCH, STEPS, dealt, job_of, plain_loop, trained, works
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 
 CHUNK = 256
@@ -32,12 +32,12 @@ def gpu_tables(
     tables = {}
     for name, work in works().items():
         module = copy.deepcopy(work.module).to(device)
-        task, data = Task.of(module), dealt(inputs, labels, clients)
+        objective, data = Objective.of(module), dealt(inputs, labels, clients)
         executors = {
-            "any module, recorded": VmapExecutor(task, data, CHUNK, recorded=True),
-            "stacked layers, recorded": StackedExecutor(task, data, CHUNK, recorded=True),
+            "any module, recorded": VmapExecutor(objective, data, CHUNK, recorded=True),
+            "stacked layers, recorded": StackedExecutor(objective, data, CHUNK, recorded=True),
         }
-        job = job_of(task, clients)
+        job = job_of(objective, clients)
         calls: dict[str, Callable[[], Any]] = {
             "plain loop": lambda m=module, d=data: plain_loop(m, d)  # type: ignore[misc]
         }
@@ -45,7 +45,7 @@ def gpu_tables(
             calls[way] = lambda e=executor, j=job: trained(e, j)  # type: ignore[misc]
         times = {way: _timed(call, repeats, device) for way, call in calls.items()}
         plain = statistics.median(times["plain loop"])
-        moved = 4 * clients * STEPS * (3 * task.spec.size + BATCH * x[0].numel())
+        moved = 4 * clients * STEPS * (3 * objective.spec.size + BATCH * x[0].numel())
         rows = []
         for way, seen in times.items():
             median = statistics.median(seen)

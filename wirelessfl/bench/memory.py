@@ -17,7 +17,7 @@ from typing import Any
 
 from wirelessfl.bench.ways import PLAIN, build, ways
 from wirelessfl.bench.works import dealt, job_of, plain_loop, samples, trained, works
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.workers import WorkersExecutor
 
 SAMPLE_SECONDS = 0.02
@@ -80,17 +80,17 @@ def _measure(work: str, way: str, clients: int, chunk: int, data_dir: Path | Non
 
     x, y, _ = samples(data_dir)
     data, chosen = dealt(x, y, clients), works()[work]
-    pids, task = [os.getpid()], Task.of(chosen.module)
+    pids, objective = [os.getpid()], Objective.of(chosen.module)
     if way == PLAIN:
         torch.set_num_threads(1)
         small = dealt(x[:2000], y[:2000], 2)
         plain_loop(chosen.module, small)  # what libraries allocate once
         return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
-    executor = build(ways()[way]._replace(chunk=chunk), task, data)
+    executor = build(ways()[way]._replace(chunk=chunk), objective, data)
     if isinstance(executor, WorkersExecutor):
         executor.start()
         pids += executor.pids
-    job = job_of(task, clients)
+    job = job_of(objective, clients)
     try:
         return peak_added(lambda: trained(executor, job), pids) / 1e6
     finally:

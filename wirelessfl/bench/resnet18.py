@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from wirelessfl.bench.gpu import wait
 from wirelessfl.bench.works import BATCH, LR, dealt, job_of, trained
+from wirelessfl.build.executors import computing
 from wirelessfl.models import ResNet18
-from wirelessfl.runs.executors import computing
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.vmapped import VmapExecutor
 
 PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, as torch is set", "vmap, recorded"
@@ -53,12 +53,12 @@ def resnet18_table(
         module = ResNet18((3, 32, 32), 10, width=width).to(device)
         x = (2 * torch.rand(clients * samples, 3, 32, 32) - 1).to(device)
         y = torch.randint(0, 10, (len(x),)).to(device)
-    task, data = Task.of(module), dealt(x, y, clients)
-    job = job_of(task, clients, steps)
+    objective, data = Objective.of(module), dealt(x, y, clients)
+    job = job_of(objective, clients, steps)
     drawn = job.batches(data.source).to(device)
     batches: Batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]
     chunk = _chunk(lambda: plain_round(module, [batches[0][:2]]), device, clients)
-    executor = VmapExecutor(task, data, chunk, recorded=True)
+    executor = VmapExecutor(objective, data, chunk, recorded=True)
 
     def as_a_run(call: Callable[[], Tensor]) -> Callable[[], None]:
         def whole() -> None:

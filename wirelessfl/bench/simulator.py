@@ -23,16 +23,16 @@ from wirelessfl.models import MLP
 from wirelessfl.processes import cores
 from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Started
-from wirelessfl.simulation.asynchronous import Asynchronous, Model
-from wirelessfl.simulation.delays import Delays, ShiftedExponential, Wireless, client_speeds
-from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.loop import simulate
-from wirelessfl.simulation.requests import Requests
-from wirelessfl.simulation.untrained import Untrained
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.tasks.asynchronous import Asynchronous, Model
+from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.learner import Learner
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
@@ -153,7 +153,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         torch.manual_seed(0)
         module = MLP((1, 28, 28), 10)
     data = TrainingData(x, y, BatchSource(parts, BATCH, Stream(0)))
-    task, algorithm = Task.of(module), FedAST()
+    task, algorithm = Objective.of(module), FedAST()
     start = task.spec.from_module(module)
 
     def learner(executor: Executor) -> Learner:

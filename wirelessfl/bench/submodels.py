@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.bench.engine import interleaved
 from wirelessfl.bench.ways import FAST, Way, build, ways, with_threads
 from wirelessfl.bench.works import STEPS, dealt, job_of, random_samples
 from wirelessfl.models import MLP, LeNet5
-from wirelessfl.simulation.together import PADDING
+from wirelessfl.rounds.together import PADDING
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,
@@ -27,10 +28,9 @@ from wirelessfl.submodels import (
     levels_of,
 )
 from wirelessfl.submodels.client_submodels import SOME
-from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
 
@@ -73,9 +73,11 @@ class Mixture:
     masked: Tensor
 
     @classmethod
-    def of(cls, task: Task, sample: Tensor, capacities: Sequence[float], whole: Job) -> Mixture:
+    def of(
+        cls, objective: Objective, sample: Tensor, capacities: Sequence[float], whole: Job
+    ) -> Mixture:
         """Width ratios ``capacities``, dealt evenly to the clients of the job ``whole``."""
-        neurons, stream = find_neurons(task.module, task.spec, sample), Stream(0)
+        neurons, stream = find_neurons(objective.module, objective.spec, sample), Stream(0)
         levels = levels_of(neurons)
         shares = dealt_capacities(capacities, len(whole.clients), stream).tolist()
         counts = levels.widths[[levels.at(share) for share in shares]]
@@ -180,14 +182,14 @@ def submodel_bench(
     data = dealt(x, y, clients)
     tables: dict[str, Rows] = {}
     for name, module in models().items():
-        task = Task.of(module)
-        whole = job_of(task, clients, steps)
+        objective = Objective.of(module)
+        whole = job_of(objective, clients, steps)
         mixed = {
-            widths: Mixture.of(task, x[:2], capacities, whole)
+            widths: Mixture.of(objective, x[:2], capacities, whole)
             for widths, capacities in mixtures(clients).items()
         }
         for engine, way in engines().items():
-            executor = with_threads(1, partial(build, way, task, data))
+            executor = with_threads(1, partial(build, way, objective, data))
             try:
                 if isinstance(executor, WorkersExecutor):
                     executor.start()

@@ -10,8 +10,8 @@ import torch
 from wirelessfl.processes import cores
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.task import Task
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
@@ -47,17 +47,17 @@ def ways() -> dict[str, Way]:
     }
 
 
-def build(way: Way, task: Task, data: TrainingData) -> Executor:
+def build(way: Way, objective: Objective, data: TrainingData) -> Executor:
     """The executor of ``way``, in chunks as at the start of a run."""
     chunk = way.chunk
     if chunk is None:
         clients, batch_size = len(data.source.parts), data.source.batch_size
-        seconds = estimated_step_seconds(task, data.first(4)[0], batch_size)
-        chunk = default_chunk(way.kind, task, clients, batch_size, seconds)
+        seconds = estimated_step_seconds(objective, data.first(4)[0], batch_size)
+        chunk = default_chunk(way.kind, objective, clients, batch_size, seconds)
     if way.kind is VmapExecutor and way.workers > 1:  # as a long run has it
-        executor: Executor = VmapExecutor(task, data, chunk, flat=True)
+        executor: Executor = VmapExecutor(objective, data, chunk, flat=True)
     else:
-        executor = way.kind(task, data, chunk)
+        executor = way.kind(objective, data, chunk)
     return executor if way.workers == 1 else WorkersExecutor(executor, way.workers)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.data import load_dataset
@@ -24,10 +25,10 @@ from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.submodels import deal_neurons, extract, make_partition
-from wirelessfl.submodels.partition import IntArray, even_sizes
+from wirelessfl.submodels.partition import even_sizes
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 
 CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
 
@@ -119,21 +120,21 @@ def plain_loop(
     return total / len(data.source.parts)
 
 
-def job_of(task: Task, clients: int, steps: int = STEPS) -> Job:
+def job_of(objective: Objective, clients: int, steps: int = STEPS) -> Job:
     """The local training of a round in which every client has the full model."""
     zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
-    start = task.spec.from_module(task.module)[None]
-    return Job(FedAvg(lr=LR), task.spec, {"params": start}, zero, who, zero, steps)
+    start = objective.spec.from_module(objective.module)[None]
+    return Job(FedAvg(lr=LR), objective.spec, {"params": start}, zero, who, zero, steps)
 
 
-def submodel_job(task: Task, clients: int, cells: int) -> Job:
+def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
     """The same in ``cells`` cells, each with its part of the model, as HIST deals them."""
-    partition = make_partition(task.module, task.spec)
+    partition = make_partition(objective.module, objective.spec)
     sizes = even_sizes(partition.width, cells)
     dice = [Stream(0, ("mask", layer.producer)).generator() for layer in partition.layers]
     submodels = extract(partition, deal_neurons(partition, sizes, dice))
     zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
-    servers = {"params": submodels.gather(task.spec.from_module(task.module))}
+    servers = {"params": submodels.gather(objective.spec.from_module(objective.module))}
     node: IntArray = who * cells // clients
     return Job(FedAvg(lr=LR), submodels.spec, servers, node, who, zero, STEPS)
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes
-from wirelessfl.sections import PLACES, SECTIONS
-from wirelessfl.tables import flag_homes
+from wirelessfl.config.sections import PLACES, SECTIONS
+from wirelessfl.config.tables import flag_homes
 from wirelessfl.uplinks import Uplink, uplink_classes
 from wirelessfl.warm_starts import WarmStart, warm_start_classes
 from wirelessfl.wording import without_none

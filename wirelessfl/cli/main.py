@@ -22,8 +22,8 @@ from wirelessfl.processes import launched
 if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.runs.run import RunResult
-    from wirelessfl.simulation.shards import Shards
-    from wirelessfl.transitions import Transition
+    from wirelessfl.runs.transitions import Transition
+    from wirelessfl.training.shards import Shards
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
@@ -126,7 +126,7 @@ def _add_run_flags(
     """Flags of the algorithm and uplink that the words name; of all where they name none."""
     from wirelessfl.algorithms import algorithm_classes, find_algorithm
     from wirelessfl.cli.flags import add_flags
-    from wirelessfl.tables import read_toml
+    from wirelessfl.config.tables import read_toml
     from wirelessfl.uplinks import find_uplink, uplink_classes
     from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 
@@ -179,8 +179,8 @@ def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
 def _timeline(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.tables import tables_from_flags
-    from wirelessfl.timeline import timeline
+    from wirelessfl.config.tables import tables_from_flags
+    from wirelessfl.runs.timeline import timeline
 
     own = ["algorithm", "config", "json", "command", "seconds", "picture"]
     flags = given_flags(arguments, own)
@@ -198,12 +198,12 @@ def _timeline(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from wirelessfl.build.executors import fewer_workers
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.runs.executors import fewer_workers
+    from wirelessfl.config.tables import tables_from_flags
     from wirelessfl.runs.run import run
-    from wirelessfl.simulation.shards import sharded
-    from wirelessfl.tables import tables_from_flags
+    from wirelessfl.training.shards import sharded
 
     tables = _tables(arguments)
     flags = given_flags(arguments, ["algorithm", "config", "json", "command"])
@@ -220,7 +220,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
     """The configuration file's tables, with the algorithm that the command names."""
-    from wirelessfl.tables import read_toml
+    from wirelessfl.config.tables import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
     if arguments.algorithm:
@@ -241,7 +241,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
 def _resume(arguments: argparse.Namespace) -> int:
     from wirelessfl.runs.directory import RunDirectory
     from wirelessfl.runs.run import resume
-    from wirelessfl.simulation.shards import sharded
+    from wirelessfl.training.shards import sharded
 
     with sharded() as shards:
         config = shards.by_first(lambda: RunDirectory.open(arguments.directory)[1])

@@ -11,9 +11,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from wirelessfl.config import Config
+from wirelessfl.config.tasks import ENDLESS
 from wirelessfl.runs.directory import Row
-from wirelessfl.task_tables import ENDLESS
-from wirelessfl.transitions import Transition
+from wirelessfl.runs.transitions import Transition
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from rich.table import Table
 from wirelessfl.cli.flags import given_flags
 from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress
 from wirelessfl.config import Config
+from wirelessfl.config.sections import PLACES
+from wirelessfl.config.tables import tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.sweep import sweep
-from wirelessfl.sections import PLACES
-from wirelessfl.tables import tables_from_flags
 
 OWN = ("algorithm", "config", "json", "command", "jobs", "ray", "out")
 
@@ -77,7 +77,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
 def config_value(config: Config, flag: str) -> Any:
     """The value of a setting by the name of its flag."""
     from wirelessfl.algorithms import find_algorithm
-    from wirelessfl.tables import flag_homes
+    from wirelessfl.config.tables import flag_homes
     from wirelessfl.uplinks import find_uplink
     from wirelessfl.warm_starts import find_warm_start
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from wirelessfl.data.checks import IntArray
+from channels.arrays import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.digits import load_digits

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.data.checks import checked_groups
+from wirelessfl.data.labels import checked_groups
 from wirelessfl.errors import DataError
 from wirelessfl.wording import shown
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.streams import Stream
-from wirelessfl.data.parts import DealtParts
+from wirelessfl.data.client_samples import DealtParts
 from wirelessfl.errors import DataError
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from channels.checks import checked_cells
+from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.checks import IntArray, cells_of_clients, checked_labels, checked_number
+from channels.validation import checked_cells
 from wirelessfl.data.label_splits import deal_evenly
+from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
 from wirelessfl.data.splits import split
 from wirelessfl.errors import DataError
 

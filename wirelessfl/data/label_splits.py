@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.checks import IntArray
 from wirelessfl.errors import DataError
 
 LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")

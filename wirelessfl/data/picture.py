@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from wirelessfl.data.checks import IntArray, cells_of_clients, checked_labels
+from channels.arrays import IntArray
+from wirelessfl.data.labels import cells_of_clients, checked_labels
 from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.data.checks import checked_number
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.files import Place, find_place
+from wirelessfl.data.labels import checked_number
 from wirelessfl.data.text_files import read_text
 from wirelessfl.errors import DataError
 

@@ -10,16 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from channels.arguments import checked
+from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.checks import (
-    IntArray,
-    cells_of_clients,
-    checked_groups,
-    checked_labels,
-    checked_number,
-)
 from wirelessfl.data.fixed_sizes import deal_fixed_sizes
 from wirelessfl.data.label_splits import LABEL_SPLITS, deal_labels
+from wirelessfl.data.labels import cells_of_clients, checked_groups, checked_labels, checked_number
 from wirelessfl.errors import DataError
 from wirelessfl.wording import suggestion
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.files import Place, find_place
+from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.text_files import (
     Texts,
     newsgroup_files,
@@ -25,7 +26,6 @@ from wirelessfl.data.text_files import (
 )
 from wirelessfl.data.tokens import Encoded, TokenCache, Tokenizer, digest_of
 from wirelessfl.errors import DataError
-from wirelessfl.pretrained import HUB_MODEL
 
 _ARCHIVE = "20news-bydate.tar.gz"
 _HUB_COPIES = ("jsonl", "parquet")

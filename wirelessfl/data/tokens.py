@@ -19,8 +19,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from wirelessfl.data import files
+from wirelessfl.data.pretrained import language_package, load_pretrained, pretrained_folder
 from wirelessfl.errors import ConfigError
-from wirelessfl.pretrained import language_package, load_pretrained, pretrained_folder
 
 _FORMAT = 1  # of the cached files; another number, and older ones are not found
 _AT_ONCE = 10_000  # texts

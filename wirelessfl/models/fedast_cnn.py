@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from wirelessfl.models.checks import check_images
 from wirelessfl.models.dropout import StreamDropout
+from wirelessfl.models.images import check_images
 
 
 class FedASTCNN(nn.Module):

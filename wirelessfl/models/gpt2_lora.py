@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.models.dropout import StreamDropout
-from wirelessfl.pretrained import (
+from wirelessfl.data.pretrained import (
     HUB_MODEL,
     language_package,
     load_pretrained,
     pretrained_folder,
 )
+from wirelessfl.errors import ConfigError
+from wirelessfl.models.dropout import StreamDropout
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _HEAD = "score.weight"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from wirelessfl.models.checks import check_images
 from wirelessfl.models.dropout import StreamDropout
+from wirelessfl.models.images import check_images
 
 
 class LeNet5(nn.Module):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import wirelessfl
+from wirelessfl.version import version
 
 ROWS_SCHEMA = 1
 """Version of the rows' fields and their meaning: raised when a field changes or goes."""
@@ -23,7 +23,7 @@ NUMERICS = 1
 Rows of equal ``numerics``, resolved settings and machine are equal bit for bit, whatever the
 version of the package; rows of different ones may differ in anything.
 """
-PACKAGE = Path(wirelessfl.__file__).parent
+PACKAGE = Path(__file__).parents[1]
 
 
 def about(device: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def about(device: str) -> dict[str, Any]:
         8601; ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
     """
     return {
-        "wirelessfl": wirelessfl.__version__,
+        "wirelessfl": version(),
         **commit(PACKAGE),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": device,

@@ -11,7 +11,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.training.shards import Shards
 from wirelessfl.wording import shown
 
 THINGS: dict[str, tuple[type, str]] = {
@@ -27,7 +27,7 @@ THINGS: dict[str, tuple[type, str]] = {
         Network,
         "give a channels.Network; numbers of cells and clients are settings",
     ),
-    "shards": (Shards, "give what wirelessfl.simulation.shards.sharded() yields, or leave it out"),
+    "shards": (Shards, "give what wirelessfl.training.shards.sharded() yields, or leave it out"),
 }
 
 

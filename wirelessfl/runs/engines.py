@@ -5,15 +5,15 @@ from __future__ import annotations
 from torch import nn
 
 from channels import Network
+from wirelessfl.build.rounds import build
+from wirelessfl.build.tasks import build_tasks
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.runs.build import build
-from wirelessfl.runs.build_tasks import build_tasks
 from wirelessfl.runs.progress import Engine
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.runs.tasks import TasksEngine
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.training.shards import Shards
 
 
 def build_engine(
@@ -26,7 +26,7 @@ def build_engine(
 ) -> Engine:
     """What drives the run of these settings: rounds of one model, in sessions or not, or tasks.
 
-    Args and errors are those of ``wirelessfl.runs.build.build`` and ``build_tasks``.
+    Args and errors are those of ``wirelessfl.build.rounds.build`` and ``build_tasks``.
     """
     if config.build_algorithm().timing == "rounds":
         parts = build(config, model=model, data=data, network=network, shards=shards)

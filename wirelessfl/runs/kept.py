@@ -11,14 +11,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from wirelessfl.algorithms import LOCAL
+from wirelessfl.build.basis import with_text_options
+from wirelessfl.build.given import check_given
 from wirelessfl.config import Config
+from wirelessfl.config.sections import PLACES
+from wirelessfl.config.tasks import OWN
 from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.runs.basis import with_text_options
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.given import check_given
 from wirelessfl.runs.run import RunResult, resume, run
-from wirelessfl.sections import PLACES
-from wirelessfl.task_tables import OWN
 
 
 def settings_hash(config: Config) -> str:

@@ -11,14 +11,14 @@ import numpy as np
 from torch import Tensor
 
 from channels import Network
+from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.tables import read_toml
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 
 
 def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:
@@ -61,13 +61,13 @@ def settings_mark(directory: RunDirectory) -> dict[str, str]:
     return {"the settings in config.toml are": digest(tables)}
 
 
-def model_mark(task: Task) -> str:
+def model_mark(objective: Objective) -> str:
     """Of a model's layers, frozen parameters and buffers."""
-    module = task.module
+    module = objective.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
-    keys = task.dropout_keys  # they change with every step
+    keys = objective.dropout_keys  # they change with every step
     buffers = [value for name, value in module.named_buffers() if name not in keys]
-    return digest(str(module), task.spec.shapes, *map(_array, [*frozen, *buffers]))
+    return digest(str(module), objective.spec.shapes, *map(_array, [*frozen, *buffers]))
 
 
 def data_mark(data: Dataset, parts: Sequence[IntArray]) -> str:

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from wirelessfl.build.executors import computing, default_threads
 from wirelessfl.config import Config
 from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.executors import computing, default_threads
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Event, Report, Schedule
-from wirelessfl.simulation.loop import Work, simulate
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.schedules.loop import Work, simulate
+from wirelessfl.training.shards import Shards
 
 RowCallback = Callable[[Row], None]
 

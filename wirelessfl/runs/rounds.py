@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from wirelessfl.build.rounds import Parts
 from wirelessfl.config import Config
-from wirelessfl.runs.build import Parts
+from wirelessfl.rounds.rounds import Rounds
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, model_mark, network_mark
 from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.schedules.base import Deadline, Report, Schedule, Started
-from wirelessfl.simulation.loop import Rounds, Work
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.schedules.loop import Work
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.shards import Shards
 
 
 class RoundsEngine:
@@ -70,12 +71,12 @@ class RoundsEngine:
         }
         return row, None
 
-    def _deployed(self) -> tuple[Task, Tensor]:
+    def _deployed(self) -> tuple[Objective, Tensor]:
         """The model that is evaluated, and its parameters: the cloud's, or a part of it."""
-        task, params = self.parts.task, self.parts.world.cloud["params"]
+        objective, params = self.parts.objective, self.parts.world.cloud["params"]
         if self._part is None:
-            return task, params
-        return replace(task, spec=self._part.spec), self._part.gather(params)[0]
+            return objective, params
+        return replace(objective, spec=self._part.spec), self._part.gather(params)[0]
 
     @cached_property
     def _part(self) -> Submodels | None:
@@ -97,8 +98,8 @@ class RoundsEngine:
             "schedule": self.schedule.snapshot(),
             "totals": asdict(self.parts.world.totals),
             "sim_seconds": self.clock.now,
-            "shapes": self.parts.task.spec.shapes,
-            "ties": self.parts.task.spec.ties,
+            "shapes": self.parts.objective.spec.shapes,
+            "ties": self.parts.objective.spec.ties,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -120,14 +121,14 @@ class RoundsEngine:
         """Of model, data and network."""
         parts, planner = self.parts, self.parts.planner
         return {
-            "the model's layers and frozen parameters are": model_mark(parts.task),
+            "the model's layers and frozen parameters are": model_mark(parts.objective),
             "the data are": data_mark(parts.data, parts.world.parts),
             "the network's values are": network_mark(planner.network, planner.stream),
         }
 
     def params(self) -> dict[str, Tensor]:
         """The cloud's."""
-        return self.parts.task.spec.named(self.parts.world.cloud["params"].cpu())
+        return self.parts.objective.spec.named(self.parts.world.cloud["params"].cpu())
 
     def prepare(self) -> None:
         """Start the executor's processes."""

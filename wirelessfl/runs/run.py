@@ -15,6 +15,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from channels import Network
+from wirelessfl.build.executors import computing, default_threads, fewer_workers
+from wirelessfl.build.given import check_given
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -22,15 +24,13 @@ from wirelessfl.runs.about import about
 from wirelessfl.runs.arguments import check_path, check_settings, check_things
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engines import build_engine
-from wirelessfl.runs.executors import computing, default_threads, fewer_workers
-from wirelessfl.runs.given import check_given
 from wirelessfl.runs.marks import check_marks, check_version, settings_mark
 from wirelessfl.runs.progress import Engine, Progress, RowCallback
 from wirelessfl.runs.tasks import named_params
-from wirelessfl.simulation.shards import Shards
+from wirelessfl.runs.transitions import Transition, transitions
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.shards import Shards
 from wirelessfl.training.workers import WorkerDiedError, leave_if_worker
-from wirelessfl.transitions import Transition, transitions
 
 ALONE = Shards()
 TO_TARGET = {
@@ -77,7 +77,7 @@ class RunResult:
         return [row for row in self.rows if row.get("task") == task]
 
     def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
-        """What each change of clients cost, of a run in sessions: see ``wirelessfl.transitions``.
+        """What each change of clients cost, in sessions: see ``wirelessfl.runs.transitions``.
 
         Raises:
             ValueError: the run had no sessions, or first rounds were not tested.
@@ -180,7 +180,7 @@ def run(
             delays.
         on_row: called with each row as it is written.
         on_note: called with each line the user should know.
-        shards: the processes that share the clients, from ``wirelessfl.simulation.shards.sharded``
+        shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
             in a script that ``torchrun`` starts; the first one writes the folder.
 
     Raises:

@@ -9,23 +9,23 @@ import numpy as np
 from torch import Tensor
 
 from channels import Network
+from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.build.basis import configured_model
+from wirelessfl.build.rounds import Parts
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.runs.basis import configured_model
-from wirelessfl.runs.build import Parts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import digest
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules import Clock, Sessions
 from wirelessfl.schedules.base import Report
-from wirelessfl.simulation.attendance import Attendance, Comings, InTurn
-from wirelessfl.simulation.presence import Arrivals, Presence, check_sessions_by_rounds
-from wirelessfl.simulation.session_rounds import SessionRounds
-from wirelessfl.simulation.traces import read_trace
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.warm_starts.checks import Checked
+from wirelessfl.sessions.attendance import Attendance, Comings, InTurn
+from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
+from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.sessions.traces import read_trace
+from wirelessfl.warm_starts.checked import Checked
 
 
 class SessionsEngine(RoundsEngine):
@@ -59,7 +59,7 @@ class SessionsEngine(RoundsEngine):
             self.clock,
             self.attendance,
             warm_start,
-            spec=parts.task.spec,
+            spec=parts.objective.spec,
             draw=self._draw,
             labels_of=self._labels_among,
         )
@@ -74,7 +74,7 @@ class SessionsEngine(RoundsEngine):
         stream = self.parts.planner.stream.child("session weights", number)
         module = configured_model(self.config.model, self.parts.data, stream)
         like = self.parts.world.cloud["params"]
-        return self.parts.task.spec.from_module(module).to(like.device)
+        return self.parts.objective.spec.from_module(module).to(like.device)
 
     def _check_draws(self) -> None:
         """Refuse a model that was given: another one like it cannot be drawn.

@@ -7,17 +7,15 @@ from typing import Any
 
 from torch import Tensor
 
+from wirelessfl.build.tasks import TaskParts
+from wirelessfl.build.times import make_times
 from wirelessfl.config import Config
-from wirelessfl.runs.build_tasks import TaskParts
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, digest, model_mark, network_mark
 from wirelessfl.runs.rounds import finite
-from wirelessfl.runs.times import make_times
 from wirelessfl.schedules.base import Reached, Report
-from wirelessfl.simulation.shards import Shards
-from wirelessfl.uplinks.base import BITS_PER_ELEMENT
-
-MIB = BITS_PER_ELEMENT / 8 / 2**20
+from wirelessfl.training.shards import Shards
+from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
@@ -68,8 +66,8 @@ class TasksEngine:
             "task": name,
             "sim_seconds": self.clock.now,
             **status,
-            "uplink_mib": MIB * up / clients,
-            "downlink_mib": MIB * down / clients,
+            "uplink_mib": MIB_PER_ELEMENT * up / clients,
+            "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
             "joules": self.work.joules / clients,
             "accuracy": accuracy,
@@ -98,7 +96,7 @@ class TasksEngine:
             "learners": [learner.snapshot() for learner in self.parts.learners],
             "reached": sorted(self.reached),
             "task_specs": {
-                name: [basis.task.spec.shapes, basis.task.spec.ties]
+                name: [basis.objective.spec.shapes, basis.objective.spec.ties]
                 for name, basis in zip(self.names, self.parts.bases, strict=True)
             },
         }
@@ -129,7 +127,7 @@ class TasksEngine:
         bases = self.parts.bases
         return {
             "the models' layers and frozen parameters are": digest(
-                *(model_mark(basis.task) for basis in bases)
+                *(model_mark(basis.objective) for basis in bases)
             ),
             "the data are": digest(*(data_mark(basis.data, basis.parts) for basis in bases)),
             "the network's values are": network_mark(self.parts.network, self.parts.stream),
@@ -141,7 +139,7 @@ class TasksEngine:
         for name, basis, learner in zip(
             self.names, self.parts.bases, self.parts.learners, strict=True
         ):
-            own = basis.task.spec.named(learner.state["params"].cpu())
+            own = basis.objective.spec.named(learner.state["params"].cpu())
             found |= named_params(own, name if self.config.task else None)
         return found
 

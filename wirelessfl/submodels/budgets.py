@@ -13,14 +13,12 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.neurons import NeuronMap
-from wirelessfl.submodels.partition import IntArray
 
-FloatArray = NDArray[np.float64]
 Budget = Literal["width", "bytes", "flops"]
 
 # 0.29 * 100 is 28.999999999999996: shares that mean a whole number of neurons get it.

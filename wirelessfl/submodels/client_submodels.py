@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.submodels.extract import Submodels, extract_neurons
 from wirelessfl.submodels.neurons import NeuronMap
-from wirelessfl.submodels.partition import IntArray
 
 SOME = 32  # clients that train in one job at most, where an executor takes fewer at a time
 

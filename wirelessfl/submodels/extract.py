@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.merging import covered_mean
 from wirelessfl.submodels.neurons import NeuronMap, Neurons
-from wirelessfl.submodels.partition import IntArray, Partition
+from wirelessfl.submodels.partition import Partition
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from channels.arrays import IntArray
 from channels.streams import Name, Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.neurons import Neurons
-from wirelessfl.submodels.partition import IntArray, share_out
+from wirelessfl.submodels.partition import share_out
 
 Masks = Literal["ordered", "rolling", "random", "static", "covered", "partition"]
 

@@ -14,15 +14,14 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
+from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import Neurons, Slot
 from wirelessfl.wording import suggestion
 
-IntArray = NDArray[np.int64]
 Scheme = Literal["alternate", "all"]
 
 

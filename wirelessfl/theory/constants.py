@@ -11,17 +11,16 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import grad, vmap
 from torch.nn import functional as F
 
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.dataset import widened
 from wirelessfl.submodels.flat import ParamSpec, call_with, slots
 from wirelessfl.theory.hist import Constants
 
-IntArray = NDArray[np.int64]
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 _SAMPLES_AT_ONCE = 1000

@@ -44,12 +44,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from wirelessfl.checks import check_count, check_number
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from channels.arrays import FloatArray, IntArray
+from wirelessfl.numbers import check_count, check_number
 
 
 def data_deviation(samples: ArrayLike) -> float:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from wirelessfl.checks import check_count, check_number
-
-FloatArray = NDArray[np.float64]
+from channels.arrays import FloatArray
+from wirelessfl.numbers import check_count, check_number
 
 
 def buffer_seconds(*, buffer: int, requests: int, rate_hz: float) -> float:

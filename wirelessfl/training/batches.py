@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.submodels.partition import IntArray
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from wirelessfl.data.dataset import widened
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 
 
 @torch.no_grad()
 def evaluate(
-    task: Task, params: Tensor, inputs: Tensor, labels: Tensor, batch: int | None = None
+    objective: Objective, params: Tensor, inputs: Tensor, labels: Tensor, batch: int | None = None
 ) -> tuple[float, float]:
     """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
 
@@ -21,13 +21,13 @@ def evaluate(
     module has an attribute ``test_batch``.
     """
     if batch is None:
-        batch = int(getattr(task.module, "test_batch", 2000))
-    tensors = task.spec.views(params)
-    task.module.eval()
+        batch = int(getattr(objective.module, "test_batch", 2000))
+    tensors = objective.spec.views(params)
+    objective.module.eval()
     right, loss = 0, 0.0
     for first in range(0, len(labels), batch):
         x, y = widened(inputs[first : first + batch]), labels[first : first + batch]
-        logits = task.call(tensors, x)
+        logits = objective.call(tensors, x)
         right += int((logits.argmax(-1) == y).sum())
         loss += float(F.cross_entropy(logits, y, reduction="sum").double())
     return right / len(labels), loss / len(labels)

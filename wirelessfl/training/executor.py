@@ -11,21 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.algorithms.base import Algorithm
+from channels.arrays import BoolArray, IntArray
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.submodels.partition import IntArray
 from wirelessfl.training.batches import Batches, BatchSource
-from wirelessfl.training.penalties import Penalty
-from wirelessfl.training.rules import Cohort, State
-from wirelessfl.training.task import Task
-
-BoolArray = NDArray[np.bool_]
-
+from wirelessfl.training.cohort import Cohort, Penalty, State
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.rules import ClientRule
 
 KEPT = "kept: "
 """What a client keeps is told from what it sends by this prefix."""
@@ -76,7 +71,7 @@ class Job:
         penalties: terms of the clients' loss beside the cross-entropy.
     """
 
-    algorithm: Algorithm
+    algorithm: ClientRule
     spec: ParamSpec
     servers: State
     node: IntArray
@@ -146,7 +141,7 @@ class Chunk:
 
 
 def after_training(
-    algorithm: Algorithm, params: Tensor, state: State, cohort: Cohort
+    algorithm: ClientRule, params: Tensor, state: State, cohort: Cohort
 ) -> dict[str, Tensor]:
     """What clients send, and what they keep under names of their own, after their local steps."""
     kept = algorithm.keep(params, state, cohort)
@@ -158,7 +153,7 @@ class Executor(ABC):
     """Trains the clients of a job, in client order.
 
     Args:
-        task: model and loss.
+        objective: model and loss.
         data: what clients train on.
         chunk: clients at a time; memory is bounded by it, results do not depend on it beyond
             rounding.
@@ -166,8 +161,8 @@ class Executor(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, task: Task, data: TrainingData, chunk: int) -> None:
-        self.task = task
+    def __init__(self, objective: Objective, data: TrainingData, chunk: int) -> None:
+        self.objective = objective
         self.data = data
         self.chunk = chunk
 

@@ -8,9 +8,9 @@ from torch.utils._pytree import tree_map
 
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
+from wirelessfl.training.cohort import Anchors, anchors_of
 from wirelessfl.training.executor import Executor, Job, TrainingData, after_training
-from wirelessfl.training.penalties import Anchors, anchors_of
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 
 
 class LoopExecutor(Executor):
@@ -21,8 +21,10 @@ class LoopExecutor(Executor):
 
     name = "loop"
 
-    def __init__(self, task: Task, data: TrainingData, chunk: int = 1, *, seed: int = 0) -> None:
-        super().__init__(task, data, chunk)
+    def __init__(
+        self, objective: Objective, data: TrainingData, chunk: int = 1, *, seed: int = 0
+    ) -> None:
+        super().__init__(objective, data, chunk)
         self.seed = seed
 
     def _train(self, job: Job) -> dict[str, Tensor]:
@@ -34,7 +36,7 @@ class LoopExecutor(Executor):
         client = int(job.clients[0])
         params = cohort.start.clone()
         state = job.algorithm.begin(cohort)
-        self.task.module.train()
+        self.objective.module.train()
         batches = job.batches(self.data.source)
         anchors = tree_map(lambda value: value[0], anchors_of(cohort, job.spec))
         for step in range(job.local_steps):
@@ -66,7 +68,7 @@ class LoopExecutor(Executor):
             torch.manual_seed(Stream(self.seed, tuple(key.tolist())).key() >> 1)
             x, y = self.data.batch(rows.to(device))
             batch = x, y, weight.to(device), key.to(device)
-            loss = self.task.loss(job.spec.views(leaf), *batch, anchors, job.penalties)
+            loss = self.objective.loss(job.spec.views(leaf), *batch, anchors, job.penalties)
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or look at the inputs")
         return torch.autograd.grad(loss, leaf)[0]

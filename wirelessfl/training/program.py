@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
+from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.executor import Executor, Job, TrainingData
-from wirelessfl.training.rules import Cohort
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.rules import ClientRule
 
 Tensors = dict[str, Tensor]
 Program = Callable[[Tensors], Tensors]
@@ -30,7 +30,7 @@ class TensorExecutor(Executor):
     On a GPU the H steps are recorded as a CUDA graph and replayed, with no Python between steps.
 
     Args:
-        task: model and loss.
+        objective: model and loss.
         data: what clients train on.
         chunk: clients at a time.
         recorded: whether to record; by default on GPUs. On a CPU the recording is the program
@@ -38,22 +38,22 @@ class TensorExecutor(Executor):
     """
 
     def __init__(
-        self, task: Task, data: TrainingData, chunk: int, *, recorded: bool | None = None
+        self, objective: Objective, data: TrainingData, chunk: int, *, recorded: bool | None = None
     ) -> None:
-        super().__init__(task, data, chunk)
+        super().__init__(objective, data, chunk)
         self.recorded = data.inputs.is_cuda if recorded is None else recorded
         self._recordings: OrderedDict[object, Any] = OrderedDict()
 
     @abstractmethod
     def _steps(
-        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> Tensors:
         """What the cohort sends and keeps after its local steps: tensor operations alone."""
 
     def _train(self, job: Job) -> Tensors:
         batches = job.batches(self.data.source).to(self.data.inputs.device)
         cohort = job.cohort()
-        self.task.module.train()
+        self.objective.module.train()
         if not self.recorded:
             return self._steps(job.algorithm, job.spec, cohort, batches)
         tensors = {f"server.{name}": value for name, value in cohort.server.items()}

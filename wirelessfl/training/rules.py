@@ -1,116 +1,105 @@
-"""What a client's update rule sees: the cohort it trains in, and the payloads it sends."""
+"""The client half of an algorithm: what executors ask of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-import torch
+from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.submodels.merging import covered_mean
-from wirelessfl.submodels.partition import IntArray
-from wirelessfl.training.penalties import Penalty
-
-State = dict[str, Tensor]
-"""Tensors by name: [clients, P] on clients, [P] at a server."""
+from wirelessfl.registry import file_name
+from wirelessfl.training.cohort import Cohort, Penalty, State
+from wirelessfl.training.payloads import Payload
 
 
 @dataclass(frozen=True)
-class Cohort:
-    """Clients that train together; everything has them on its leading axis.
-
-    A rule sees no client's number: on a GPU the same operations are replayed for other clients.
+class ClientRule(ABC):
+    """Local steps of clients that train together, and what they send. Tensors are [clients, P].
 
     Args:
-        server: what their server sent them, [clients, P] by name: ``params`` and what else is
-            among the algorithm's ``sends``, or sent for the penalties.
-        local_steps: H, steps that each takes.
-        own: what each has kept from its last turn, [clients, P] by the names in the algorithm's
-            ``client_state``; zeros at first. Not to be written to.
-        tracks: [clients, 1] boolean, who sends the payloads that only trackers send.
-        fresh: [clients, 1] boolean, who has never trained before.
-        penalties: terms of their loss beside the cross-entropy.
+        lr: step size gamma of the clients' SGD.
     """
 
-    server: Mapping[str, Tensor]
-    local_steps: int
-    own: Mapping[str, Tensor] = field(default_factory=dict)
-    tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
-    fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
-    penalties: tuple[Penalty, ...] = ()
+    name: ClassVar[str]
+    """What it is called; without one of its own, a class is called after its file."""
+
+    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
 
     @property
-    def start(self) -> Tensor:
-        """Parameters [clients, P] that each client was sent."""
-        return self.server["params"]
+    def payloads(self) -> tuple[Payload, ...]:
+        """What clients send; a subclass may have a plain attribute instead, like the next two."""
+        return (Payload("update", unit="lr"),)
 
+    @property
+    def sends(self) -> tuple[str, ...]:
+        """Which of its state the server sends to its clients."""
+        return ("params",)
 
-@dataclass(frozen=True)
-class Payload:
-    """One thing that clients send.
+    @property
+    def client_state(self) -> tuple[str, ...]:
+        """What each client keeps between its turns, [P] each, zeros at first."""
+        return ()
 
-    Args:
-        name: key under which the client's rule returns it and the server finds it.
-        each: the server needs every client's own; otherwise their weighted mean is enough.
-        unit: the algorithm's setting in whose multiples an analog uplink sends it, e.g. ``lr`` for
-            accumulated gradients (21). Noise enters in proportion to it. None: as it is.
-        senders: all clients of a round, or only those chosen to track (``tracking_clients``).
-    """
+    @property
+    def penalties(self) -> tuple[Penalty, ...]:
+        """Terms of the clients' loss beside the cross-entropy."""
+        return ()
 
-    name: str
-    each: bool = False
-    unit: str | None = None
-    senders: Literal["all", "tracking"] = "all"
+    def begin(self, cohort: Cohort) -> State:
+        """State of the clients' optimisers, fresh for these local steps."""
+        return {}
 
+    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+        """The gradient to step along, given that of the loss: corrections go here."""
+        return grads
 
-@dataclass(frozen=True)
-class Received:
-    """What the nodes have received in one upload.
+    def direction(self, grads: Tensor, state: State) -> Tensor:
+        """What to step along, from corrected gradients: moments go here, and change ``state``."""
+        return grads
 
-    Args:
-        mean: by payload, weighted means over those of each node's clients that sent it,
-            [nodes, P]; zero where none did.
-        each: by payload that is needed one by one, [clients, P]; else nothing.
-        clients: [clients], who sent.
-        node: [clients], to which node.
-        metrics: what the uplink has to say of this upload, e.g. its error; it goes into the rows.
-        local_steps: H, steps that each sender took.
-        share: by payload, [nodes, 1]: the weight of those who sent it over that of all registered
-            clients of the node. Times the mean it is a sum over all of them. Where clients train
-            submodels of their own, [nodes, P]: of those who sent that coordinate.
-        staleness: [clients], merges of the model between what each was sent and now; None where
-            all were sent the present model.
-        weights: [clients], of each in its node's means.
-        covers: [clients, P] boolean, which coordinates each has trained, for algorithms that need
-            payloads one by one; None where all have trained all.
-        remembered: what the server remembers of each, [clients, P] by the names in the algorithm's
-            ``remembers``; zeros at first.
-    """
+    def step(
+        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
+    ) -> tuple[Tensor, State]:
+        """One local step. ``params`` belongs to the caller's step and may be updated in place."""
+        direction = self.direction(self.gradient(grads, params, cohort), state)
+        if self.shrink != 1.0:
+            params.mul_(self.shrink)
+        return params.sub_(direction, alpha=self.lr), state
 
-    mean: Mapping[str, Tensor]
-    each: Mapping[str, Tensor]
-    clients: IntArray
-    node: IntArray
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    local_steps: int = 1
-    share: Mapping[str, Tensor] = field(default_factory=dict)
-    staleness: IntArray | None = None
-    weights: Sequence[float] = ()
-    covers: Tensor | None = None
-    remembered: Mapping[str, Tensor] = field(default_factory=dict)
+    @property
+    def shrink(self) -> float:
+        """What a local step multiplies the parameters by: less than 1 with weight decay."""
+        return 1.0
 
-    def mean_of(self, values: Tensor) -> Tensor:
-        """Means [nodes, P] over those of each node's clients that cover a coordinate; 0 for none.
+    @property
+    def plain_sgd(self) -> bool:
+        """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
+        return self.steps_like(ClientRule)
 
-        Args:
-            values: [clients, P].
+    def steps_like(self, other: type[object]) -> bool:
+        """Whether local steps are those of ``other``, not changed by a subclass."""
+        rules = ("gradient", "direction", "step")
+        return all(getattr(type(self), rule) is getattr(other, rule) for rule in rules)
+
+    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+        """What each client keeps for its next turn: [clients, P] by the names of ``client_state``.
+
+        Called before ``send``, which must leave these tensors alone.
         """
-        nodes = len(next(iter(self.mean.values())))
-        total, weight = (values.new_zeros(nodes, values.shape[1]) for _ in range(2))
-        for row, (node, share) in enumerate(zip(self.node.tolist(), self.weights, strict=True)):
-            there = 1.0 if self.covers is None else self.covers[row].to(values.dtype)
-            total[node] += share * there * values[row]
-            weight[node] += share * there
-        return covered_mean(total, weight, 0.0)
+        return {}
+
+    @abstractmethod
+    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+        """What each client sends after its local steps: [clients, P] for each payload.
+
+        ``params`` and ``state`` are not used again, and may be overwritten.
+        """
+        return {}
+
+    def __init_subclass__(cls) -> None:
+        """Name the class after its file, if it does not say otherwise."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = file_name(cls.__module__)

@@ -15,12 +15,20 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.operations import Tracer
 from wirelessfl.training.batches import Batches
+from wirelessfl.training.cohort import (
+    Anchors,
+    Cohort,
+    Outputs,
+    Penalty,
+    anchors_of,
+    need_features,
+    total,
+)
 from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.layers import (
     Conv2d,
@@ -35,17 +43,9 @@ from wirelessfl.training.layers import (
     ToImages,
     Write,
 )
-from wirelessfl.training.penalties import (
-    Anchors,
-    Outputs,
-    Penalty,
-    anchors_of,
-    need_features,
-    total,
-)
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.program import TensorExecutor
-from wirelessfl.training.rules import Cohort
-from wirelessfl.training.task import Task
+from wirelessfl.training.rules import ClientRule
 
 POINTWISE = (nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus)
 POOLING = (nn.MaxPool2d, nn.AvgPool2d)
@@ -55,13 +55,13 @@ class NotAChainError(Exception):
     """A model, or a place in it, that this engine does not know."""
 
 
-def chain(task: Task) -> list[Layer]:
-    """The layers of ``task``'s module, input to logits.
+def chain(objective: Objective) -> list[Layer]:
+    """The layers of ``objective``'s module, input to logits.
 
     Raises:
         NotAChainError: it is none; the message says what stands in the way.
     """
-    module = task.module
+    module = objective.module
     try:
         graph = Tracer().trace(module)
     except Exception as error:  # whatever a user's forward raises when it is traced
@@ -83,7 +83,7 @@ def chain(task: Task) -> list[Layer]:
         if node.target in seen and any(True for _ in layer.parameters()):
             raise NotAChainError(f"{node.target!r} is used twice")
         seen.add(str(node.target))
-        layers += _layers(str(node.target), layer, layers, task.spec)
+        layers += _layers(str(node.target), layer, layers, objective.spec)
         before = node
     if not layers or not any(isinstance(layer, Linear) for layer in layers):
         raise NotAChainError("there is no linear layer")
@@ -181,21 +181,21 @@ class StackedExecutor(TensorExecutor):
     name = "stacked"
 
     def __init__(
-        self, task: Task, data: TrainingData, chunk: int, *, recorded: bool | None = None
+        self, objective: Objective, data: TrainingData, chunk: int, *, recorded: bool | None = None
     ) -> None:
-        super().__init__(task, data, chunk, recorded=recorded)
+        super().__init__(objective, data, chunk, recorded=recorded)
         try:
-            self.layers = chain(task)
+            self.layers = chain(objective)
         except NotAChainError as error:
             raise ConfigError(
-                f'executor "stacked" cannot train model {type(task.module).__name__}: {error}. '
-                'Choose "vmap".'
+                f'executor "stacked" cannot train model {type(objective.module).__name__}: '
+                f'{error}. Choose "vmap".'
             ) from error
         self._first = next(i for i, layer in enumerate(self.layers) if layer.trainable)
 
     @torch.no_grad()
     def _steps(
-        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         params = cohort.start.clone()
         tensors = spec.views(params)
@@ -263,18 +263,18 @@ class StackedExecutor(TensorExecutor):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
 
 
-def why_not_stacked(task: Task, data: TrainingData) -> str | None:
-    """Why ``StackedExecutor`` cannot train ``task``; None where it gives the right gradients.
+def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
+    """Why ``StackedExecutor`` cannot train ``objective``; None where it gives the right gradients.
 
     Tried for one client and for two, against autograd.
     """
     try:
-        chain(task)
+        chain(objective)
     except NotAChainError as error:
         return str(error)
     for clients in (1, 2):
         try:
-            found, expected = _both_gradients(task, data, clients)
+            found, expected = _both_gradients(objective, data, clients)
         except (RuntimeError, ValueError, IndexError) as error:  # of layers in unusual places
             return f"its layers do not stack ({str(error).splitlines()[0]})"
         for name, value in expected.items():
@@ -284,16 +284,16 @@ def why_not_stacked(task: Task, data: TrainingData) -> str | None:
 
 
 def _both_gradients(
-    task: Task, data: TrainingData, clients: int
+    objective: Objective, data: TrainingData, clients: int
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
     """Gradients of a few samples by stacked layers, and by autograd."""
-    fast = StackedExecutor(task, data, clients)
+    fast = StackedExecutor(objective, data, clients)
     x, y = data.first(4)
-    flat = task.spec.from_module(task.module)
+    flat = objective.spec.from_module(objective.module)
     weight = x.new_full(y.shape, 1 / len(y), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
-    task.module.train()
+    objective.module.train()
     alike = (t.expand(clients, *t.shape) for t in (flat, x, y, weight, key))
-    found = task.spec.views(fast.gradients(task.spec, *alike))
-    alone = task.gradients(task.spec.views(flat), x, y, weight, key)
+    found = objective.spec.views(fast.gradients(objective.spec, *alike))
+    alone = objective.gradients(objective.spec.views(flat), x, y, weight, key)
     return found, {name: value.expand(clients, *value.shape) for name, value in alone.items()}

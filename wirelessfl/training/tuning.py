@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.loop import LoopExecutor
-from wirelessfl.training.task import Task
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.vmapped import VmapExecutor
 
 CANDIDATES = (1, 6, 10, 20, 60, 200)
@@ -32,13 +32,13 @@ WORTH = 0.9  # a larger chunk has to be this much faster to be taken
 PATIENCE = 10  # up to this size a slower one does not end the search
 
 
-def estimated_step_seconds(task: Task, x: Tensor, batch_size: int) -> float:
+def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> float:
     """Seconds that a client's local step takes one thread, estimated from the model, not timed.
 
     Two operations per multiplication by a weight in the forward pass, and three such passes.
 
     Args:
-        task: model and loss.
+        objective: model and loss.
         x: [batch, ...], any samples.
         batch_size: samples of a step.
     """
@@ -58,10 +58,10 @@ def estimated_step_seconds(task: Task, x: Tensor, batch_size: int) -> float:
         )
         multiplications += positions * sum(parameter.numel() for parameter in own)
 
-    hooks = [module.register_forward_hook(count) for module in task.module.modules()]
+    hooks = [module.register_forward_hook(count) for module in objective.module.modules()]
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            task.module(x)
+            objective.module(x)
     finally:
         for hook in hooks:
             hook.remove()
@@ -70,7 +70,7 @@ def estimated_step_seconds(task: Task, x: Tensor, batch_size: int) -> float:
 
 
 def default_chunk(
-    kind: type[Executor], task: Task, clients: int, batch_size: int, seconds: float
+    kind: type[Executor], objective: Objective, clients: int, batch_size: int, seconds: float
 ) -> int:
     """Clients that train at once on a CPU, by what was measured on the models of this package.
 
@@ -78,18 +78,18 @@ def default_chunk(
 
     Args:
         kind: the executor.
-        task: model and loss.
+        objective: model and loss.
         clients: that train in a round.
         batch_size: samples of a step.
         seconds: of a client's step, see ``estimated_step_seconds``.
     """
     if kind is LoopExecutor:
         return 1
-    modules = task.module.modules()
+    modules = objective.module.modules()
     if kind is VmapExecutor and any(isinstance(module, _ConvNd) for module in modules):
         return 1  # grouped convolutions are slower than one after the other
-    room = LARGEST_BYTES // (4 * task.spec.size)
-    if sample := int(getattr(task.module, "bytes_per_sample", 0)):
+    room = LARGEST_BYTES // (4 * objective.spec.size)
+    if sample := int(getattr(objective.module, "bytes_per_sample", 0)):
         room = min(room, SAMPLE_BYTES // (sample * batch_size))
     if seconds > LONG_STEP_SECONDS:
         room = min(room, -(-clients // PARTS))

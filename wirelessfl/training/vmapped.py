@@ -9,16 +9,15 @@ from torch import Tensor
 from torch.func import grad, vmap
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
+from wirelessfl.training.cohort import Cohort, Penalty, anchors_of
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.executor import TrainingData, after_training
-from wirelessfl.training.penalties import Penalty, anchors_of
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.recording import NotRecordableError, Program, record
-from wirelessfl.training.rules import Cohort
-from wirelessfl.training.task import Task
+from wirelessfl.training.rules import ClientRule
 
 
 def _unrecordable(*tensors: Tensor) -> None:
@@ -29,7 +28,7 @@ class VmapExecutor(TensorExecutor):
     """Vmap over the clients of a chunk; one client needs none.
 
     Args:
-        task: model and loss.
+        objective: model and loss.
         data: what clients train on.
         chunk: clients at a time.
         recorded: as for ``TensorExecutor``.
@@ -42,14 +41,14 @@ class VmapExecutor(TensorExecutor):
 
     def __init__(
         self,
-        task: Task,
+        objective: Objective,
         data: TrainingData,
         chunk: int,
         *,
         recorded: bool | None = None,
         flat: bool = False,
     ) -> None:
-        super().__init__(task, data, chunk, recorded=recorded)
+        super().__init__(objective, data, chunk, recorded=recorded)
         self.flat = flat
 
     def warm_up(self) -> None:
@@ -58,7 +57,7 @@ class VmapExecutor(TensorExecutor):
             vmap(grad(torch.sin))(torch.zeros(2))
 
     def _steps(
-        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         if self.flat:
             sent = self._flat_steps(algorithm, spec, cohort, batches)
@@ -74,7 +73,7 @@ class VmapExecutor(TensorExecutor):
         anchors, penalties = anchors_of(cohort, spec), cohort.penalties
         for index, weight, keys in batches.by_step():
             x, y = self.data.batch(index)
-            found = self.task.gradients(tensors, x, y, weight, keys, anchors, penalties)
+            found = self.objective.gradients(tensors, x, y, weight, keys, anchors, penalties)
             if flat is None:  # plain SGD spares the copy
                 if algorithm.shrink != 1.0:
                     params.mul_(algorithm.shrink)
@@ -88,20 +87,20 @@ class VmapExecutor(TensorExecutor):
         return after_training(algorithm, params, state, cohort)
 
     def _alone(
-        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         """One client, by plain autograd on the module itself."""
         params = cohort.start.clone()
         state = algorithm.begin(cohort)
         anchors = tree_map(lambda value: value[0], anchors_of(cohort, spec))
-        with self.task.holding() as parameters:
+        with self.objective.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
                 x, y = self.data.batch(batches.index[0, step])
                 batch = x, y, batches.weight[0, step], batches.keys[0, step]
-                loss = self.task.own_loss(*batch, anchors, cohort.penalties)
+                loss = self.objective.own_loss(*batch, anchors, cohort.penalties)
                 found = torch.autograd.grad(loss, leaves, materialize_grads=True)
                 if algorithm.plain_sgd:
                     if algorithm.shrink != 1.0:
@@ -114,7 +113,7 @@ class VmapExecutor(TensorExecutor):
         return after_training(algorithm, params, state, cohort)
 
     def _flat_steps(
-        self, algorithm: Algorithm, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor] | None:
         """Each step by a recorded program; None where it cannot be recorded."""
         params = cohort.start.clone()
@@ -150,7 +149,7 @@ class VmapExecutor(TensorExecutor):
 
     def _step_program(
         self,
-        algorithm: Algorithm,
+        algorithm: ClientRule,
         spec: ParamSpec,
         inputs: Sequence[Tensor],
         penalties: tuple[Penalty, ...],
@@ -171,7 +170,7 @@ class VmapExecutor(TensorExecutor):
             params = dict(zip(names, tensors, strict=False))
             x, y, weight, keys, *rest = tensors[len(names) :]
             anchors = tree_unflatten(rest, form)
-            found = self.task.gradients(params, x, y, weight, keys, anchors, penalties)
+            found = self.objective.gradients(params, x, y, weight, keys, anchors, penalties)
             return list(found.values())
 
         def make() -> Program:
@@ -187,6 +186,6 @@ class VmapExecutor(TensorExecutor):
         return program
 
 
-def _fused(algorithm: Algorithm) -> bool:
+def _fused(algorithm: ClientRule) -> bool:
     """Whether a step is recorded as one program, gradient and all."""
     return algorithm.plain_sgd and algorithm.shrink == 1.0

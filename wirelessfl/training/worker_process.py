@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import end_with_parent
-from wirelessfl.submodels.partition import IntArray
+from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Executor, Job, failure
-from wirelessfl.training.rules import State
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 from torch import multiprocessing as torch_multiprocessing
 
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
+from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.worker_process import Order, Places, Shapes, end_of, serve, views_in
 
 SLOTS = 2  # results a worker may have waiting: it goes on while one is being added up
@@ -174,7 +174,7 @@ class WorkersExecutor(Executor):
     name = "workers"
 
     def __init__(self, inner: Executor, workers: int, threads: int = 1) -> None:
-        super().__init__(inner.task, inner.data, inner.chunk)
+        super().__init__(inner.objective, inner.data, inner.chunk)
         self.inner = inner
         self.count, self.threads = workers, threads
         self._workers: list[Worker] = []
@@ -307,7 +307,7 @@ def _shared(*shape: int) -> Tensor:
     return shared
 
 
-def slot_vectors(algorithm: Algorithm) -> int:
+def slot_vectors(algorithm: ClientRule) -> int:
     """Vectors of a client that a slot holds: what it sends, and what it keeps, before and after."""
     return len(algorithm.payloads) + 2 * len(algorithm.client_state)
 
@@ -323,17 +323,17 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
     needed = executor.data.inputs.numel() * executor.data.inputs.element_size()
     if executor.data.inputs.is_shared():  # type: ignore[no-untyped-call]
         needed = 0
-    frozen = [p for p in executor.task.module.parameters() if not p.requires_grad]
+    frozen = [p for p in executor.objective.module.parameters() if not p.requires_grad]
     needed += sum(parameter.numel() * parameter.element_size() for parameter in frozen)
     held = workers * SLOTS * executor.chunk * vectors + SERVERS
-    needed += 4 * executor.task.spec.size * held
+    needed += 4 * executor.objective.spec.size * held
     if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:
         return (
             f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory they need "
             "(in a container: --shm-size)"
         )
     try:
-        pickle.dumps(executor.task)
+        pickle.dumps(executor.objective)
     except Exception as error:  # whatever a user's module raises
         return f"the model cannot be sent to other processes ({error})"
     return _session(executor)
@@ -347,7 +347,7 @@ def _session(executor: Executor) -> str | None:
         return None
     if file is not None:
         return "the program comes from standard input, which other processes cannot read"
-    kinds = {type(module) for module in executor.task.module.modules()}
+    kinds = {type(module) for module in executor.objective.module.modules()}
     if any(kind.__module__ == "__main__" for kind in kinds):
         return "the model is defined in a session that other processes cannot read: use a module"
     return None

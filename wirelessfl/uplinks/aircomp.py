@@ -21,21 +21,16 @@ from channels import (
     transmit_scales,
 )
 from channels.aircomp import noise, root_mean_square, through_the_air
+from channels.arrays import FloatArray, IntArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import Convention, check_convention
 from solvers import SolverUnavailableError, optimize_beamformer
 from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.errors import ConfigError
-from wirelessfl.simulation.shards import Shards
-from wirelessfl.training.rules import Received
-from wirelessfl.uplinks.base import (
-    BITS_PER_ELEMENT,
-    AirRound,
-    FloatArray,
-    IntArray,
-    Reception,
-    Uplink,
-)
+from wirelessfl.training.payloads import Received
+from wirelessfl.training.shards import Shards
+from wirelessfl.units import BITS_PER_ELEMENT
+from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 """Branch and bound is not among them: where it stops depends on how busy the machine is."""

@@ -13,21 +13,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from channels import ChannelDraw
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.registry import file_name
-from wirelessfl.simulation.shards import Shards
-from wirelessfl.training.rules import Received
+from wirelessfl.training.payloads import Received
+from wirelessfl.training.shards import Shards
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Coherence = Literal["round", "edge-round"]
-BITS_PER_ELEMENT = 32
-"""What a number counts as, whether it crosses the air in bits or as it is."""
 
 
 @dataclass(frozen=True)

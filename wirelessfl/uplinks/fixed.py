@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from channels import ChannelDraw
-from wirelessfl.uplinks.base import FloatArray, IntArray, Uplink
+from channels.arrays import FloatArray, IntArray
+from wirelessfl.uplinks.base import Uplink
 
 
 @dataclass(frozen=True)

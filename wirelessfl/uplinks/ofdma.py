@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit, rate_bps
-from wirelessfl.uplinks.base import FloatArray, Uplink
+from channels.arrays import FloatArray
+from wirelessfl.uplinks.base import Uplink
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wirelessfl.registry import file_name
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.penalties import Penalty
+from wirelessfl.training.cohort import Penalty
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.training.penalties import LogitDistillation, Penalty, RelationDistillation
+from wirelessfl.training.cohort import Penalty
+from wirelessfl.training.penalties import LogitDistillation, RelationDistillation
 from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 
 

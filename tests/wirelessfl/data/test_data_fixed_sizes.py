@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from channels import Stream
 from wirelessfl.data import split
-from wirelessfl.data.parts import part_sizes
+from wirelessfl.data.client_samples import part_sizes
 from wirelessfl.errors import DataError
 
 STREAM = Stream(1, ("split",))

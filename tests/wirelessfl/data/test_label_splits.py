@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from channels import Stream
+from wirelessfl.config.sections import DataSection
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.label_splits import LABEL_SPLITS, deal_evenly
 from wirelessfl.data.picture import label_counts
 from wirelessfl.errors import DataError
-from wirelessfl.sections import DataSection
 
 STREAM = Stream(1, ("split",))
 

@@ -1,0 +1,43 @@
+"""The network that a configuration describes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
+from channels.streams import Stream
+from wirelessfl.config.sections import NetworkSection
+from wirelessfl.errors import ConfigError
+
+
+def build_network(settings: NetworkSection, stream: Stream) -> Network:
+    """The network of the configuration: Section VI-C's, with what the settings change."""
+    cells = settings.cells or 1
+    base = section_vi_c(cells, settings.clients, stream=stream.child("network"))
+    cpu_hz, snr_db, cycles = base.cpu_hz, base.snr_db, settings.cycles_per_step
+    if settings.cpu_hz is not None:
+        low, high = settings.cpu_hz
+        cpu_hz = stream.child("network", "cpu").generator().uniform(low, high, settings.clients)
+    if settings.step_seconds is not None:
+        cpu_hz, cycles = np.full(settings.clients, 1e9), 1e9 * settings.step_seconds
+    if settings.snr_db is not None:
+        snr_db = np.full(settings.clients, settings.snr_db)
+    low, high = settings.path_gain_db or (0.0, 0.0)
+    gains = stream.child("network", "path gain").generator().uniform(low, high, settings.clients)
+    rician = settings.fading == "rician"
+    try:
+        return Network(
+            cell_of=even_cells(settings.clients, cells),
+            cpu_hz=cpu_hz,
+            snr_db=snr_db,
+            bandwidth_hz=settings.bandwidth_hz,
+            antennas=settings.antennas,
+            fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
+            antenna_correlation=settings.antenna_correlation,
+            path_gain_db=gains,
+            cycles_per_step=cycles,
+            transmit_power_w=settings.transmit_power_w,
+            switched_capacitance=settings.switched_capacitance,
+        )
+    except ValueError as error:
+        raise ConfigError(f"network: {error}") from error

@@ -1,0 +1,136 @@
+"""When things happen in a run of several tasks: its schedule and work on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from channels import Network
+from channels.streams import Stream
+from solvers import allocate_requests
+from wirelessfl.algorithms.sync_st import SyncST
+from wirelessfl.algorithms.task_rule import BufferedRule
+from wirelessfl.build.tasks import build_delays
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
+from wirelessfl.schedules.base import Deadline, Started
+from wirelessfl.tasks.asynchronous import Asynchronous, Merged, Model
+from wirelessfl.tasks.requests import Requests, Span
+from wirelessfl.tasks.rounds import RoundModel, TaskRounds
+
+EVAL_EVERY = 20
+"""Merges of a task between rows where updates come one by one, unless the settings say."""
+
+
+class TaskModel(Model, RoundModel, Protocol):
+    """A model for either kind of work."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """What drives several tasks, whether their models train or do not."""
+
+    clock: Clock
+    schedule: Buffered | Simultaneous
+    work: Asynchronous | TaskRounds
+
+    def start(self, limit: float | None) -> None:
+        """Begin, or go on behind the last round; end after ``limit`` seconds."""
+        self.clock.after(0.0, Started())
+        if limit is not None:
+            self.clock.at(max(limit, self.clock.now), Deadline())
+
+
+def make_times(
+    config: Config,
+    tasks: dict[str, Config],
+    network: Network,
+    elements: list[int],
+    models: Sequence[TaskModel],
+    stream: Stream,
+    *,
+    spans: list[Span] | None = None,
+    merges: list[Merged] | None = None,
+) -> Times:
+    """Schedule and work of a run.
+
+    Args:
+        config: the run's settings.
+        tasks: by name, what each is trained with.
+        network: cells and clients.
+        elements: [tasks], numbers in an update.
+        models: of each task.
+        stream: the run's.
+        spans: gets a line for every piece of work that is over; None: nobody wants them.
+        merges: gets a line for every merge; likewise.
+
+    Raises:
+        ConfigError: the algorithm's class does not say what its timing needs.
+    """
+    clock, settings = Clock(), config.network
+    delays = build_delays(config, tasks, network, elements, stream)
+    every, ticks = config.evaluation.eval_every, config.evaluation.eval_seconds is not None
+    rounds = [own.training.rounds for own in tasks.values()]
+    rules = [own.build_algorithm() for own in tasks.values()]
+    first = rules[0]
+    if isinstance(first, BufferedRule):
+        plans = [
+            TaskPlan(rule.requests, rule.buffer, versions, rule.buffer_scales)
+            for rule, versions in zip(rules, rounds, strict=True)
+            if isinstance(rule, BufferedRule)
+        ]
+        buffered = Buffered(
+            plans,
+            period=first.reallocation.period,
+            floor=first.reallocation.floor,
+            report_every=every or (None if ticks else EVAL_EVERY),
+            ticks=ticks,
+        )
+        requests = Requests(
+            clock,
+            delays,
+            network.clients,
+            stream.child("requests"),
+            busy_clients=settings.busy_clients,
+            drop_out=settings.drop_out,
+            spans=spans,
+        )
+        return Times(clock, buffered, Asynchronous(models, requests, merges))
+    if not isinstance(first, SyncST):
+        raise ConfigError(
+            f"algorithm {first.name!r} has the timing {first.timing!r}: derive it from "
+            "wirelessfl.algorithms.task_rule.BufferedRule, or from wirelessfl.algorithms.sync_st."
+            "SyncST."
+        )
+    available = round(settings.availability * network.clients)
+    work = TaskRounds(
+        models,
+        clock,
+        delays,
+        first.assignment(network.clients, len(tasks), stream.child("assignment")),
+        shares=_shares([own.training.clients_per_round for own in tasks.values()], available),
+        clients=network.clients,
+        available=available,
+        first=first.first,
+        drop_out=settings.drop_out,
+        stream=stream.child("requests"),
+        spans=spans,
+        merges=merges,
+    )
+    report_every = every or (None if ticks else 1)
+    return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), work)
+
+
+def _shares(given: Sequence[int | None], available: int) -> list[int]:
+    """Clients of each task in a round: those given, and the rest evenly among the others."""
+    left = available - sum(share or 0 for share in given)
+    open_ = [place for place, share in enumerate(given) if share is None]
+    shares = [share or 0 for share in given]
+    if open_:
+        dealt = allocate_requests([1.0] * len(open_), left, floor=1).value
+        assert dealt is not None, "checked with the configuration"
+        for place, count in zip(open_, dealt, strict=True):
+            shares[place] = int(count)
+    return shares

@@ -1,0 +1,126 @@
+"""Which samples are whose: parts that are worked out when they are asked for, and their sizes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+
+_BLOCK = 256
+_KEPT_SAMPLES = 1 << 22
+
+
+def part_sizes(parts: Sequence[IntArray]) -> IntArray:
+    """[clients], samples of each, without working out parts that know their sizes.
+
+    Args:
+        parts: each client's samples; may have ``sizes`` [clients].
+    """
+    sizes = getattr(parts, "sizes", None)
+    if sizes is None:
+        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+    return np.asarray(sizes, dtype=np.int64)
+
+
+class DealtParts(Sequence[IntArray]):
+    """Parts dealt from endless decks: each class shuffled, handed out, shuffled again, and so on.
+
+    Client i takes ``counts[i, c]`` samples of deck c, behind those that the clients before it have
+    taken. Only the counts are held. A part is worked out when it is asked for, from shuffles that
+    are drawn again by their names; the last used of these are kept, in no more memory than some
+    16 MiB or what the labels of the set take.
+
+    Args:
+        decks: the samples of each class, ascending.
+        shuffles: for each deck the stream whose child i shuffles its pass i.
+        counts: [clients, decks], samples that each client takes of each.
+    """
+
+    def __init__(
+        self,
+        decks: Sequence[IntArray],
+        shuffles: Sequence[Stream],
+        counts: NDArray[np.integer[Any]],
+    ) -> None:
+        samples = sum(map(len, decks))
+        self._shuffles = tuple(shuffles)
+        self._decks = [deck.astype(np.min_scalar_type(int(deck[-1]))) for deck in decks]
+        self._counts = counts.astype(np.min_scalar_type(int(counts.max())))
+        # Where blocks of clients begin in each deck: a client sums over its own block alone.
+        blocks = np.add.reduceat(counts, np.arange(0, len(counts), _BLOCK), axis=0, dtype=np.int64)
+        self._begins = np.cumsum(blocks, axis=0) - blocks
+        self._most = max(_KEPT_SAMPLES, 2 * samples)
+        self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
+        self._kept_samples = 0
+
+    @property
+    def sizes(self) -> IntArray:
+        """[clients], samples of each."""
+        sizes: IntArray = self._counts.sum(axis=1, dtype=np.int64)
+        return sizes
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What the parts follow from: equal ones mean equal parts."""
+        return (repr(self._shuffles), *self._decks, self._counts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that are held now, kept shuffles included."""
+        arrays = (*self._decks, self._counts, self._begins, *self._kept.values())
+        return sum(array.nbytes for array in arrays)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    @overload
+    def __getitem__(self, index: int) -> IntArray: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[IntArray]: ...
+
+    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
+        """Samples of a client, ascending; those of some clients, as a list."""
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            return [self._part(place) for place in places]
+        return self._part(places)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the shuffles that are kept."""
+        return self.__dict__ | {"_kept": OrderedDict(), "_kept_samples": 0}
+
+    def _part(self, client: int) -> IntArray:
+        block = client // _BLOCK
+        before = self._counts[block * _BLOCK : client].sum(axis=0, dtype=np.int64)
+        begins, counts = self._begins[block] + before, self._counts[client]
+        pieces = []
+        for deck in np.flatnonzero(counts).tolist():
+            size = len(self._decks[deck])
+            begin, left = int(begins[deck]), int(counts[deck])
+            while left:
+                turn, place = divmod(begin, size)
+                piece = self._shuffled(deck, turn)[place : place + left]
+                pieces.append(piece)
+                begin, left = begin + len(piece), left - len(piece)
+        return np.sort(np.concatenate(pieces).astype(np.int64))
+
+    def _shuffled(self, deck: int, turn: int) -> NDArray[Any]:
+        """The samples of a deck in the order of a pass over it."""
+        found = self._kept.pop((deck, turn), None)
+        if found is None:
+            own = self._decks[deck]
+            shuffle = self._shuffles[deck].child(turn).generator()
+            found = own[shuffle.permutation(len(own))]
+            self._kept_samples += len(own)
+        self._kept[deck, turn] = found
+        while self._kept_samples > self._most:
+            _, oldest = self._kept.popitem(last=False)
+            self._kept_samples -= len(oldest)
+        return found

@@ -1,0 +1,95 @@
+"""Checks of what is dealt and to whom, shared by data sets, splits and pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from channels import even_cells
+from channels.arrays import IntArray
+from channels.validation import checked_cells, whole_number
+from wirelessfl.errors import DataError
+
+
+def checked_number(name: str, value: Any, least: int) -> int:
+    """``value`` as an int.
+
+    Raises:
+        DataError: it is no integer (2.0 is none), or below ``least``.
+    """
+    try:
+        number = whole_number(name, value)
+    except TypeError as error:
+        raise DataError(str(error)) from None
+    if number < least:
+        raise DataError(f"{name} is {number}; it must be at least {least}.")
+    return number
+
+
+def checked_labels(labels: ArrayLike | Tensor) -> NDArray[np.integer[Any]]:
+    """``labels`` [n] as an array.
+
+    Raises:
+        DataError: they are no integers [n], or one is negative.
+    """
+    array = _integers("labels", labels)
+    if array.ndim != 1:
+        raise DataError(f"labels is {array.dtype} {list(array.shape)}; give integers [n].")
+    if array.size and array.min() < 0:
+        place = int(array.argmin())
+        raise DataError(f"labels[{place}] is {array[place]}; labels count from 0.")
+    return array
+
+
+def checked_groups(
+    groups: ArrayLike | Tensor, samples: int, name: str = "groups"
+) -> NDArray[np.integer[Any]]:
+    """``groups`` as an array.
+
+    Raises:
+        DataError: they are not one integer for each of the samples.
+    """
+    wanted = f"give one integer for each of the {samples} training samples."
+    array = _integers(name, groups, wanted)
+    if array.shape != (samples,):
+        raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {wanted}")
+    return array
+
+
+def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> IntArray:
+    """[clients], the cell of each: ``cell_of`` if given, else ``cells`` even ones.
+
+    Raises:
+        DataError: ``cell_of`` is not sorted cells 0, 1, ... of that many clients, or ``cells`` is
+            no integer from 1 to ``clients``.
+    """
+    if cell_of is None:
+        cells = checked_number("cells", cells, 1)
+        if clients < cells:
+            raise DataError(
+                f"cells is {cells} with {clients} clients; each cell needs a client. Have more "
+                "clients or fewer cells."
+            )
+        return even_cells(clients, cells)
+    try:
+        members = checked_cells(cell_of)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    if len(members) != clients:
+        raise DataError(f"cell_of has {len(members)} clients, and there are {clients}.")
+    return members
+
+
+def _integers(
+    name: str, values: ArrayLike | Tensor, wanted: str = "give integers [n]."
+) -> NDArray[np.integer[Any]]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # a list of lists of several lengths
+        raise DataError(f"{name} is no array: {error}; {wanted}") from None
+    if array.dtype.kind not in "iu":
+        raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {wanted}")
+    return array

@@ -1,0 +1,1 @@
+"""Carrying out synchronous rounds of one model."""

@@ -1,0 +1,125 @@
+"""From a model, its clients and a link to a mask-size problem, and back to neurons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from channels import ChannelDraw, seconds_per_parameter
+from channels.arguments import checked
+from channels.arrays import FloatArray
+from solvers import Solution, optimize_mask_sizes
+from solvers.mask_sizes import MaskSizeBackend
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import ParamSpec, make_partition
+from wirelessfl.submodels.partition import Partition, share_out
+from wirelessfl.uplinks import find_uplink
+
+
+@dataclass(frozen=True)
+class MaskSizeProblem:
+    """Problem (19) for a network with shared layers, in neurons of the widest split layer.
+
+    Args:
+        seconds_per_unit: [cells], seconds that one more neuron costs cell j in a global round.
+        offset_seconds: [cells], what it spends on the shared layers.
+        total: neurons to hand out.
+        cap: largest number for one cell, (19c).
+        granularity: neurons in a step, such that all split layers divide without rest. Where that
+            would be too coarse for the cells or the cap it is 1; then the
+            narrower layers are rounded, and the latencies are so much off.
+        partition: what is split.
+    """
+
+    seconds_per_unit: FloatArray
+    offset_seconds: FloatArray
+    total: int
+    cap: int
+    granularity: int
+    partition: Partition
+
+    def solve(self, backend: str | MaskSizeBackend = "exact") -> Solution[NDArray[np.int64]]:
+        """The sizes of least latency; every cell gets at least one step of neurons."""
+        return optimize_mask_sizes(
+            self.seconds_per_unit,
+            self.total,
+            offset_seconds=self.offset_seconds,
+            cap=self.cap,
+            lower=self.granularity,
+            granularity=self.granularity,
+            backend=backend,
+        )
+
+    def neurons(self, sizes: Sequence[int]) -> dict[str, list[int]]:
+        """Neurons for each cell of each split layer, by the layer that produces them."""
+        return {layer.producer: share_out(sizes, layer.width) for layer in self.partition.layers}
+
+
+@checked(ConfigError)
+def model_mask_sizes(
+    module: nn.Module,
+    draw: ChannelDraw,
+    *,
+    uplink: str = "tdma",
+    local_steps: int = 20,
+    edge_rounds: int = 5,
+    size_cap: float = 1.5,
+    layers: Sequence[str] | None = None,
+) -> MaskSizeProblem:
+    """The mask-size problem of a model that the clients of a network train over a link.
+
+    Args:
+        module: the model.
+        draw: the channels, of a network with N cells.
+        uplink: name of the link.
+        local_steps: H.
+        edge_rounds: E.
+        size_cap: cap (19c) in units of total/cells.
+        layers: fully connected layers in order; default: the module's own ``fully_connected``.
+
+    Raises:
+        ConfigError: the model's layers cannot be split, or there is no such uplink.
+    """
+    spec = ParamSpec.of(module)
+    upload = find_uplink(uplink)().seconds_per_bit(draw)
+    seconds = seconds_per_parameter(
+        draw,
+        model_parameters=spec.size,
+        local_steps=local_steps,
+        seconds_per_bit=upload,
+    )
+    partition = make_partition(module, spec, chain=layers)
+    return mask_size_problem(partition, edge_rounds * seconds, size_cap=size_cap)
+
+
+def mask_size_problem(
+    partition: Partition, seconds_per_parameter: FloatArray, *, size_cap: float
+) -> MaskSizeProblem:
+    """The mask-size problem of a partitioned model, given what a parameter costs each cell.
+
+    Latency is linear in what a cell trains and sends: a_j (g p_j + s), with a_j the seconds a
+    parameter costs in a global round, g parameters a neuron and s shared parameters.
+
+    Args:
+        partition: which neurons are split (scheme ``alternate``).
+        seconds_per_parameter: [cells], a_j; E times ``channels.seconds_per_parameter``.
+        size_cap: cap in units of total/cells, i.e. eps_th / (6 delta_1^2) in (19c).
+    """
+    round_seconds = np.asarray(seconds_per_parameter, dtype=np.float64)
+    step = partition.width // math.gcd(*(layer.width for layer in partition.layers))
+    cells, cap = len(round_seconds), math.floor(size_cap * partition.width / len(round_seconds))
+    if step * cells > partition.width or cap // step * step * cells < partition.width:
+        step = 1  # too coarse for the cells or the cap: let the other layers round instead
+    return MaskSizeProblem(
+        seconds_per_unit=round_seconds * partition.parameters_per_neuron,
+        offset_seconds=round_seconds * partition.shared_parameters,
+        total=partition.width,
+        cap=cap,
+        granularity=step,
+        partition=partition,
+    )

@@ -1,0 +1,62 @@
+"""Which clients of a round train together in one job, and what each of them is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from channels.arrays import IntArray
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.submodels import Submodels
+from wirelessfl.submodels.client_submodels import SOME
+from wirelessfl.training.cohort import State
+
+PADDING = 0.1
+"""Share of padding that clients with submodels of different widths may train together with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Clients that train in one job.
+
+    Args:
+        rows: their places among those who take part.
+        submodels: what they train.
+        node: [rows], which of ``submodels`` each trains.
+        servers: what they are sent, by name, a row for each of ``submodels``.
+        apart: whether each has a submodel of its own, and not that of its node.
+    """
+
+    rows: IntArray
+    submodels: Submodels
+    node: IntArray
+    servers: State
+    apart: bool = False
+
+    def sent(self, payloads: dict[str, Tensor], share: slice) -> dict[str, Tensor]:
+        """What some of them send, by payload, in the coordinates of their node."""
+        if not self.apart:
+            return payloads
+        return {name: self.submodels.spread(own, share) for name, own in payloads.items()}
+
+
+def together(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator[Together]:
+    """The clients of a round in jobs.
+
+    Args:
+        plan: of the round.
+        servers: what the nodes send, [nodes, P_max] by name.
+        padding: share of a job's parameters that may be padding.
+        chunk: clients that an executor trains at a time.
+    """
+    everybody = np.arange(len(plan.clients))
+    if plan.own is None:
+        yield Together(everybody, plan.submodels, plan.node, servers)
+        return
+    for rows in plan.own.batches(padding, max(SOME, chunk)):
+        submodels, node = plan.own.of(rows), plan.node[rows]
+        sent = {name: submodels.gather_from(value, node) for name, value in servers.items()}
+        yield Together(rows, submodels, np.arange(len(rows)), sent, apart=True)

@@ -1,0 +1,199 @@
+"""Who works on what, and when models are merged: several tasks on the virtual clock, untrained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from channels.streams import Stream
+from wirelessfl.build.basis import Loaded, configured_data, configured_model
+from wirelessfl.build.given import with_given
+from wirelessfl.build.network import build_network
+from wirelessfl.build.times import make_times
+from wirelessfl.config import Config
+from wirelessfl.data import find_dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.figures import COLOURS, new_figure, save_figure
+from wirelessfl.models import MODELS
+from wirelessfl.registry import by_name
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.tasks.asynchronous import Merged
+from wirelessfl.tasks.requests import Span
+from wirelessfl.tasks.untrained import Untrained
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROWS = 40
+"""Clients in a picture, at most."""
+WHOLE = ("done", "under way")
+"""Work that is drawn whole; what is lost or cancelled is hatched."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What happened.
+
+    Args:
+        tasks: their names.
+        seconds: how long it is.
+        spans: pieces of clients' work that are over, in the order of their ends.
+        merges: of all tasks, in order.
+    """
+
+    tasks: list[str]
+    seconds: float
+    spans: list[Span]
+    merges: list[Merged]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """By task: trainings that were done, lost or cancelled, merges, and their staleness."""
+        lines = []
+        for task, name in enumerate(self.tasks):
+            how = Counter(span.how for span in self.spans if span.task == task)
+            own = [merge for merge in self.merges if merge.task == task]
+            stale = [number for merge in own for number in merge.staleness]
+            lines.append(
+                {
+                    "task": name,
+                    **{kind: how[kind] for kind in ("done", "lost", "cancelled", "under way")},
+                    "merges": len(own),
+                    "staleness_mean": sum(stale) / len(stale) if stale else 0.0,
+                    "staleness_max": max(stale, default=0),
+                }
+            )
+        return lines
+
+    def draw(self, path: Path) -> list[Path]:
+        """Draw it: a line a client, its work in the colour of the task; merges on top.
+
+        Args:
+            path: of the picture; .png and .pdf are written.
+
+        Returns:
+            The two files.
+        """
+        figure, (panel,) = new_figure(1, 3.6)
+        figure.set_size_inches(7.0, 3.6)
+        self._draw(panel)
+        return save_figure(figure, path)
+
+    def _draw(self, panel: Axes) -> None:
+        from matplotlib.patches import Patch
+
+        clients = list(dict.fromkeys(s.client for s in sorted(self.spans, key=lambda s: s.begin)))
+        place = {client: i for i, client in enumerate(clients[:ROWS])}
+        tops = len(place)
+        for span in self.spans:
+            if span.client in place:
+                whole = span.how in WHOLE
+                panel.barh(
+                    place[span.client],
+                    span.end - span.begin,
+                    left=span.begin,
+                    height=0.8,
+                    color=COLOURS[span.task % len(COLOURS)],
+                    alpha=1.0 if whole else 0.3,
+                    hatch=None if whole else "////",
+                    edgecolor="white",
+                    linewidth=0.4,
+                )
+        patches = [
+            Patch(color=COLOURS[task % len(COLOURS)], label=name)
+            for task, name in enumerate(self.tasks)
+        ]
+        if any(span.how not in WHOLE for span in self.spans):
+            grey = Patch(facecolor="0.8", hatch="////", edgecolor="white")
+            grey.set_label("lost, or not awaited")
+            patches.append(grey)
+        for task in range(len(self.tasks)):
+            colour, height = COLOURS[task % len(COLOURS)], tops + 1 + task
+            at = [merge.seconds for merge in self.merges if merge.task == task]
+            panel.plot(at, [height] * len(at), "|", color=colour, markersize=7, clip_on=False)
+            panel.text(
+                -0.01,
+                height,
+                "merges ",
+                fontsize=7,
+                color=colour,
+                ha="right",
+                va="center",
+                transform=panel.get_yaxis_transform(),
+            )
+        panel.set_axisbelow(True)
+        panel.set_ylim(-0.7, tops + len(self.tasks) + 0.7)
+        panel.set_xlim(0, self.seconds)
+        panel.set_yticks([])
+        panel.set_xlabel("simulated time (s)", fontsize=9)
+        shown = f"{tops} of {len(clients)} clients" if len(clients) > tops else f"{tops} clients"
+        panel.set_ylabel(f"{shown}, a line each", fontsize=9)
+        panel.grid(visible=False, axis="y")
+        panel.legend(
+            handles=patches,
+            fontsize=8,
+            frameon=False,
+            loc="upper right",
+            ncols=len(patches),
+            bbox_to_anchor=(1.0, 1.1),
+        )
+
+
+def timeline(config: Config, seconds: float) -> Timeline:
+    """The first ``seconds`` of a run of several tasks, on its own clock and streams, untrained.
+
+    Times are those of the run itself until the first decision that depends on a model: a task that
+    reaches its target, or a dynamic allocation.
+
+    Args:
+        config: of the run.
+        seconds: simulated, > 0.
+
+    Raises:
+        ConfigError: the algorithm has rounds of one model, or ``seconds`` is not above 0.
+        DataError: an upload's size depends on data that are not there.
+    """
+    if config.build_algorithm().timing == "rounds":
+        raise ConfigError(
+            f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
+            'timeline shows several tasks. Choose "fedast", "sync-st" or another one for tasks.'
+        )
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
+    config = with_given(config)
+    stream, tasks = Stream(config.run.seed), config.tasks
+    network = build_network(config.network, stream)
+    spans, merges = list[Span](), list[Merged]()
+    times = make_times(
+        config.model_copy(
+            update={"evaluation": config.evaluation.model_copy(update={"eval_seconds": None})}
+        ),
+        tasks,
+        network,
+        [_elements(own) for own in tasks.values()],
+        [Untrained() for _ in tasks],
+        stream,
+        spans=spans,
+        merges=merges,
+    )
+    times.start(seconds)
+    simulate(times.schedule, times.work, times.clock, lambda report: None, lambda: None)
+    spans += times.work.under_way(seconds)
+    return Timeline(list(tasks), seconds, spans, merges)
+
+
+def _elements(own: Config) -> int:
+    """Numbers in an update, where it matters; names of data and model are checked anyway.
+
+    Raises:
+        ConfigError: there is no such data set or model.
+    """
+    find_dataset(own.data.dataset)
+    by_name("model", own.model.model, MODELS)
+    if own.network.delays == "shifted-exponential":
+        return 0
+    own, data = configured_data(own, None, Loaded())
+    model = configured_model(own.model, data, Stream(0))
+    return ParamSpec.of(model).size * len(own.build_algorithm().payloads)

@@ -1,0 +1,79 @@
+"""The one loop: events on the virtual clock in, decisions of the schedule carried out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from wirelessfl.schedules import Clock
+from wirelessfl.schedules.base import (
+    Decision,
+    Event,
+    Report,
+    Save,
+    Schedule,
+    Stop,
+    Tick,
+    Wake,
+)
+
+
+class Work(Protocol):
+    """What carries decisions out: plans work and so knows when its result arrives, and trains."""
+
+    def happened(self, what: Any) -> Event | None:
+        """What the schedule is told of something that the clock has come to; None: nothing."""
+
+    def carry_out(self, decision: Decision) -> Event | None:
+        """Do what the schedule has decided; an answer that it is told at once."""
+
+    def settle(self) -> None:
+        """An instant is over: give out what was decided in it."""
+
+
+def simulate(
+    schedule: Schedule,
+    work: Work,
+    clock: Clock,
+    report: Callable[[Report], Event | None],
+    save: Callable[[], None],
+    *,
+    tick_seconds: float = 1.0,
+) -> None:
+    """Run ``schedule`` to its end, from the events that the clock holds.
+
+    Args:
+        schedule: decides what follows from each event.
+        work: carries its decisions out.
+        clock: virtual seconds.
+        report: evaluates a model and writes its row; what the schedule is told of it.
+        save: called where the schedule allows it, at the end of an instant.
+        tick_seconds: between two ticks that the schedule asks for.
+    """
+    answers: deque[Event] = deque()
+    savable = False
+    while (what := clock.next()) is not None:
+        event = work.happened(what)
+        while event is not None:
+            for decision in schedule.decide(event):
+                answer: Event | None = None
+                match decision:
+                    case Report():
+                        answer = report(decision)
+                    case Save():
+                        savable = True
+                    case Wake(number):
+                        clock.at(number * tick_seconds, Tick(number))
+                    case Stop():
+                        return
+                    case _:
+                        answer = work.carry_out(decision)
+                if answer is not None:
+                    answers.append(answer)
+            event = answers.popleft() if answers else None
+        if clock.upcoming > clock.now:
+            work.settle()
+            if savable:
+                save()
+                savable = False

@@ -1,0 +1,1 @@
+"""One model's server: its state, and what is kept for each client."""

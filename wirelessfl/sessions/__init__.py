@@ -1,0 +1,1 @@
+"""Carrying out sessions: clients that come and go, trial rounds, warm starts."""

@@ -1,0 +1,199 @@
+"""Who is there when: clients that arrive and leave, by a random process or as recorded.
+
+Times are in whatever the settings say, seconds or rounds; nothing here knows which.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from channels.arrays import BoolArray
+from channels.indexed import exponential, uniform
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.numbers import check_count, check_number
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A client that comes or goes.
+
+    Args:
+        time: in seconds or rounds, > 0.
+        client: its number.
+        joins: whether it comes; otherwise it leaves.
+    """
+
+    time: float
+    client: int
+    joins: bool
+
+
+class Presence(Protocol):
+    """Who is there at time 0, and what changes later."""
+
+    def initial(self) -> BoolArray:
+        """[clients], who is there at time 0, when all changes of that instant are made."""
+        ...
+
+    def changes(self) -> Iterator[Change]:
+        """All later changes by (time, leaves before joins, client), every time the same.
+
+        The iterator may be endless. A client joins only while it is away, and leaves only while it
+        is there.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Poisson arrivals and exponential stays.
+
+    An arrival is one of those who are away, each as likely; while nobody is away it is lost. The
+    number present is that of a loss system with ``clients`` servers (M/M/n/n): in the long run
+    Poisson with mean ``rate * mean_stay``, cut off above ``clients``, and the share of arrivals
+    that are lost is Erlang's B.
+
+    Args:
+        clients: of the whole run, >= 1.
+        rate: arrivals per unit of time, >= 0; 0: those who are there leave, and nobody comes.
+        mean_stay: > 0, in units of time.
+        initially: how many are there at time 0, from 0 to ``clients``, drawn at random; None:
+            ``rate * mean_stay`` to the nearest whole number, at least 1 and at most ``clients``.
+        stream: randomness of the process.
+
+    Raises:
+        ConfigError: a number is out of its range.
+    """
+
+    clients: int
+    rate: float
+    mean_stay: float
+    initially: int | None
+    stream: Stream
+
+    def __post_init__(self) -> None:
+        try:
+            check_count("clients", self.clients)
+            check_number("rate", self.rate)
+            check_number("mean_stay", self.mean_stay, positive=True)
+            if self.initially is not None:
+                check_count("initially", self.initially, least=0)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        if self.initially is not None and self.initially > self.clients:
+            raise ConfigError(
+                f"initially is {self.initially}, and there are {self.clients} clients: give 0 to "
+                f"{self.clients}."
+            )
+
+    def initial(self) -> BoolArray:
+        """[clients], who is there at time 0."""
+        present = np.zeros(self.clients, dtype=np.bool_)
+        order = self.stream.child("initially").generator().permutation(self.clients)
+        present[order[: self._first]] = True
+        return present
+
+    @property
+    def _first(self) -> int:
+        if self.initially is not None:
+            return self.initially
+        # Cut off before rounding: the product may be infinite.
+        return max(1, round(min(self.rate * self.mean_stay, self.clients)))
+
+    def changes(self) -> Iterator[Change]:
+        """All later changes; endless if ``rate`` > 0."""
+        there = self.initial()
+        # Who is there at time 0 stays on as long as anybody: exponential stays have no memory.
+        firsts = exponential(self.stream.child("first stays"))
+        leaving = [
+            (_later(0.0, self.mean_stay * firsts[number]), client)
+            for number, client in enumerate(np.flatnonzero(there).tolist())
+        ]
+        heapq.heapify(leaving)
+        away: list[int] = np.flatnonzero(~there).tolist()
+        gaps = exponential(self.stream.child("gaps"))
+        stays = exponential(self.stream.child("stays"))
+        places = uniform(self.stream.child("clients"))
+        now = 0.0
+        for number in itertools.count():
+            # Time to an arrival has no memory either: drawn anew after each change, and not at all
+            # while arrivals would be lost.
+            arrives = math.inf
+            if away and self.rate > 0:
+                arrives = _later(now, gaps[number] / self.rate)
+            if leaving and leaving[0][0] <= min(arrives, sys.float_info.max):
+                now, client = heapq.heappop(leaving)
+                away.append(client)
+                yield Change(now, client, joins=False)
+            elif arrives < math.inf:
+                now, place = arrives, int(places[number] * len(away))
+                away[place], away[-1] = away[-1], away[place]
+                client = away.pop()
+                heapq.heappush(leaving, (_later(now, self.mean_stay * stays[number]), client))
+                yield Change(now, client, joins=True)
+            else:
+                return
+
+
+def _later(time: float, span: float) -> float:
+    """``span`` after ``time``; a span that rounding would lose moves on all the same.
+
+    So nobody leaves in the instant in which it came.
+    """
+    return max(time + span, math.nextafter(time, math.inf))
+
+
+def present_at(presence: Presence, time: float) -> BoolArray:
+    """[clients], who is there at ``time``, when all changes of that instant are made.
+
+    Raises:
+        ValueError: ``time`` is negative or not finite.
+    """
+    check_number("time", time)
+    there = presence.initial()
+    for change in presence.changes():
+        if change.time > time:
+            break
+        there[change.client] = change.joins
+    return there
+
+
+def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> None:
+    """Refuse a session in whose first round nobody would train; times are in rounds.
+
+    Session s is rounds s T to (s + 1) T, and its clients are those who are there at time s T.
+
+    Args:
+        presence: a trace, or arrivals.
+        sessions: >= 1.
+        rounds: T >= 1, of a session.
+
+    Raises:
+        ConfigError: nobody is there at time s T, or a number is out of its range.
+    """
+    try:
+        check_count("sessions", sessions)
+        check_count("rounds", rounds)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    there, changes = int(presence.initial().sum()), presence.changes()
+    change = next(changes, None)
+    for session in range(sessions):
+        begin = session * rounds
+        while change is not None and change.time <= begin:
+            there += 1 if change.joins else -1
+            change = next(changes, None)
+        if not there:
+            raise ConfigError(
+                f"session {session} begins at round {begin} with nobody there: let a client join "
+                f"by round {begin} and stay, or have other rounds or fewer sessions."
+            )

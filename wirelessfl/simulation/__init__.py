@@ -1,1 +1,0 @@
-"""The simulation: plans of a round, the state that rounds change, and the one loop over events."""

@@ -1,0 +1,146 @@
+"""Asynchronous work on several tasks: requests go out, updates come back one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from wirelessfl.schedules.base import (
+    Aggregate,
+    Ask,
+    Cancel,
+    Decision,
+    Event,
+    Measure,
+    Measured,
+    Returned,
+)
+from wirelessfl.tasks.requests import Request, Requests, Span
+
+
+class Model(Protocol):
+    """What asynchronous work needs to know of a task's model; ``Learner`` is one."""
+
+    def issue(self, request: Request) -> None:
+        """Send the present model to a client."""
+
+    def came_back(self, number: int) -> None:
+        """The update of a request is in."""
+
+    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
+        """Merge the updates of these requests."""
+
+    def end(self) -> None:
+        """Nothing that is out is wanted any more."""
+
+    def spread(self) -> float | None:
+        """How far the latest updates lie apart."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A merge, for a picture: of which task, when, with updates how stale."""
+
+    task: int
+    seconds: float
+    staleness: tuple[int, ...]
+
+
+class Asynchronous:
+    """Carries out what ``Buffered`` decides.
+
+    Args:
+        models: of each task.
+        requests: who works on what.
+        merges: gets a line for every merge; None: nobody wants them.
+    """
+
+    def __init__(
+        self, models: Sequence[Model], requests: Requests, merges: list[Merged] | None = None
+    ) -> None:
+        self.models, self.requests, self.merges = models, requests, merges
+        self.versions = [0] * len(models)
+        self.sent = [0] * len(models)
+        self.returned = [0] * len(models)
+        self._asked: list[Ask] = []
+
+    def happened(self, what: Any) -> Event | None:
+        """What has come back, if anything."""
+        event = self.requests.happened(what)
+        if type(event) is Returned:
+            self.returned[event.task] += 1
+            self.models[event.task].came_back(event.request)
+        return event
+
+    def carry_out(self, decision: Decision) -> Event | None:
+        """Ask, merge, cancel, or measure."""
+        match decision:
+            case Ask():
+                self._asked.append(decision)
+            case Aggregate(task, numbers, staleness):
+                self.versions[task] += 1
+                self.models[task].merge(numbers, staleness)
+                if self.merges is not None:
+                    now = self.requests.clock.now
+                    self.merges.append(Merged(task, now, tuple(staleness)))
+            case Cancel(task):
+                self._asked = [ask for ask in self._asked if ask.task != task]
+                self.requests.cancel(task)
+                self.models[task].end()
+            case Measure(tasks):
+                spread: list[float | None] = [None] * len(self.models)
+                for task in tasks:
+                    spread[task] = self.models[task].spread()
+                return Measured(tuple(spread))
+        return None
+
+    def settle(self) -> None:
+        """Send what was asked for, with the models as they are at the end of the instant."""
+        for ask in self._asked:
+            task = ask.task
+            for _ in range(ask.count):
+                self.models[task].issue(self.requests.ask(task, self.versions[task]))
+            self.sent[task] += ask.count
+        self._asked = []
+
+    def under_way(self, now: float) -> list[Span]:
+        """What clients are at, for a picture that ends now."""
+        return [
+            Span(request.task, request.client, request.begun, now, "under way")
+            for request in self.requests.out.values()
+            if request.begun is not None
+        ]
+
+    starts_again: ClassVar[bool] = False
+    """Whether a run goes on from a checkpoint by starting what was under way again."""
+
+    @property
+    def joules(self) -> float:
+        """Of all clients so far."""
+        return self.requests.joules
+
+    def status(self, task: int) -> dict[str, Any]:
+        """What a row says of a task beyond what the schedule knows: nothing."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """None: the models have their own."""
+        return {}
+
+    def snapshot(self) -> dict[str, Any]:
+        """State as plain numbers and lists, between two instants."""
+        return {
+            "requests": self.requests.snapshot(),
+            "versions": self.versions,
+            "sent": self.sent,
+            "returned": self.returned,
+        }
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on from a snapshot; the models have their own."""
+        self.requests.restore(state["requests"])
+        self.versions, self.sent = list(state["versions"]), list(state["sent"])
+        self.returned = list(state["returned"])

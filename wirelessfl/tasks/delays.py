@@ -1,0 +1,147 @@
+"""How long a training request takes its client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from channels import Network, snr_linear
+from channels.arrays import FloatArray
+from channels.indexed import BLOCK, Draws, exponential
+from channels.streams import Stream
+from wirelessfl.units import BITS_PER_ELEMENT
+from wirelessfl.uplinks import Uplink
+
+PUBLISHED_STEP_SECONDS = {
+    "mnist": 0.148,
+    "fashion-mnist": 0.240,
+    "cifar10": 0.228,
+    "shakespeare": 0.555,
+    "cifar100": 2.071,
+}
+"""beta_m of a normal client, by data set, up to a common scale (Askin et al., Appendix C.6)."""
+SPEEDS = (1.3, 1.0, 0.7)
+"""What beta is multiplied by for slow, normal and fast clients (likewise)."""
+SHARES = (0.25, 0.5, 0.25)
+"""How many of the clients are slow, normal and fast."""
+
+
+def client_speeds(clients: int, stream: Stream) -> FloatArray:
+    """[clients], the factor of beta of each: shares as even as whole clients allow, at random."""
+    ends = np.round(np.cumsum(SHARES) * clients).astype(int)
+    kinds = np.repeat(SPEEDS, np.diff(ends, prepend=0))
+    return np.asarray(stream.generator().permutation(kinds))
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedExponential:
+    """tau X seconds, one draw of X a training: P(X <= x) = 1 - exp(-(x - beta) / (2 beta)).
+
+    beta = beta_m times the client's factor; it covers everything from the request to the update, so
+    that X has mean 3 beta (Askin et al., UAI 2024, Appendix C.6).
+
+    Args:
+        least_seconds: [tasks], tau_m beta_m of a normal client.
+        speeds: [clients], factors of beta, see ``client_speeds``.
+        stream: randomness of the durations.
+    """
+
+    least_seconds: Sequence[float]
+    speeds: FloatArray
+    stream: Stream
+
+    @cached_property
+    def _factors(self) -> list[float]:
+        factors: list[float] = self.speeds.tolist()
+        return factors
+
+    @cached_property
+    def _excess(self) -> Draws:
+        return exponential(self.stream)
+
+    def seconds(self, task: int, client: int, number: int) -> float:
+        """Duration of request ``number``, of ``task`` at ``client``."""
+        return self.least_seconds[task] * self._factors[client] * (1 + 2 * self._excess[number])
+
+
+@dataclass(frozen=True, eq=False)
+class Wireless:
+    """Cycles over CPU speed, then an upload whose band is shared with whoever uploads meanwhile.
+
+    Args:
+        network: CPU speeds and channels.
+        uplink: how a band is shared.
+        steps: [tasks], tau_m.
+        step_seconds: [tasks] of [clients], what a step takes each.
+        elements: [tasks], numbers of an update.
+        downlink_bps: rate to a client; None: takes no time.
+        stream: randomness of the channels.
+    """
+
+    network: Network
+    uplink: Uplink
+    steps: Sequence[int]
+    step_seconds: Sequence[FloatArray]
+    elements: Sequence[int]
+    downlink_bps: float | None
+    stream: Stream
+
+    @cached_property
+    def _computing(self) -> list[list[float]]:
+        return [
+            (steps * own).tolist() for steps, own in zip(self.steps, self.step_seconds, strict=True)
+        ]
+
+    @cached_property
+    def _snr(self) -> list[float]:
+        network = self.network
+        found: list[float] = (
+            snr_linear(network.snr_db) * 10 ** (network.path_gain_db / 10)
+        ).tolist()
+        return found
+
+    @cached_property
+    def _gains(self) -> Draws:
+        network = self.network
+        return Draws(lambda block: network.draw_gains(self.stream, block, BLOCK))
+
+    @cached_property
+    def _bandwidth_hz(self) -> float:
+        return float(self.network.bandwidth_hz[0])
+
+    def seconds(self, task: int, client: int, number: int) -> float:
+        """From the request until the upload begins: the model down, and the local steps."""
+        return self._down_seconds(task) + self._computing[task][client]
+
+    def _down_seconds(self, task: int) -> float:
+        return self.bits(task) / self.downlink_bps if self.downlink_bps is not None else 0.0
+
+    def bits(self, task: int) -> float:
+        """Bits of an update."""
+        return float(self.elements[task] * BITS_PER_ELEMENT)
+
+    def received_snr(self, client: int, number: int) -> float:
+        """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
+        return self._snr[client] * self._gains[number]
+
+    def seconds_per_bit(self, snrs: FloatArray) -> FloatArray:
+        """Of those who upload at present, from their SNR over the whole band."""
+        return self.uplink.shared_seconds_per_bit(self._bandwidth_hz, snrs)
+
+    def compute_joules(self, task: int, client: int, seconds: float) -> float:
+        """Energy of the local steps in the first ``seconds`` of a request, download included."""
+        network = self.network
+        busy = min(max(seconds - self._down_seconds(task), 0.0), self._computing[task][client])
+        cycles = busy * network.cpu_hz[client]
+        return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
+
+    def transmit_joules(self, client: int, snr: float, bits: float, seconds: float) -> float:
+        """Energy of an upload of ``bits``, under way for ``seconds``."""
+        airtime = self.uplink.shared_airtime(self._bandwidth_hz, snr, bits, seconds)
+        return float(self.network.transmit_power_w[client] * airtime)
+
+
+Delays = ShiftedExponential | Wireless

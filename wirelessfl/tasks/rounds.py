@@ -1,0 +1,254 @@
+"""Synchronous work on several tasks: rounds of disjoint clients, with a common end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from channels.arrays import FloatArray, IntArray
+from channels.indexed import uniform
+from channels.streams import Stream
+from solvers import allocate_requests
+from wirelessfl.assignment import Assignment
+from wirelessfl.schedules import Clock
+from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
+from wirelessfl.tasks.asynchronous import Merged
+from wirelessfl.tasks.delays import Delays
+from wirelessfl.tasks.requests import Span
+from wirelessfl.tasks.round_times import RoundTimes, round_times
+
+
+@dataclass(frozen=True, eq=False)
+class TaskRound:
+    """A round before it is trained.
+
+    Args:
+        tasks: that it trains.
+        chosen: [clients] of each, who trains what.
+        times: when their updates are in.
+        begun: when it was given out, in seconds.
+    """
+
+    tasks: tuple[int, ...]
+    chosen: list[IntArray]
+    times: RoundTimes
+    begun: float
+
+
+class RoundModel(Protocol):
+    """What rounds need to know of a task's model; ``Learner`` is one."""
+
+    def train_round(self, clients: IntArray) -> None:
+        """Train these clients from the present model, and merge their updates."""
+
+    def losses(self, clients: IntArray) -> FloatArray:
+        """Loss of the present model on the data of each."""
+
+
+class TaskRounds:
+    """Carries out what ``Simultaneous`` decides.
+
+    Args:
+        models: of each task.
+        clock: virtual seconds.
+        delays: durations.
+        assignment: who trains what.
+        shares: [tasks], clients of each in a round.
+        clients: N.
+        available: clients who take work in a round, drawn anew for each.
+        first: k, updates of a task that are awaited; 0: all.
+        drop_out: probability that a client drops out of a training, at a time uniform over it.
+        stream: randomness of availability and drop-outs.
+        spans: gets a line for every client of a round; None: nobody wants them.
+        merges: gets a line for every merge; likewise.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[RoundModel],
+        clock: Clock,
+        delays: Delays,
+        assignment: Assignment,
+        *,
+        shares: Sequence[int],
+        clients: int,
+        available: int,
+        first: int,
+        drop_out: float,
+        stream: Stream,
+        spans: list[Span] | None = None,
+        merges: list[Merged] | None = None,
+    ) -> None:
+        self.models, self.clock, self.delays = models, clock, delays
+        self.assignment, self.shares = assignment, tuple(shares)
+        self.clients, self.available, self.first = clients, available, first
+        self.drop_out, self.stream = drop_out, stream
+        self.spans, self.merges = spans, merges
+        self.running = list(range(len(models)))
+        self.sent, self.returned = [0] * len(models), [0] * len(models)
+        self.lost = [0] * len(models)
+        self.joules = 0.0
+        self.merged: dict[int, tuple[int, int]] = {}
+        self._fates = uniform(stream.child("drop-outs"))
+        self._due: list[int] = []
+        self._given: dict[int, TaskRound] = {}
+
+    def happened(self, what: Event) -> Event:
+        """All that happens are events."""
+        return what
+
+    def carry_out(self, decision: Decision) -> None:
+        """Give out a round, train and merge it, or end a task."""
+        match decision:
+            case Give(work):
+                self._due.append(work)
+            case Merge(work):
+                self._merge(self._given.pop(work))
+            case Cancel(task):
+                self.running.remove(task)
+
+    def settle(self) -> None:
+        """The models that are sent are those at the end of the instant, of tasks that go on."""
+        for work in self._due:
+            plan = self.plan(work)
+            self._given[work] = plan
+            self.clock.after(plan.times.length, Arrived(work))
+        self._due = []
+
+    def allocation(self) -> dict[int, int]:
+        """Clients of each task that goes on: those of ended ones are dealt out to the others."""
+        total = min(sum(self.shares), self.available)
+        weights = [float(self.shares[task]) for task in self.running]
+        dealt = allocate_requests(weights, total, floor=1).value
+        assert dealt is not None, "there are more clients than tasks"
+        return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
+
+    def plan(self, number: int) -> TaskRound:
+        """Round ``number``: who trains what, and how long it takes."""
+        pool = np.arange(self.clients)
+        if self.available < self.clients:
+            dice = self.stream.child("available").generator(number)
+            pool = dice.choice(self.clients, self.available, replace=False, shuffle=False)
+            pool.sort()
+        shares = np.zeros(len(self.models), dtype=np.int64)
+        for task, count in self.allocation().items():
+            shares[task] = count
+        tasks = tuple(self.running)
+        sets = self.assignment.choose(number, pool, shares)
+        chosen = [sets[task] for task in tasks]
+        times = round_times(
+            self.delays,
+            tasks,
+            chosen,
+            first=self.first,
+            drop_out=self.drop_out,
+            fates=self._fates,
+            number=number * self.available,
+        )
+        return TaskRound(tasks, chosen, times, self.clock.now)
+
+    def _merge(self, plan: TaskRound) -> None:
+        self.joules += plan.times.joules
+        if self.spans is not None:
+            self.spans += _spans(plan, self.clock.now)
+        losses: list[FloatArray] = []
+        for place, task in enumerate(plan.tasks):
+            clients, model = plan.chosen[place], self.models[task]
+            own = clients[plan.times.awaited[place]]
+            self.sent[task] += len(clients)
+            self.returned[task] += len(own)
+            self.lost[task] += plan.times.lost[place]
+            self.merged[task] = len(clients), len(own)
+            if self.assignment.wants_losses:
+                losses.append(model.losses(own))
+            if len(own) and task in self.running:
+                model.train_round(own)
+                if self.merges is not None:
+                    self.merges.append(Merged(task, self.clock.now, (0,) * len(own)))
+        self._learn(plan, losses)
+
+    def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
+        """Tell the assignment what is known: of who was stopped, that it takes no less.
+
+        A loss that is not finite, of a model that has diverged, says nothing.
+        """
+        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        chosen, seconds = [nobody] * len(self.models), [nothing] * len(self.models)
+        told = [nothing] * len(self.models)
+        for place, task in enumerate(plan.tasks):
+            took = np.minimum(plan.times.seconds[place], plan.times.length)
+            known = np.ones(len(took), dtype=np.bool_)
+            if losses:
+                known = plan.times.awaited[place].copy()
+                known[known] = np.isfinite(losses[place])
+                told[task] = losses[place][np.isfinite(losses[place])]
+            chosen[task], seconds[task] = plan.chosen[place][known], took[known]
+        self.assignment.learn(chosen, seconds, told if losses else None)
+
+    def status(self, task: int) -> dict[str, Any]:
+        """What a row says of a task: of the last round that it took part in, or of the next."""
+        clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
+        return {
+            "staleness_mean": 0.0,
+            "staleness_max": 0,
+            "requests": clients,
+            "buffer": awaited or self.first or clients,
+            "allocation": clients,
+            "updates": sum(self.returned),
+            "lost": self.lost[task],
+        }
+
+    def under_way(self, now: float) -> list[Span]:
+        """What clients are at, for a picture that ends now."""
+        return [span for plan in self._given.values() for span in _spans(plan, now)]
+
+    starts_again: ClassVar[bool] = True
+    """Whether a run goes on from a checkpoint by starting what was under way again."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What the assignment has learnt, for a checkpoint."""
+        return {f"assignment.{n}": torch.from_numpy(v) for n, v in self.assignment.state().items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """State as plain numbers and lists; the round under way is planned again."""
+        return {
+            "now": self.clock.now,
+            "running": self.running,
+            "sent": self.sent,
+            "returned": self.returned,
+            "lost": self.lost,
+            "joules": self.joules,
+            "merged": [[task, *counts] for task, counts in self.merged.items()],
+        }
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on from a checkpoint; the clock is where it was."""
+        self.assignment.restore(
+            {
+                n.removeprefix("assignment."): v.numpy()
+                for n, v in tensors.items()
+                if n.startswith("assignment.")
+            }
+        )
+        self.clock.now = state["now"]
+        self.running, self.lost = list(state["running"]), list(state["lost"])
+        self.joules = state["joules"]
+        self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
+        self.sent, self.returned = list(state["sent"]), list(state["returned"])
+
+
+def _spans(plan: TaskRound, now: float) -> list[Span]:
+    """What the clients of a round have been at since it began."""
+    spans = []
+    for place, task in enumerate(plan.tasks):
+        seconds, awaited = plan.times.seconds[place], plan.times.awaited[place]
+        for client, took, done in zip(plan.chosen[place].tolist(), seconds, awaited, strict=True):
+            end = min(plan.begun + float(took), now)
+            how = ("done" if plan.begun + took <= now else "under way") if done else "cancelled"
+            spans.append(Span(task, client, plan.begun, end, how))
+    return spans

@@ -1,0 +1,231 @@
+"""What is trained: a model as a pure function of its flat parameters, and its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.func import grad, vmap
+from torch.nn import functional as F
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.models.dropout import StreamDropout
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.submodels.flat import call_with, slots
+from wirelessfl.training.cohort import Anchors, Outputs, Penalty, need_features, total
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A model with a cross-entropy loss over classes, and further terms where they are given.
+
+    The module's own parameters serve as the frozen rest only (a LoRA base, buffers): the trainable
+    ones always come from flat vectors.
+    """
+
+    module: nn.Module
+    spec: ParamSpec
+    dropout_keys: tuple[str, ...] = field(default=())
+    slots: tuple[tuple[str, str], ...] = field(default=())
+    """Further places of tied parameters, and the names under which they stand in ``spec``."""
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Objective:
+        """That of training ``module``.
+
+        Raises:
+            ConfigError: it holds a layer whose running statistics would leak between clients, or
+                its parameters cannot be trained, see ``ParamSpec.of``.
+        """
+        for name, layer in module.named_modules():
+            if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
+                raise ConfigError(
+                    f"layer {name!r} is a {type(layer).__name__} with running statistics, which "
+                    "clients would share. Use nn.GroupNorm (or track_running_stats=False, and "
+                    "clients train one at a time)."
+                )
+        keys = tuple(
+            f"{name}.key" if name else "key"
+            for name, layer in module.named_modules()
+            if isinstance(layer, StreamDropout) and layer.p > 0
+        )
+        spec = ParamSpec.of(module)
+        return cls(module, spec, keys, slots(module, spec))
+
+    def loss(
+        self,
+        params: dict[str, Tensor],
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        anchors: Anchors = (),
+        penalties: tuple[Penalty, ...] = (),
+    ) -> Tensor:
+        """Weighted training loss of one batch: cross-entropy and penalties.
+
+        Args:
+            params: by name.
+            x, y, weight: [batch, ...] alike.
+            key: [2], of dropout.
+            anchors: of the penalties.
+            penalties: further terms of a sample's loss.
+        """
+        tensors = params | dict.fromkeys(self.dropout_keys, key)
+        own = self.outputs(x, tensors, features=need_features(penalties))
+        return self._loss(own, x, y, weight, anchors, penalties)
+
+    def _loss(
+        self,
+        own: Outputs,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        anchors: Anchors,
+        penalties: tuple[Penalty, ...],
+    ) -> Tensor:
+        loss = F.cross_entropy(own.logits, y, reduction="none")
+        if penalties:
+            with self._evaluating():
+                others = [
+                    {n: self.outputs(x, tensors, features=penalty.features) for n, tensors in of}
+                    for penalty, of in zip(penalties, map(dict.items, anchors), strict=True)
+                ]
+            loss = loss + total(penalties, own, others, y)
+        return (loss * weight).sum()
+
+    def outputs(
+        self, x: Tensor, params: dict[str, Tensor] | None = None, *, features: bool = False
+    ) -> Outputs:
+        """What the model gives for ``x`` [batch, ...].
+
+        Args:
+            x: samples.
+            params: by name; None: those that the module holds.
+            features: whether they are wanted, beside the logits.
+
+        Raises:
+            ConfigError: they are, and the model has none.
+        """
+        if not features:
+            return Outputs(self._logits(x, params))
+        seen: list[Tensor] = []
+
+        def look(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            seen[:] = inputs[:1]  # the last layer's remain
+
+        linear = [layer for layer in self.module.modules() if isinstance(layer, nn.Linear)]
+        hooks = [layer.register_forward_pre_hook(look) for layer in linear]
+        try:
+            logits = self._logits(x, params)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if not seen:
+            raise ConfigError(
+                f"model {type(self.module).__name__} runs no nn.Linear, whose input would be the "
+                "features that the algorithm compares. Have one at its end."
+            )
+        return Outputs(logits, seen[0].flatten(1))
+
+    def _logits(self, x: Tensor, params: dict[str, Tensor] | None) -> Tensor:
+        logits: Tensor = self.module(x) if params is None else self.call(params, x)
+        return logits
+
+    def call(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """The module's output for ``x`` [batch, ...] with ``params`` by name, tied ones once."""
+        return call_with(self.module, params, self.slots, x)
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Evaluation mode for a while."""
+        training = [layer for layer in self.module.modules() if layer.training]
+        try:
+            for layer in training:
+                layer.training = False
+            yield
+        finally:
+            for layer in training:
+                layer.training = True
+
+    def gradients(
+        self,
+        params: dict[str, Tensor],
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        keys: Tensor,
+        anchors: Anchors = (),
+        penalties: tuple[Penalty, ...] = (),
+    ) -> dict[str, Tensor]:
+        """Gradients of ``loss`` by name.
+
+        Args:
+            params: [clients, *shape] by name, or those of one client.
+            x, y, weight: [clients, batch, ...] alike.
+            keys: [clients, 2], or [2] for one client.
+            anchors: of the penalties, of all clients or of one.
+            penalties: as for ``loss``.
+        """
+        loss_of = partial(self.loss, penalties=penalties) if penalties else self.loss
+        more = (anchors,) if penalties else ()  # even an empty argument takes vmap's time
+        if keys.ndim == 2:
+            found: dict[str, Tensor] = vmap(grad(loss_of))(params, x, y, weight, keys, *more)
+            return found
+        leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
+        loss = loss_of(leaves, x, y, weight, keys, *more)
+        return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
+
+    def own_gradients(
+        self, flat: Tensor, x: Tensor, y: Tensor, weight: Tensor, key: Tensor
+    ) -> dict[str, Tensor]:
+        """The same for one client's ``flat`` [P], with the parameters put into the module."""
+        with self.holding() as parameters:
+            for name, value in self.spec.views(flat).items():
+                parameters[name].data = value
+            loss = self.own_loss(x, y, weight, key)
+            return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
+
+    def own_loss(
+        self,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        anchors: Anchors = (),
+        penalties: tuple[Penalty, ...] = (),
+    ) -> Tensor:
+        """The same for the parameters that the module holds, see ``holding``."""
+        for layer in self._dropouts():
+            layer.key = key
+        own = self.outputs(x, features=need_features(penalties))
+        return self._loss(own, x, y, weight, anchors, penalties)
+
+    def _dropouts(self) -> list[StreamDropout]:
+        layers = (self.module.get_submodule(key.rpartition(".")[0]) for key in self.dropout_keys)
+        return [layer for layer in layers if isinstance(layer, StreamDropout)]
+
+    @contextmanager
+    def holding(self) -> Iterator[dict[str, nn.Parameter]]:
+        """The module's trainable parameters by name, for ``data`` to be put into them.
+
+        For one client this spares the overhead of a functional call. The module is left as it was.
+        """
+        parameters = {n: p for n, p in self.module.named_parameters() if n in self.spec.shapes}
+        before = {name: parameter.data for name, parameter in parameters.items()}
+        keys = [(layer, layer.key) for layer in self._dropouts()]
+        try:
+            yield parameters
+        finally:
+            for name, parameter in parameters.items():
+                parameter.data = before[name]
+            for layer, key in keys:
+                layer.key = key
+
+
+def _derivatives(loss: Tensor, leaves: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(loss, list(leaves), materialize_grads=True)

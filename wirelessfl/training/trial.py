@@ -1,0 +1,209 @@
+"""What a model is tried for before it is trained: alone or together, and in parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
+from wirelessfl.training.objective import Objective
+
+
+def why_alone(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
+    """Why clients cannot train ``objective`` together, on a few samples; None where they can.
+
+    Args and errors are those of ``check_model``; x has at least two samples.
+    """
+    return check_model(objective, x, y, classes) or why_not_vmapped(objective, x, y)
+
+
+def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
+    """Refuse a model that cannot be trained at all, on a few samples.
+
+    Args:
+        objective: to be tried out.
+        x: [batch, ...], some samples.
+        y: [batch], their labels.
+        classes: of the data set.
+
+    Returns:
+        Why clients cannot train it together if it draws random numbers by itself; else None.
+
+    Raises:
+        ConfigError: the model does not run on the samples, does not give logits [batch, classes],
+            or changes its buffers.
+    """
+    module, name = objective.module, type(objective.module).__name__
+    buffers = {key: value.clone() for key, value in module.named_buffers()}
+    module.train()
+    before = torch.random.get_rng_state()
+    with torch.random.fork_rng():
+        try:
+            with torch.no_grad():
+                logits = module(x)
+        except Exception as error:
+            raise ConfigError(
+                f"model {name} does not run on samples of shape {tuple(x.shape[1:])}: {error}"
+            ) from error
+        draws = not torch.equal(before, torch.random.get_rng_state())
+    shape = tuple(getattr(logits, "shape", ()))
+    if shape != (len(x), classes):
+        raise ConfigError(
+            f"model {name} gives {shape or type(logits).__name__} for {len(x)} samples: logits "
+            f"[batch, {classes}] are needed, one for each class of the data set."
+        )
+    for key, value in module.named_buffers():
+        if not torch.equal(value, buffers[key]):
+            raise ConfigError(
+                f"model {name} changes its buffer {key!r} in training, which clients would share. "
+                "Keep such state in parameters, or do without."
+            )
+    _check_names(objective, x, y)
+    if draws:
+        return (
+            f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
+            "would not"
+        )
+    return None
+
+
+def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
+    """Why vmap cannot train ``objective`` on samples x [batch, ...], y [batch].
+
+    None where they can. Its first call in a process takes a second: torch imports its compiler.
+    """
+    module, name = objective.module, type(objective.module).__name__
+    try:
+        two = objective.spec.from_module(module).expand(2, -1)
+        half = x.new_zeros((2, len(x)), dtype=torch.float32)
+        half[:, :2] = 0.5  # the samples behind the second are padding
+        zero = torch.zeros(2, dtype=torch.int32, device=x.device)
+        xs, ys = (t.expand(2, *t.shape) for t in (x, y))
+        padded = objective.gradients(objective.spec.views(two), xs, ys, half, zero.expand(2, 2))
+    except RuntimeError as error:
+        return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
+    tight = objective.gradients(objective.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
+    for key, value in tight.items():
+        if not all(_close(client, value) for client in padded[key]):
+            return f"model {name} mixes the samples of a batch, so batches cannot be padded"
+    return None
+
+
+def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
+    """Refuse a module that finds its parameters in another way than by their names.
+
+    Raises:
+        ConfigError: one of them has a gradient that disappears when it is given by its name.
+    """
+    flat = objective.spec.from_module(objective.module)
+    weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
+    key = torch.zeros(2, dtype=torch.int32, device=x.device)
+    with torch.random.fork_rng():
+        named = objective.gradients(objective.spec.views(flat), x, y, weight, key)
+        own = objective.own_gradients(flat, x, y, weight, key)
+    for name, value in named.items():
+        if bool(own[name].any()) and not bool(value.any()):
+            raise ConfigError(
+                f"model {type(objective.module).__name__} uses its parameter {name!r} by another "
+                "way than its name (a list of tensors of its own?), so clients cannot have their "
+                "own. Use it through the layer that holds it, or nn.ParameterList."
+            )
+
+
+def _close(one: Tensor, two: Tensor) -> bool:
+    """Whether two gradients differ by rounding alone.
+
+    Judged by their norms: in a deep model one ReLU that flips by rounding moves whole layers by
+    some thousandths, and single elements by more than their size. Mixed samples move it all.
+    """
+    same = (one == two) | (one.isnan() & two.isnan())
+    gap = (one - two).masked_fill(same, 0.0)
+    return bool(gap.norm() <= 1e-2 * two.nan_to_num().norm() + 1e-6 * two.numel() ** 0.5)
+
+
+def check_partition(objective: Objective, partition: Partition, x: Tensor) -> None:
+    """Refuse a model whose submodels do not work: wrong layers, or an activation with act(0) != 0.
+
+    Compares a submodel with the same one padded by idle neurons, on the inputs ``x`` [batch, ...].
+
+    Raises:
+        ConfigError: they differ, or the submodel cannot be evaluated.
+    """
+    half = [np.arange(max(layer.width // 2, 1)) for layer in partition.layers]
+    whole = [np.arange(layer.width) for layer in partition.layers]
+    flat = objective.spec.from_module(objective.module)
+    name = type(objective.module).__name__
+    objective.module.eval()  # dropout would draw different masks for the two
+    try:
+        tight, _ = _submodel_gradient(objective, extract(partition, [half]), flat, x)
+        padded, idle = _submodel_gradient(objective, extract(partition, [half, whole]), flat, x)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"model {name} cannot run with fewer neurons in "
+            f"{', '.join(layer.producer for layer in partition.layers)}: {error}"
+        ) from error
+    if bool((idle != 0).any()):
+        raise ConfigError(
+            f"model {name}: an idle neuron of a split layer gets a gradient, so submodels of "
+            "different widths cannot train together. Its activation needs act(0) = 0 (ReLU, tanh, "
+            "GELU)."
+        )
+    if not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
+        raise ConfigError(
+            f"model {name}: a submodel changes when idle neurons are added to it. What stands "
+            "between the split layers must act on each neuron alone (no normalisation over them)."
+        )
+
+
+def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | None:
+    """Why submodels of different widths cannot train in one batch; None where they can.
+
+    Compares a narrow submodel with the same one padded by idle neurons, on ``x`` [batch, ...].
+
+    Raises:
+        ConfigError: the model does not run with fewer neurons.
+    """
+    flat, name = objective.spec.from_module(objective.module), type(objective.module).__name__
+    few = [
+        np.concatenate([np.arange(max(size // 2, 1)) + block * size for block in range(blocks)])
+        for blocks, size in ((own.blocks, own.width // own.blocks) for own in neurons.layers)
+    ]
+    whole = [np.arange(own.width) for own in neurons.layers]
+    objective.module.eval()  # dropout would draw different masks for the two
+    try:
+        tight, _ = _submodel_gradient(
+            objective, extract_neurons(neurons.spec, neurons.layers, [few]), flat, x
+        )
+    except RuntimeError as error:
+        raise ConfigError(
+            f"model {name} cannot run with fewer neurons in "
+            f"{', '.join(own.name for own in neurons.layers)}: {str(error).splitlines()[0]}"
+        ) from error
+    padded, idle = _submodel_gradient(
+        objective, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
+    )
+    if bool((idle != 0).any()) or not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
+        return (
+            f"idle neurons change what a submodel of {name} learns (a norm over neurons, or an "
+            "activation with act(0) != 0), so that only submodels of equal widths train together"
+        )
+    return None
+
+
+def _submodel_gradient(
+    objective: Objective, submodels: Submodels, flat: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradient of the first submodel: in full coordinates [P], and that of its padding."""
+    assert submodels.index is not None
+    index = submodels.index[0].to(x.device)
+    leaf = submodels.gather(flat)[0].requires_grad_()
+    labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
+    weight = torch.full((len(x),), 1.0 / len(x), device=x.device)
+    key = torch.zeros(2, dtype=torch.int32, device=x.device)
+    loss = objective.loss(submodels.spec.views(leaf), x, labels, weight, key)
+    gradient = torch.autograd.grad(loss, leaf)[0]
+    full = torch.zeros_like(flat)
+    full[index[index >= 0]] = gradient[index >= 0]
+    return full, gradient[index < 0]
