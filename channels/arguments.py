@@ -18,7 +18,9 @@ from channels.validation import is_tensor, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
-PLAIN = (int, float)
+ARRAYS = {"ArrayLike", *NUMBERS}
+"""Kinds for which the type of an array or a list is not enough: what it holds decides."""
+SCALARS = (Number, str, np.generic, type(None))
 
 
 def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function]:
@@ -35,19 +37,24 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
             for name, parameter in inspect.signature(function).parameters.items()
         }
         order = tuple(kinds)
+        # Types all of whose values are of the right kind; most calls need look no further.
+        passed: dict[str, set[type]] = {name: set() for name in kinds}
 
         @wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
             # What is too much, or too little, the call itself refuses.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
-                if type(value) in PLAIN and "ArrayLike" in kinds.get(name, ()):
+                known = passed.get(name)
+                if known is None or type(value) in known:
                     continue
-                need = _needed(kinds.get(name, []), value, function.__globals__)
+                need = _needed(kinds[name], value, function.__globals__)
                 if need:
                     several = error is TypeError and is_numeric(value)
                     raise (ValueError if several else error)(
                         f"{name} is {shown(value)}: give {need}."
                     )
+                if isinstance(value, SCALARS) or not ARRAYS.intersection(kinds[name]):
+                    known.add(type(value))
             return function(*args, **kwargs)
 
         return inner  # type: ignore[return-value]
@@ -90,6 +97,8 @@ def is_number(value: Any) -> bool:
 
 def is_numeric(values: Any) -> bool:
     """Whether these are numbers, or an array of numbers."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biufc":
+        return True
     if is_tensor(values):
         return True
     try:

@@ -2,8 +2,7 @@
 
 from solvers.allocation import allocate_requests
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
-from solvers.mask_sizes import optimize_mask_sizes
-from solvers.mask_sizes_milp import available_backends
+from solvers.mask_sizes import available_backends, optimize_mask_sizes
 from solvers.solution import Solution, SolverUnavailableError, Status
 from solvers.widths import coverage_frontier, fastest_widths, widths_by_deadline
 

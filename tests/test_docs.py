@@ -142,7 +142,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 def test_the_solver_studies_run_and_draw(tmp_path):
     """Each in a process of its own, as a user would, within the 20 lines that are promised."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 4
+    assert len(found) == 5
     quick = {**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
     for file, code in found:
         assert len(code.splitlines()) <= 20

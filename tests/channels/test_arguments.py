@@ -84,11 +84,8 @@ GOOD = {
     "optimize_beamformer": {
         "h": H,
         "backend": "mirror_prox",
-        "starts": 1,
-        "seed": 0,
         "certificate": None,
         "scales": np.ones(3),
-        "time_limit_seconds": 5.0,
     },
     "optimize_mask_sizes": {
         "seconds_per_unit": [1.0, 2.0],
@@ -98,7 +95,6 @@ GOOD = {
         "lower": 0,
         "granularity": 1,
         "backend": "exact",
-        "time_limit_seconds": None,
     },
     "widths_by_deadline": WIDTHS | {"deadline": 2.0},
 }
@@ -156,6 +152,23 @@ def test_numbers_of_every_kind_pass():
         area([1], 2, scale=2)
     with pytest.raises(TypeError, match="unexpected keyword"):
         area([1], scal=2)
+
+
+def test_a_right_value_does_not_vouch_for_all_of_its_type():
+    @checked()
+    def area(sides: "ArrayLike", scale: "float" = 1.0) -> "float":  # noqa: F821
+        return float(np.prod(sides)) * float(scale)
+
+    pairs = (([2, 3], [[2], [3, 4]]), (np.ones(2), np.array(["a"])), ((1, 2), (1, object())))
+    for right, wrong in pairs:
+        for _ in range(2):
+            area(right)
+            with pytest.raises(TypeError, match=r"^sides is .*give numbers"):
+                area(wrong)
+    for _ in range(2):
+        area(1, np.ones(()))
+        with pytest.raises(ValueError, match=r"^scale is .*give a number"):
+            area(1, np.ones(2))
 
 
 def test_long_values_are_cut():

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from channels.streams import Stream
 from solvers import SolverUnavailableError, Status, optimize_beamformer
+from solvers.beamforming import (
+    Anneal,
+    BeamformerBackend,
+    BranchAndBound,
+    MirrorProx,
+    Sca,
+    Sdr,
+)
 
 _FAST = 16  # starts of the fast setting
 
@@ -36,12 +44,12 @@ _CASES = (
     _Case(10, 15, factor=1e-8),
     _Case(10, 15, factor=1e8),
 )
-_WAYS: dict[str, tuple[str, int | None]] = {
-    "anneal": ("anneal", None),
-    f"anneal, {_FAST} starts": ("anneal", _FAST),
-    "mirror_prox": ("mirror_prox", None),
-    "sca (cvxpy)": ("sca", None),
-    "sdr (cvxpy)": ("sdr", None),
+_WAYS: dict[str, BeamformerBackend] = {
+    "anneal": Anneal(),
+    f"anneal, {_FAST} starts": Anneal(starts=_FAST),
+    "mirror_prox": MirrorProx(),
+    "sca (cvxpy)": Sca(),
+    "sdr (cvxpy)": Sdr(),
 }
 
 
@@ -91,13 +99,13 @@ def _quality(
 ) -> list[dict[str, object]]:
     h = _channels(case, problems)
     found: dict[str, tuple[NDArray[np.float64], float]] = {}
-    for way, (backend, starts) in _WAYS.items():
+    for way, backend in _WAYS.items():
         try:
-            solution = optimize_beamformer(h, backend=backend, starts=starts)
+            solution = optimize_beamformer(h, backend=backend)
         except SolverUnavailableError:
             continue
         found[way] = solution.objective, solution.seconds / problems
-    many = optimize_beamformer(h, starts=many_starts, seed=1).objective
+    many = optimize_beamformer(h, backend=Anneal(starts=many_starts, seed=1)).objective
     best = np.maximum.reduce([many, *(objective for objective, _ in found.values())])
     certified = 0
     deadline = time.monotonic() + 10 * limit_seconds
@@ -105,11 +113,11 @@ def _quality(
         if time.monotonic() > deadline:
             break
         exact = optimize_beamformer(
-            h[number], certificate="exact", seed=1, time_limit_seconds=limit_seconds
+            h[number], backend=Anneal(seed=1), certificate=BranchAndBound(limit_seconds)
         )
         best[number] = max(best[number], exact.objective)
         certified += exact.status is Status.OPTIMAL
-    bound = optimize_beamformer(h, starts=1, certificate="sdr").bound
+    bound = optimize_beamformer(h, backend=Anneal(starts=1), certificate="sdr").bound
     rows: list[dict[str, object]] = []
     for way, (objective, seconds) in found.items():
         ratio = objective / best
@@ -139,17 +147,17 @@ def _throughput(repeats: int, batch: int) -> list[dict[str, object]]:
     h = _channels(_Case(10, 15), batch).astype(np.complex64)
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     ways = {
-        f"{way}, {device}" if len(devices) > 1 else way: (backend, starts, device)
+        f"{way}, {device}" if len(devices) > 1 else way: (backend, device)
         for device in devices
-        for way, (backend, starts) in _WAYS.items()
+        for way, backend in _WAYS.items()
         if "cvxpy" not in way
     }
     taken: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(repeats + 1):
-        for way, (backend, starts, device) in ways.items():
+        for way, (backend, device) in ways.items():
             tensor = torch.from_numpy(h).to(device)
             start = time.perf_counter()
-            optimize_beamformer(tensor, backend=backend, starts=starts)
+            optimize_beamformer(tensor, backend=backend)
             if device == "cuda":
                 torch.cuda.synchronize()
             if turn:

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from channels.streams import Stream
 from solvers import Status, available_backends, optimize_mask_sizes
+from solvers.mask_sizes import Cvxpy, Exact, Gurobi, Highs
 
 _LIMIT_SECONDS = 5.0
+_PROGRAMS = {backend.name: backend for backend in (Gurobi, Highs, Cvxpy)}
 
 
 class _Case(NamedTuple):
@@ -70,12 +72,10 @@ def _measure(case: _Case, backends: list[str], repeats: int) -> list[dict[str, o
 def _time(seconds: NDArray[np.float64], backend: str) -> tuple[float, str]:
     """Wall seconds of one solve, and what kept it from the optimum, if anything did."""
     cells = seconds.shape[-1]
-    limit = None if backend == "exact" else _LIMIT_SECONDS
-    solution = optimize_mask_sizes(
-        seconds, 75 * cells, cap=112.5, backend=backend, time_limit_seconds=limit
-    )
+    method = Exact() if backend == "exact" else _PROGRAMS[backend](_LIMIT_SECONDS)
+    solution = optimize_mask_sizes(seconds, 75 * cells, cap=112.5, backend=method)
     if solution.status is Status.FEASIBLE or solution.status is Status.UNKNOWN:
-        return solution.seconds, f"not closed in {limit:g} s, gap {solution.gap:.2g}"
+        return solution.seconds, f"not closed in {_LIMIT_SECONDS:g} s, gap {solution.gap:.2g}"
     return solution.seconds, ""
 
 

@@ -14,6 +14,7 @@ from channels import ChannelDraw, seconds_per_parameter
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from solvers import Solution, optimize_mask_sizes
+from solvers.mask_sizes import MaskSizeBackend
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.submodels.partition import Partition, share_out
@@ -42,7 +43,7 @@ class MaskSizeProblem:
     granularity: int
     partition: Partition
 
-    def solve(self, backend: str = "exact") -> Solution[NDArray[np.int64]]:
+    def solve(self, backend: str | MaskSizeBackend = "exact") -> Solution[NDArray[np.int64]]:
         """The sizes of least latency; every cell gets at least one step of neurons."""
         return optimize_mask_sizes(
             self.seconds_per_unit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -25,6 +25,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import Convention, check_convention
 from solvers import SolverUnavailableError, optimize_beamformer
+from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.shards import Shards
@@ -33,6 +34,10 @@ from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 """Branch and bound is not among them: where it stops depends on how busy the machine is."""
+
+_BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
+    backend.name: backend for backend in (Anneal, MirrorProx, Sca, Sdr)
+}
 
 
 @dataclass(frozen=True)
@@ -244,12 +249,8 @@ class AirReception(Reception):
             batch[node, : len(own)], needs[node, : len(own)] = h[own], scales[own]
         needs[~needs.any(1)] = 1.0  # nobody sends anything here: any direction will do
         try:
-            solution = optimize_beamformer(
-                batch,
-                backend=uplink.beamformer,
-                starts=uplink.beamformer_starts,
-                scales=needs,
-            )
+            backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
+            solution = optimize_beamformer(batch, backend=backend, scales=needs)
         except (SolverUnavailableError, ValueError) as error:
             raise ConfigError(f"beamformer {uplink.beamformer!r}: {error}") from error
         return np.asarray(solution.value)

@@ -8,16 +8,32 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from channels.arguments import is_number
-from channels.validation import shown
-from solvers import mask_sizes_exact
 from solvers.arrays import like
-from solvers.mask_sizes_milp import BACKENDS
-from solvers.mask_sizes_problem import Problem, read_problem
-from solvers.solution import Solution, Status
+from solvers.backend import Catalogue
+from solvers.mask_sizes.backend import MaskSizeBackend
+from solvers.mask_sizes.cells import Floats
+from solvers.mask_sizes.problem import Problem, read_problem
+from solvers.settings import settings_elsewhere
+from solvers.solution import PROVEN_GAP, Solution, Status
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+BACKENDS: Catalogue[MaskSizeBackend] = Catalogue(
+    "backend",
+    {
+        "exact": "solvers.mask_sizes.exact:Exact",
+        "gurobi": "solvers.mask_sizes.gurobi:Gurobi",
+        "highs": "solvers.mask_sizes.highs:Highs",
+        "cvxpy": "solvers.mask_sizes.cvxpy:Cvxpy",
+    },
+    "An object of a MaskSizeBackend class is accepted, too, e.g. Highs(time_limit_seconds=10).",
+)
+
+
+def available_backends() -> dict[str, str | None]:
+    """Backends of ``optimize_mask_sizes``: None where usable, else the reason why not."""
+    return {name: BACKENDS.default(name).obstacle() for name in BACKENDS.classes}
 
 
 @overload
@@ -29,8 +45,7 @@ def optimize_mask_sizes(
     cap: ArrayLike | Tensor | None = ...,
     lower: ArrayLike | Tensor = ...,
     granularity: int = ...,
-    backend: str = ...,
-    time_limit_seconds: float | None = ...,
+    backend: str | MaskSizeBackend = ...,
 ) -> Solution[Tensor]: ...
 @overload
 def optimize_mask_sizes(
@@ -41,9 +56,12 @@ def optimize_mask_sizes(
     cap: ArrayLike | Tensor | None = ...,
     lower: ArrayLike | Tensor = ...,
     granularity: int = ...,
-    backend: str = ...,
-    time_limit_seconds: float | None = ...,
+    backend: str | MaskSizeBackend = ...,
 ) -> Solution[NDArray[np.int64]]: ...
+@settings_elsewhere(
+    time_limit_seconds="backend=Highs(time_limit_seconds=...), or Gurobi or Cvxpy, of "
+    "solvers.mask_sizes"
+)
 def optimize_mask_sizes(
     seconds_per_unit: ArrayLike | Tensor,
     total: int,
@@ -52,8 +70,7 @@ def optimize_mask_sizes(
     cap: ArrayLike | Tensor | None = None,
     lower: ArrayLike | Tensor = 0,
     granularity: int = 1,
-    backend: str = "exact",
-    time_limit_seconds: float | None = None,
+    backend: str | MaskSizeBackend = "exact",
 ) -> Solution[Any]:
     """Submodel sizes that minimise the slowest cell's latency (HIST, problem (20)).
 
@@ -71,8 +88,9 @@ def optimize_mask_sizes(
         granularity: units that stay together: sizes are its multiples.
         backend: ``exact``, or for a single problem an independent ``gurobi``, ``highs`` or
             ``cvxpy`` to compare with (mixed-integer linear programs, of up to 10^9 steps of
-            ``granularity``).
-        time_limit_seconds: after which those stop with what they have; ``exact`` needs no limit.
+            ``granularity``). A name stands for the default settings; an object has its own:
+            ``Exact``, ``Gurobi``, ``Highs`` and ``Cvxpy`` of ``solvers.mask_sizes``, or of a class
+            derived from its ``MaskSizeBackend``.
 
     ``offset_seconds``, ``cap`` and ``lower`` are one number, or broadcast to [..., cells].
 
@@ -90,45 +108,35 @@ def optimize_mask_sizes(
             unknown, or given a batch or more steps than it can tell apart.
         SolverUnavailableError: the backend is not installed, not licensed, or its licence refuses
             a problem of this size.
+        RuntimeError: what a backend returns is no solution.
     """
     start = time.perf_counter()
-    if not isinstance(backend, str) or backend not in ("exact", *BACKENDS):
-        names = ", ".join(("exact", *BACKENDS))
-        raise ValueError(f"backend is {shown(backend)}: choose one of {names}.")
+    method = backend if isinstance(backend, MaskSizeBackend) else BACKENDS.default(backend)
     problem = read_problem(seconds_per_unit, total, offset_seconds, cap, lower, granularity)
-    if backend != "exact" and problem.shape:
+    if problem.shape and not method.batches:
         raise ValueError(
-            f"backend {backend!r} takes one problem, and seconds_per_unit is a batch of shape "
+            f"backend {method.name!r} takes one problem, and seconds_per_unit is a batch of shape "
             f"{problem.shape}: use backend 'exact', or a loop."
         )
-    limit = time_limit_seconds
-    if limit is not None and not (is_number(limit) and limit > 0):
-        raise ValueError(f"time_limit_seconds is {shown(limit)}: give a number above 0.")
-    if problem.shape:
-        value, objective, bound, gap, status, message = _batch(problem, seconds_per_unit)
-    else:
-        value, objective, bound, gap, status, message = _single(
-            problem, seconds_per_unit, backend, time_limit_seconds
-        )
+    solve = _batch if problem.shape else _single
+    value, objective, bound, gap, status, message = solve(problem, seconds_per_unit, method)
     seconds = time.perf_counter() - start
-    return Solution(value, objective, bound, gap, status, backend, seconds, message)
+    return Solution(value, objective, bound, gap, status, method.name, seconds, message)
 
 
 # Value, objective, bound, gap, status and message of a Solution.
 _Outcome = tuple[Any, Any, Any, Any, Status | NDArray[Any], str]
 
 
-def _single(problem: Problem, given: Any, backend: str, time_limit: float | None) -> _Outcome:
-    cells, quota = problem.cells, problem.quota
+def _single(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
+    cells = problem.cells
     if not problem.feasible()[0]:
         return None, np.inf, np.inf, 0.0, Status.INFEASIBLE, problem.explain(0)
-    if backend == "exact":
-        steps, bound = mask_sizes_exact.solve(cells, quota), np.inf
-    else:
-        found, bound = BACKENDS[backend](cells, quota, time_limit)
-        if found is None:
-            return None, np.inf, bound, np.inf, Status.UNKNOWN, ""
-        steps = found
+    steps, proven = method.solve(problem)
+    bound = float(proven) if proven >= 0 else 0.0  # NaN proves nothing
+    if steps is None:
+        return None, np.inf, bound, np.inf, Status.UNKNOWN, ""
+    _check(problem, steps, method)
     objective = float(cells.latency(steps).max())
     # A bound above an objective that is attained is the backend's rounding.
     bound = min(bound, objective)
@@ -137,25 +145,55 @@ def _single(problem: Problem, given: Any, backend: str, time_limit: float | None
     return like(given, sizes), objective, bound, gap, Status.of_gap(gap), ""
 
 
-def _batch(problem: Problem, given: Any) -> _Outcome:
+def _batch(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
     feasible = problem.feasible()
     sizes = np.full(problem.cells.low.shape, -1, dtype=np.int64)
     objective = np.full(feasible.shape, np.inf)
+    bound, gap = objective.copy(), np.zeros(feasible.shape)
     status = np.full(feasible.shape, Status.INFEASIBLE)
     if feasible.any():
-        cells = problem.cells if feasible.all() else problem.cells.rows(feasible)
-        steps = mask_sizes_exact.solve(cells, problem.quota)
-        sizes[feasible] = cells.step * steps
-        objective[feasible] = cells.latency(steps).max(-1)
-        status[feasible] = Status.OPTIMAL
+        some = problem if feasible.all() else problem.rows(feasible)
+        steps, proven = method.solve(some)
+        if steps is None:
+            raise RuntimeError(f"backend {method.name!r} returned no sizes for a batch.")
+        _check(some, steps, method)
+        sizes[feasible] = some.cells.step * steps
+        attained = some.cells.latency(steps).max(-1)
+        least = np.minimum(np.where(np.greater_equal(proven, 0), proven, 0), attained)
+        rest = np.divide(
+            attained - least, attained, np.zeros_like(attained), where=attained > least
+        )
+        objective[feasible], bound[feasible], gap[feasible] = attained, least, rest
+        ended = np.full(rest.shape, Status.FEASIBLE)
+        ended[rest <= PROVEN_GAP] = Status.OPTIMAL
+        status[feasible] = ended
     message = ""
     if not feasible.all():
         rows = np.flatnonzero(~feasible)
         item = ", ".join(str(int(i)) for i in np.unravel_index(rows[0], problem.shape))
         message = f"{len(rows)} of {feasible.size} problems are infeasible; "
         message += f"item [{item}]: {problem.explain(int(rows[0]))}"
-    arrays = (array.reshape(problem.shape) for array in (objective, np.zeros_like(objective)))
-    least, gap = (like(given, array) for array in arrays)
+    objective, bound, gap = (
+        like(given, array.reshape(problem.shape)) for array in (objective, bound, gap)
+    )
     value = like(given, sizes.reshape(*problem.shape, problem.cells.low.shape[-1]))
-    # The bound is a copy, so that changing one in place leaves the other.
-    return value, least, least + gap, gap, status.reshape(problem.shape), message
+    return value, objective, bound, gap, status.reshape(problem.shape), message
+
+
+def _check(problem: Problem, steps: Floats, method: MaskSizeBackend) -> None:
+    """Raise if a backend's steps are no solution.
+
+    Raises:
+        RuntimeError: they are not.
+    """
+    cells = problem.cells
+    if steps.shape != cells.low.shape:
+        raise RuntimeError(
+            f"backend {method.name!r} returned steps of shape {steps.shape} for cells of shape "
+            f"{cells.low.shape}."
+        )
+    nearest = np.minimum(np.maximum(np.rint(steps), cells.low), cells.high)
+    if (steps != nearest).any() or (steps.sum(-1) != problem.quota).any():
+        raise RuntimeError(
+            f"backend {method.name!r} returned sizes that violate the bounds or the sum."
+        )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import Status, optimize_mask_sizes
-from solvers.mask_sizes_exact import Cells
+from solvers.mask_sizes.cells import Cells
 
 
 class Problem(NamedTuple):

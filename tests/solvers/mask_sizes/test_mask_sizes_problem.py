@@ -3,12 +3,14 @@
 import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from solvers import Status, available_backends, optimize_mask_sizes
+from solvers.mask_sizes import Highs
 
 C = [1.0, 2.0, 4.0]
 
@@ -112,13 +114,17 @@ def test_infeasible_items_of_a_batch():
         (C, {"backend": "cplex"}, "backend is 'cplex': choose one of exact, gurobi, highs, cvxpy."),
         ([C, C], {"backend": "highs"}, "backend 'highs' takes one problem, and seconds_per_unit is "
          "a batch of shape (2,): use backend 'exact'"),
-        (C, {"time_limit_seconds": 0}, "time_limit_seconds is 0: give a number above 0."),
+        (C, {"backend": partial(Highs, time_limit_seconds=0)},
+         "time_limit_seconds is 0: give a number above 0."),
     ],
 )  # fmt: skip
 def test_errors_name_argument_and_value(seconds, given, message):
-    given = {"total": 10} | given
+    def solve(total=10, backend="exact", **more):
+        made = backend() if callable(backend) else backend
+        optimize_mask_sizes(seconds, total, backend=made, **more)
+
     with pytest.raises(ValueError, match=re.escape(message)):
-        optimize_mask_sizes(seconds, **given)
+        solve(**given)
 
 
 @pytest.mark.parametrize(

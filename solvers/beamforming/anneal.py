@@ -8,10 +8,16 @@ beamformer is a least-norm point, and no step of it makes things worse.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from solvers.least_norm import least_norm
+from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.directions import best_of, unit_norm, worst
+from solvers.beamforming.least_norm import least_norm
+from solvers.beamforming.problem import Problems
+from solvers.settings import check_seed, check_starts
 
 _BETA_FIRST = (0.5, 8.0)  # over the starts
 _BETA_LAST = 150.0
@@ -23,28 +29,45 @@ _WIDEST = 1e6
 _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # in the largest array at once
 
 
+@dataclass(frozen=True)
+class Anneal(BeamformerBackend):
+    """The method of this module.
+
+    Args:
+        starts: random starts, the same for every problem; None for :func:`default_starts`. 16 are a
+            fast setting for up to 16 clients.
+        seed: of the starts.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    name = "anneal"
+
+    starts: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_starts("starts", self.starts)
+        check_seed(self.seed)
+
+    def solve(self, problem: Problems) -> Found:
+        """Annealed and polished beamformers."""
+        h = problem.h
+        _, clients, antennas = h.shape
+        starts = default_starts(clients) if self.starts is None else self.starts
+        steps = 60 if clients <= 16 else 200
+        generator = torch.Generator().manual_seed(self.seed)
+        first = torch.randn(2 * antennas, starts, generator=generator).to(h.device)
+        first /= torch.linalg.vector_norm(first, dim=0)
+        size = max(1, _CHUNK_NUMBERS.get(h.device.type, 1 << 19) // (2 * clients * starts))
+        parts = [_solve(part, first, steps) for part in torch.split(h, size)]
+        return Found(torch.cat(parts))
+
+
 def default_starts(clients: int) -> int:
     """Starts that reach 0.9995 of the optimum in the mean with few clients, 0.995 with 60."""
     return 64 if clients <= 16 else 112
-
-
-def anneal(h: Tensor, starts: int | None, seed: int) -> Tensor:
-    """Beamformers [problems, antennas] complex128 for channels [problems, clients, antennas].
-
-    Args:
-        h: channels, the geometric mean of whose norms is 1.
-        starts: random starts, the same for every problem; None for :func:`default_starts`.
-        seed: of the starts.
-    """
-    _, clients, antennas = h.shape
-    starts = default_starts(clients) if starts is None else starts
-    steps = 60 if clients <= 16 else 200
-    generator = torch.Generator().manual_seed(seed)
-    first = torch.randn(2 * antennas, starts, generator=generator).to(h.device)
-    first /= torch.linalg.vector_norm(first, dim=0)
-    size = max(1, _CHUNK_NUMBERS.get(h.device.type, 1 << 19) // (2 * clients * starts))
-    parts = [_solve(part, first, steps) for part in torch.split(h, size)]
-    return torch.cat(parts)
 
 
 def _solve(h: Tensor, first: Tensor, steps: int) -> Tensor:
@@ -117,20 +140,3 @@ def polish(h: Tensor, a: Tensor, *, steps: int = 4) -> Tensor:
         better = worst(h, new) > worst(h, a)
         a = torch.where(better.unsqueeze(-1), new, a)
     return a
-
-
-def unit_norm(a: Tensor) -> Tensor:
-    """Beamformers [..., antennas] scaled to norm 1."""
-    length: Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
-    return a / length
-
-
-def worst(h: Tensor, a: Tensor) -> Tensor:
-    """min_i |a^H h_i|^2 [problems, starts] of beamformers [problems, starts, antennas]."""
-    return (a.conj() @ h.mT).abs().square().amin(-1).nan_to_num(0.0)
-
-
-def best_of(h: Tensor, a: Tensor) -> Tensor:
-    """The best [problems, antennas] of beamformers [problems, starts, antennas]."""
-    best = worst(h, a).argmax(-1)
-    return a[torch.arange(len(a), device=a.device), best]

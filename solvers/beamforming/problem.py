@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.validation import is_tensor
+from channels.arguments import is_numeric
+from channels.validation import is_tensor, shown
 
 _LEAST, _MOST = 1e-140, 1e140  # within these, squares and their sums stay in double precision
 
@@ -136,6 +137,8 @@ def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: s
 
 def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tensor:
     """Scales [problems, clients] float64, checked."""
+    if not is_numeric(scales):
+        raise ValueError(f"scales is {shown(scales)}: give numbers, or an array of numbers.")
     if is_tensor(scales):
         scale: Tensor = scales.detach().to(channels.device)
     else:

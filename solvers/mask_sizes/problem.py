@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from channels.validation import shown
 from solvers.arrays import first, numbers
-from solvers.mask_sizes_exact import Cells, Floats
+from solvers.mask_sizes.cells import Cells, Floats
 
 # Within these, no sum or product of a problem overflows, underflows or loses a whole number.
 _LEAST_SECONDS, _MOST_SECONDS, _MOST_UNITS = 1e-100, 1e100, 2**50
@@ -45,6 +45,11 @@ class Problem:
         fits: NDArray[np.bool_] = (low.sum(-1) <= self.quota) & (self.quota <= high.sum(-1))
         fits &= (low <= high).all(-1) & (self.total % self.cells.step == 0)
         return fits
+
+    def rows(self, rows: NDArray[np.bool_]) -> Problem:
+        """The problems that ``rows`` [batch] selects, a batch of one axis."""
+        cells = self.cells.rows(rows)
+        return Problem(cells.low.shape[:1], cells, self.lower[rows], self.cap[rows], self.total)
 
     def explain(self, row: int) -> str:
         """Which constraint infeasible problem ``row`` violates, and by how many units."""

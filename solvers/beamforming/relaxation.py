@@ -8,13 +8,29 @@ dimensions, for a whole batch at once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+
+from solvers.beamforming.backend import Certificate, Found
+from solvers.beamforming.problem import Problems
 
 _STEPS = 100
 _GROWTH = 2.0  # of the barrier's parameter, each step
 _LAST = 1e9
 _CHUNK_NUMBERS = 1 << 20  # in the largest array at once
+
+
+@dataclass(frozen=True)
+class RelaxationBound(Certificate):
+    """The bound of the semidefinite relaxation, by this module. It has no settings."""
+
+    name = "relaxation_bound"
+
+    def certify(self, problem: Problems, found: Found) -> Found:
+        """Its bounds, and the same beamformers."""
+        return Found(found.value, relaxation_bound(problem.h))
 
 
 def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:

@@ -12,22 +12,71 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from solvers.beamforming_anneal import unit_norm
-from solvers.beamforming_bound import relaxation_weights
-from solvers.least_norm import least_norm
+from channels.validation import shown
+from solvers.beamforming.anneal import Anneal, polish
+from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate, Found
+from solvers.beamforming.directions import of_unit_norm, unit_norm
+from solvers.beamforming.least_norm import least_norm
+from solvers.beamforming.problem import Problems
+from solvers.beamforming.relaxation import relaxation_weights
+from solvers.settings import check_time_limit
 
-PROVEN_GAP = 1e-4
-"""Largest relative gap in |a^H h|^2 of an optimum; 1e-6 would take far too many nodes."""
 _CLOSED = 0.99 * PROVEN_GAP  # where nodes are closed: rounding does not take it above
 _NODES = 512  # relaxations that are solved together
 _BENT = 0.97  # of the semidefinite q: at 1 the quadratic form would be singular
 _OTHERS = 0.1  # weight in branching of clients that the semidefinite relaxation ignores
 _TURN = 2 * math.pi
+
+
+@dataclass(frozen=True)
+class BranchAndBound(BeamformerBackend, Certificate):
+    """The method of this module, as a backend, or as a certificate for the solution of another.
+
+    Args:
+        time_limit_seconds: for each problem, after which it stops with what is known by then;
+            > 0, and infinity for no limit.
+        start: the backend whose beamformers it starts from; a certificate starts from the given
+            ones.
+
+    Raises:
+        ValueError: a setting is out of range, or of another kind.
+    """
+
+    name = "branch_and_bound"
+
+    time_limit_seconds: float = 60.0
+    start: BeamformerBackend = field(default_factory=Anneal)
+
+    def __post_init__(self) -> None:
+        check_time_limit(self.time_limit_seconds)
+        if not isinstance(self.start, BeamformerBackend):
+            raise ValueError(
+                f"start is {shown(self.start)}: give a backend, e.g. Anneal(starts=16)."
+            )
+
+    def solve(self, problem: Problems) -> Found:
+        """Beamformers and bounds within a relative ``PROVEN_GAP``, if time allows."""
+        found = self.start.solve(problem)
+        return found.then(self.certify(problem, found))
+
+    def certify(self, problem: Problems, found: Found) -> Found:
+        """The same, from the beamformers of ``found``."""
+        h, value = problem.h, of_unit_norm(found.value)
+        bound, unclosed = torch.empty_like(value.real[:, 0]), 0
+        for number, (channels, start) in enumerate(zip(h.cpu(), value.cpu(), strict=True)):
+            exact = branch_and_bound(channels, start, self.time_limit_seconds)
+            value[number] = polish(channels[None], exact.value[None, None])[0, 0]
+            bound[number] = exact.bound
+            unclosed += exact.bound > exact.objective * (1 + PROVEN_GAP)
+        limit = f"{self.time_limit_seconds:g} s"
+        message = f"{unclosed} of {len(h)} not closed in {limit}" if unclosed else ""
+        return Found(value, bound, message)
 
 
 class Exact(NamedTuple):
@@ -75,8 +124,8 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
         nodes += len(now)
         here = _Nodes(bound[now], low[now], width[now])
         for relaxation in (bent, plain):
-            own, points = relaxation.solve(here.low, here.width)
-            here = here._replace(bound=torch.maximum(here.bound, own))
+            proved, points = relaxation.solve(here.low, here.width)
+            here = here._replace(bound=torch.maximum(here.bound, proved))
             found = relaxation.beamformers(points)
             scores = _score(h, found).nan_to_num()
             if scores.max() > 1 / least:

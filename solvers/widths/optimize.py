@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from channels.validation import shown, whole_number
 from solvers.arrays import like, numbers
 from solvers.solution import Solution, Status
-from solvers.widths_problem import FloatArray, IntArray, Levels, read_levels
+from solvers.widths.problem import FloatArray, IntArray, Levels, read_levels
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from solvers import Status, coverage_frontier, fastest_widths, widths_by_deadline
-from solvers.widths_problem import Levels
+from solvers.widths.problem import Levels
 
 SECONDS = st.one_of(st.integers(0, 5).map(float), st.floats(0, 3))  # ties, and zeros
 

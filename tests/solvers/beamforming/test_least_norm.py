@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from solvers.beamforming_bound import relaxation_bound, relaxation_weights
-from solvers.beamforming_references import sdr
-from solvers.least_norm import least_norm
+from solvers.beamforming import Problems, Sdr
+from solvers.beamforming.least_norm import least_norm
+from solvers.beamforming.relaxation import relaxation_bound, relaxation_weights
 
 
 @pytest.mark.parametrize(("constraints", "n"), [(5, 8), (30, 8), (40, 19)])
@@ -49,7 +49,9 @@ def test_rows_of_zeros_constrain_nothing() -> None:
 def test_the_barrier_method_reaches_the_semidefinite_bound(clients: int, antennas: int) -> None:
     generator = torch.Generator().manual_seed(clients)
     h = torch.randn(4, clients, antennas, dtype=torch.complex128, generator=generator)
-    _, reference = sdr(h, 1, 0)
+    problems = Problems(h, (4,), h, None, torch.ones(4), torch.full((4,), -1))
+    reference = Sdr(samples=1).solve(problems).bound
+    assert reference is not None
     np.testing.assert_allclose(relaxation_bound(h), reference, rtol=1e-4)
 
 

@@ -10,9 +10,11 @@ from solvers import (
     SolverUnavailableError,
     Status,
     available_backends,
-    mask_sizes_milp,
     optimize_mask_sizes,
 )
+from solvers.mask_sizes import Cvxpy, Gurobi, Highs
+from solvers.mask_sizes.cvxpy import find_solver
+from solvers.mask_sizes.program import Answer, find_obstacle
 
 
 def needs_licence():
@@ -135,13 +137,13 @@ def test_nothing_is_called_optimal_that_is_not(backend, seeds):
 def claim(monkeypatch, steps, share, finished):
     """In place of HiGHS: ``steps`` with a bound of ``share`` times what they take."""
 
-    def backend(program, time_limit):
+    def run(backend, program):
         if steps is None:
-            return None, share, finished
+            return Answer(None, share, finished)
         latency = (program.width * np.array(steps) + program.offset).max()
-        return np.array(steps, dtype=float), share * latency, finished
+        return Answer(np.array(steps, dtype=float), share * latency, finished)
 
-    monkeypatch.setitem(mask_sizes_milp.BACKENDS, "highs", mask_sizes_milp._run("highs", backend))
+    monkeypatch.setattr(Highs, "run", run)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_claims_of_a_backend_are_checked(
 ):
     """The optimum of 9 units at 1 and 2 s is 6 s. The gap decides, done or out of time."""
     claim(monkeypatch, steps, share, finished)
-    solution = optimize_mask_sizes([1.0, 2.0], 9, backend="highs", time_limit_seconds=1)
+    solution = optimize_mask_sizes([1.0, 2.0], 9, backend=Highs(time_limit_seconds=1))
     assert solution.status is status
     assert solution.objective == objective
     assert solution.bound == pytest.approx(bound, rel=1e-9)
@@ -202,12 +204,12 @@ def test_backends_are_silent(backend, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("backend", ["highs", "cvxpy"])
-def test_time_limit_gives_what_is_known(backend):
+@pytest.mark.parametrize("kind", [Highs, Cvxpy], ids=["highs", "cvxpy"])
+def test_time_limit_gives_what_is_known(kind):
     """1000 cells, half a second: however far that leads. Nothing is found in next to none."""
     seconds = np.random.default_rng(1).uniform(0.1, 10, 1000)
     best = optimize_mask_sizes(seconds, 75_000).objective
-    solution = optimize_mask_sizes(seconds, 75_000, backend=backend, time_limit_seconds=0.5)
+    solution = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=0.5))
     assert solution.bound <= best * (1 + 1e-6)
     if solution.value is None:
         assert solution.status is Status.UNKNOWN
@@ -217,7 +219,7 @@ def test_time_limit_gives_what_is_known(backend):
         expected = (solution.objective - solution.bound) / solution.objective
         assert solution.gap == pytest.approx(expected)
         assert solution.status is (Status.OPTIMAL if expected <= 1e-6 else Status.FEASIBLE)
-    nothing = optimize_mask_sizes(seconds, 75_000, backend=backend, time_limit_seconds=1e-9)
+    nothing = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=1e-9))
     assert nothing.status is Status.UNKNOWN
     assert nothing.value is None
     assert nothing.objective == nothing.gap == np.inf
@@ -227,7 +229,7 @@ def test_time_limit_gives_what_is_known(backend):
 def test_size_limit_is_explained():
     needs_licence()
     try:
-        optimize_mask_sizes(np.ones(2000), 9000, backend="gurobi", time_limit_seconds=1)
+        optimize_mask_sizes(np.ones(2000), 9000, backend=Gurobi(time_limit_seconds=1))
     except SolverUnavailableError as error:
         text = str(error)
     else:
@@ -240,7 +242,7 @@ def test_size_limit_is_explained():
 @pytest.fixture
 def fresh_backends():
     """Backends that are looked for anew, before and after the test."""
-    caches = (mask_sizes_milp._obstacle, mask_sizes_milp._cvxpy_solver)
+    caches = (find_obstacle, find_solver)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -267,8 +269,8 @@ def test_cvxpy_without_highspy(monkeypatch):
 
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI", "SCIPY"])
     assert compare("cvxpy", range(1, 5)) > 2
-    mask_sizes_milp._cvxpy_solver.cache_clear()
-    mask_sizes_milp._obstacle.cache_clear()
+    find_solver.cache_clear()
+    find_obstacle.cache_clear()
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI"])
     assert "pip install highspy" in available_backends()["cvxpy"]
 

@@ -8,16 +8,37 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from channels.arguments import checked
-from channels.validation import shown
+from solvers.backend import Catalogue
+from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate
+from solvers.settings import settings_elsewhere
 from solvers.solution import Solution, Status
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from solvers.beamforming_problem import Problems
+    from solvers.beamforming.problem import Problems
 
-BEAMFORMER_BACKENDS = ("anneal", "mirror_prox", "sca", "sdr", "branch_and_bound")
+BACKENDS: Catalogue[BeamformerBackend] = Catalogue(
+    "backend",
+    {
+        "anneal": "solvers.beamforming.anneal:Anneal",
+        "mirror_prox": "solvers.beamforming.mirror_prox:MirrorProx",
+        "sca": "solvers.beamforming.sca:Sca",
+        "sdr": "solvers.beamforming.sdr:Sdr",
+        "branch_and_bound": "solvers.beamforming.branch_and_bound:BranchAndBound",
+    },
+    "An object of a BeamformerBackend class is accepted, too, e.g. Anneal(starts=16).",
+)
+CERTIFICATES: Catalogue[Certificate] = Catalogue(
+    "certificate",
+    {
+        "sdr": "solvers.beamforming.relaxation:RelaxationBound",
+        "exact": "solvers.beamforming.branch_and_bound:BranchAndBound",
+    },
+    "None and an object of a Certificate class are accepted, too, e.g. "
+    "BranchAndBound(time_limit_seconds=10).",
+)
+BEAMFORMER_BACKENDS = tuple(BACKENDS.classes)
 """Names of the methods."""
 
 
@@ -25,34 +46,30 @@ BEAMFORMER_BACKENDS = ("anneal", "mirror_prox", "sca", "sdr", "branch_and_bound"
 def optimize_beamformer(
     h: Tensor,
     *,
-    backend: str = ...,
-    starts: int | None = ...,
-    seed: int = ...,
-    certificate: Literal["sdr", "exact"] | None = ...,
+    backend: str | BeamformerBackend = ...,
+    certificate: Literal["sdr", "exact"] | Certificate | None = ...,
     scales: ArrayLike | Tensor | None = ...,
-    time_limit_seconds: float = ...,
 ) -> Solution[Tensor]: ...
 @overload
 def optimize_beamformer(
     h: NDArray[np.complexfloating],
     *,
-    backend: str = ...,
-    starts: int | None = ...,
-    seed: int = ...,
-    certificate: Literal["sdr", "exact"] | None = ...,
+    backend: str | BeamformerBackend = ...,
+    certificate: Literal["sdr", "exact"] | Certificate | None = ...,
     scales: ArrayLike | Tensor | None = ...,
-    time_limit_seconds: float = ...,
 ) -> Solution[NDArray[np.complexfloating]]: ...
-@checked(ValueError)
+@settings_elsewhere(
+    starts="backend=Anneal(starts=...), or another class of solvers.beamforming",
+    seed="backend=Anneal(seed=...), or another class of solvers.beamforming",
+    time_limit_seconds="BranchAndBound(time_limit_seconds=...) of solvers.beamforming, as backend "
+    "or as certificate",
+)
 def optimize_beamformer(
     h: NDArray[np.complexfloating] | Tensor,
     *,
-    backend: str = "anneal",
-    starts: int | None = None,
-    seed: int = 0,
-    certificate: Literal["sdr", "exact"] | None = None,
+    backend: str | BeamformerBackend = "anneal",
+    certificate: Literal["sdr", "exact"] | Certificate | None = None,
     scales: ArrayLike | Tensor | None = None,
-    time_limit_seconds: float = 60.0,
 ) -> Solution[Any]:
     """Receive beamformer that serves the weakest client best (HIST, problem (33)).
 
@@ -68,17 +85,18 @@ def optimize_beamformer(
         backend: ``anneal``, annealed soft minima from many starts, polished; ``mirror_prox``, the
             paper's successive convex approximation; ``sca``, the same solved by cvxpy; ``sdr``,
             semidefinite relaxation and sampling, by cvxpy; ``branch_and_bound``, exact for small
-            problems (4 antennas and 30 clients, or 10 and 10, in seconds).
-        starts: random starts, at least 1; samples of ``sdr``. None for the method's own number.
-            Fewer are faster: 16 are a fast setting of ``anneal`` for up to 16 clients.
-        seed: of the starts, which all problems share: a solution does not depend on its batch,
-            but for rounding.
+            problems (4 antennas and 30 clients, or 10 and 10, in seconds). A name stands for the
+            default settings; an object has its own: ``Anneal``, ``MirrorProx``, ``Sca``, ``Sdr``
+            and ``BranchAndBound`` of ``solvers.beamforming``, or of a class derived from its
+            ``BeamformerBackend``. All problems share their random starts, so that a solution does
+            not depend on its batch, but for rounding.
         certificate: what to prove the bound by. None: min_i ||h_i||^2 / s_i^2, which costs
             nothing; ``sdr``: the dual of the semidefinite relaxation, which is loose where clients
-            outnumber antennas; ``exact``: branch and bound from the solution, which it may improve.
+            outnumber antennas; ``exact``: branch and bound from the solution, which it may improve,
+            with a minute for each problem. ``BranchAndBound(time_limit_seconds=...)`` gives it
+            another limit; an object of a class derived from ``Certificate`` is accepted, too.
         scales: s [..., clients] >= 0, e.g. a client's data weight times the root mean square of
             what it sends; a client with 0 does not count. None: 1.
-        time_limit_seconds: for each problem that branch and bound solves.
 
     Returns:
         Beamformers [..., antennas] of unit norm, of the kind, dtype and device of ``h``;
@@ -90,18 +108,22 @@ def optimize_beamformer(
         ValueError: ``h`` is not complex, not finite, beyond 1e-140 to 1e140, or has no clients or
             antennas; an argument is unknown or out of range.
         SolverUnavailableError: the backend is not installed, or gives up.
+        RuntimeError: a backend returns beamformers of a wrong shape.
     """
     start = time.perf_counter()
-    _check(backend, starts, seed, certificate, time_limit_seconds)
-    from solvers.beamforming_problem import one_thread, read_problems  # torch: slow to import
+    method = backend if isinstance(backend, BeamformerBackend) else BACKENDS.default(backend)
+    proof = certificate
+    if proof is not None and not isinstance(proof, Certificate):
+        proof = CERTIFICATES.default(proof)
+    from solvers.beamforming.problem import one_thread, read_problems  # torch: slow to import
 
     problems = read_problems(h, scales)
     with one_thread():
-        found = _solve(problems.h, backend, starts, seed, certificate, time_limit_seconds)
-        return _solution(problems, found, backend, start)
+        found = _solve(problems, method, proof)
+        return _solution(problems, found, method.name, start)
 
 
-class _Found(NamedTuple):
+class _Best(NamedTuple):
     """Beamformers [problems, dimensions], bounds [problems], and what else there is to say."""
 
     value: Tensor
@@ -109,54 +131,31 @@ class _Found(NamedTuple):
     message: str = ""
 
 
-def _solve(
-    h: Tensor,
-    backend: str,
-    starts: int | None,
-    seed: int,
-    certificate: str | None,
-    limit_seconds: float,
-) -> _Found:
+def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | None) -> _Best:
     import torch
 
-    from solvers import beamforming_references as references
-    from solvers.beamforming_anneal import anneal, polish
-    from solvers.beamforming_bound import relaxation_bound
-    from solvers.beamforming_exact import PROVEN_GAP, branch_and_bound
+    from solvers.beamforming.directions import of_unit_norm
 
+    h = problems.h
     if not len(h):
-        return _Found(h[:, 0], h.real[:, 0, 0])
+        return _Best(h[:, 0], h.real[:, 0, 0])
     if h.shape[-1] == 1:
-        return _Found(torch.ones_like(h[:, 0]), h[..., 0].abs().square().amin(-1))
+        return _Best(torch.ones_like(h[:, 0]), h[..., 0].abs().square().amin(-1))
+    found = method.solve(problems)
+    if found.value.shape != h[:, 0].shape:
+        raise RuntimeError(
+            f"backend {method.name!r} returned beamformers of shape {tuple(found.value.shape)} for "
+            f"channels of shape {tuple(h.shape)}."
+        )
+    if proof is not None and proof.name != method.name:
+        found = found.then(proof.certify(problems, found))
     bound = torch.linalg.vector_norm(h, dim=-1).square().amin(-1)
-    if backend == "mirror_prox":
-        value = references.mirror_prox(h, starts, seed)
-    elif backend == "sca":
-        value = references.sca(h, starts, seed)
-    elif backend == "sdr":
-        value, own = references.sdr(h, starts, seed)
-        bound = torch.minimum(bound, own)
-    else:
-        value = anneal(h, starts, seed)
-    if certificate == "sdr":
-        bound = torch.minimum(bound, relaxation_bound(h))
-    if certificate != "exact" and backend != "branch_and_bound":
-        return _Found(value, bound)
-    unclosed = 0
-    value, bound = value.clone(), bound.clone()
-    for number, (own_h, own_value) in enumerate(zip(h.cpu(), value.cpu(), strict=True)):
-        exact = branch_and_bound(own_h, own_value, limit_seconds)
-        value[number] = polish(own_h[None], exact.value[None, None])[0, 0]
-        bound[number] = torch.clamp_max(bound[number], exact.bound)
-        unclosed += exact.bound > exact.objective * (1 + PROVEN_GAP)
-    message = f"{unclosed} of {len(h)} not closed in {limit_seconds:g} s" if unclosed else ""
-    return _Found(value, bound, message)
+    bound = bound if found.bound is None else torch.minimum(bound, found.bound)
+    return _Best(of_unit_norm(found.value), bound, found.message)
 
 
-def _solution(problems: Problems, found: _Found, backend: str, start: float) -> Solution[Any]:
+def _solution(problems: Problems, found: _Best, backend: str, start: float) -> Solution[Any]:
     import torch
-
-    from solvers.beamforming_exact import PROVEN_GAP
 
     value = problems.antennas(found.value)
     length = torch.linalg.vector_norm(found.value, dim=-1, keepdim=True)
@@ -174,7 +173,7 @@ def _solution(problems: Problems, found: _Found, backend: str, start: float) -> 
         text = f"{where}client {int(problems.blocked[at])}'s channel is zero"
         message = f"{message}; {text}" if message else text
     status = np.empty(len(objective), dtype=object)
-    status[:] = [Status.of_gap(own, PROVEN_GAP) for own in gap.tolist()]
+    status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
     status[zero.cpu().numpy()] = Status.ZERO
     seconds = time.perf_counter() - start
     answer = problems.like(value)
@@ -184,24 +183,3 @@ def _solution(problems: Problems, found: _Found, backend: str, start: float) -> 
     known, limit, rest = (problems.like(x.reshape(problems.shape)) for x in (objective, bound, gap))
     status = status.reshape(problems.shape)
     return Solution(answer, known, limit, rest, status, backend, seconds, message)
-
-
-def _check(
-    backend: str, starts: int | None, seed: int, certificate: str | None, limit: float
-) -> None:
-    if backend not in BEAMFORMER_BACKENDS:
-        raise ValueError(f"backend is {backend!r}: choose one of {', '.join(BEAMFORMER_BACKENDS)}.")
-    if starts is not None and not (_whole(starts) and 1 <= starts <= 1_000_000):
-        raise ValueError(
-            f"starts is {shown(starts)}: give a whole number from 1 to 1,000,000, or None."
-        )
-    if not (_whole(seed) and 0 <= seed < 1 << 63):
-        raise ValueError(f"seed is {shown(seed)}: give a whole number from 0 to 2^63 - 1.")
-    if certificate not in (None, "sdr", "exact"):
-        raise ValueError(f"certificate is {shown(certificate)}: choose 'sdr' or 'exact', or None.")
-    if not limit > 0:
-        raise ValueError(f"time_limit_seconds is {limit!r}: give a number above 0.")
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

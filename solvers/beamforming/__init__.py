@@ -1,0 +1,53 @@
+"""Receive beamforming: the direction in which an edge server hears all clients at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from solvers.backend import load
+from solvers.beamforming.backend import BeamformerBackend, Certificate, Found
+from solvers.beamforming.optimize import BEAMFORMER_BACKENDS, optimize_beamformer
+
+if TYPE_CHECKING:
+    from solvers.beamforming.anneal import Anneal
+    from solvers.beamforming.branch_and_bound import BranchAndBound
+    from solvers.beamforming.mirror_prox import MirrorProx
+    from solvers.beamforming.problem import Problems
+    from solvers.beamforming.relaxation import RelaxationBound
+    from solvers.beamforming.sca import Sca
+    from solvers.beamforming.sdr import Sdr
+
+_HOMES = {
+    "Anneal": "solvers.beamforming.anneal",
+    "BranchAndBound": "solvers.beamforming.branch_and_bound",
+    "MirrorProx": "solvers.beamforming.mirror_prox",
+    "Problems": "solvers.beamforming.problem",
+    "RelaxationBound": "solvers.beamforming.relaxation",
+    "Sca": "solvers.beamforming.sca",
+    "Sdr": "solvers.beamforming.sdr",
+}
+__all__ = [
+    "BEAMFORMER_BACKENDS",
+    "Anneal",
+    "BeamformerBackend",
+    "BranchAndBound",
+    "Certificate",
+    "Found",
+    "MirrorProx",
+    "Problems",
+    "RelaxationBound",
+    "Sca",
+    "Sdr",
+    "optimize_beamformer",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a class when it is asked for: torch takes a second to import."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'solvers.beamforming' has no attribute {name!r}")
+    return load(f"{_HOMES[name]}:{name}")

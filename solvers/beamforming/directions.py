@@ -1,0 +1,43 @@
+"""Beamformers as points on the sphere: norms, scores, random ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def unit_norm(a: Tensor) -> Tensor:
+    """Beamformers [..., antennas] scaled to norm 1."""
+    length: Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+    return a / length
+
+
+def of_unit_norm(a: Tensor) -> Tensor:
+    """A copy of beamformers [..., antennas] of norm 1; what has it but for rounding is the same."""
+    length: Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+    return torch.where((length - 1).abs() < 1e-9, a, a / length)
+
+
+def worst(h: Tensor, a: Tensor) -> Tensor:
+    """min_i |a^H h_i|^2 [problems, starts] of beamformers [problems, starts, antennas]."""
+    return (a.conj() @ h.mT).abs().square().amin(-1).nan_to_num(0.0)
+
+
+def best_of(h: Tensor, a: Tensor) -> Tensor:
+    """The best [problems, antennas] of beamformers [problems, starts, antennas]."""
+    best = worst(h, a).argmax(-1)
+    return a[torch.arange(len(a), device=a.device), best]
+
+
+def random_starts(h: Tensor, starts: int, seed: int) -> Tensor:
+    """Beamformers [problems, starts, antennas], uniform on the sphere, the same for each problem.
+
+    Args:
+        h: channels [problems, clients, antennas].
+        starts: how many.
+        seed: of the draw.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    first = torch.randn(starts, h.shape[-1], dtype=torch.complex128, generator=generator)
+    first = unit_norm(first).to(h.device)
+    return first.expand(len(h), -1, -1).clone()

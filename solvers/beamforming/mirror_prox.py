@@ -1,0 +1,93 @@
+"""Successive convex approximation with Mirror-Prox subproblems (HIST, Section V-D, (33)).
+
+About a beamformer b, |a^H h_i|^2 >= 2 Re(b^H h_i h_i^H a) - |h_i^H b|^2. The least of these is
+maximised over ||a|| <= 1 as a saddle point with the simplex: extragradient steps, Euclidean in a
+and entropic in the clients' weights, which each approximation takes over from the last: 30
+approximations of 20 steps. (Averages of the steps, as the theory has them, and fresh weights gave
+0.85 of what this gives.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
+from solvers.beamforming.problem import Problems
+from solvers.settings import check_seed, check_starts
+
+_OUTER, _INNER = 30, 20
+_CHUNK = 16  # problems at once: what they need stays in the cache
+
+
+@dataclass(frozen=True)
+class MirrorProx(BeamformerBackend):
+    """The paper's method, to compare with.
+
+    Args:
+        starts: random starts, the same for every problem; None for 20.
+        seed: of the starts.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    name = "mirror_prox"
+
+    starts: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_starts("starts", self.starts)
+        check_seed(self.seed)
+
+    def solve(self, problem: Problems) -> Found:
+        """The best beamformers of all starts and approximations."""
+        starts = 20 if self.starts is None else self.starts
+        parts = [_mirror_prox(part, starts, self.seed) for part in torch.split(problem.h, _CHUNK)]
+        return Found(torch.cat(parts))
+
+
+def _mirror_prox(h: Tensor, starts: int, seed: int) -> Tensor:
+    clients = h.shape[1]
+    a = random_starts(h, starts, seed)
+    best, score = a, worst(h, a)
+    reach = math.sqrt(0.5 / max(math.log(clients), 0.5))
+    p = torch.full_like(a[..., :1].real.expand(-1, -1, clients), 1 / clients)
+    for _ in range(_OUTER):
+        y = a @ h.mH  # h_i^H b
+        offset = y.abs().square()
+        slope = 2 * y.unsqueeze(-1) * h.unsqueeze(1)  # Re(slope_i^H a) - offset_i
+        largest = torch.linalg.vector_norm(slope, dim=-1).amax(-1, keepdim=True)
+        rate_a, rate_p = reach / largest, 1 / (reach * largest)
+        for _ in range(_INNER):
+            middle_a, middle_p = _extragradient(a, p, a, p, slope, offset, rate_a, rate_p)
+            a, p = _extragradient(a, p, middle_a, middle_p, slope, offset, rate_a, rate_p)
+        a = unit_norm(a)
+        now = worst(h, a)
+        best = torch.where((now > score).unsqueeze(-1), a, best)
+        score = torch.maximum(now, score)
+    return best_of(h, best)
+
+
+def _extragradient(
+    a: Tensor,
+    p: Tensor,
+    at_a: Tensor,
+    at_p: Tensor,
+    slope: Tensor,
+    offset: Tensor,
+    rate_a: Tensor,
+    rate_p: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """A step from (a, p) along the field at (at_a, at_p): up in a, down in p."""
+    up = (at_p.unsqueeze(-1) * slope).sum(-2)
+    values = (slope.conj() @ at_a.unsqueeze(-1)).squeeze(-1).real - offset
+    a = a + rate_a * up
+    length: Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+    inside = a / length.clamp_min(1)
+    return inside, torch.softmax(p.clamp_min(1e-300).log() - rate_p * values, -1)

@@ -1,0 +1,72 @@
+"""The approximations of Mirror-Prox, each solved by cvxpy to optimality."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
+from solvers.beamforming.problem import Problems
+from solvers.packages import import_solver, quiet_cvxpy
+from solvers.settings import check_seed, check_starts
+
+_TURNS, _GAIN = 30, 1e-4
+
+
+@dataclass(frozen=True)
+class Sca(BeamformerBackend):
+    """Successive convex approximation by cvxpy, to compare with.
+
+    Args:
+        starts: random starts, the same for every problem; None for 3.
+        seed: of the starts.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    name = "sca"
+
+    starts: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_starts("starts", self.starts)
+        check_seed(self.seed)
+
+    def solve(self, problem: Problems) -> Found:
+        """The best beamformers of all starts."""
+        cp = import_solver("cvxpy", "anneal")
+        h = problem.h
+        first = random_starts(h, 3 if self.starts is None else self.starts, self.seed)
+        clients, antennas = h.shape[-2:]
+        variable, least = cp.Variable(2 * antennas), cp.Variable()
+        slope, offset = cp.Parameter((clients, 2 * antennas)), cp.Parameter(clients)
+        program = cp.Problem(
+            cp.Maximize(least), [slope @ variable - offset >= least, cp.norm(variable) <= 1]
+        )
+        points = first.cpu().clone()
+        for number, channels in enumerate(h.cpu()):
+            for which, start in enumerate(first[number].cpu()):
+                a, score = start, 0.0
+                for _ in range(_TURNS):
+                    y = channels.conj() @ a
+                    tangent = 2 * y[:, None] * channels
+                    slope.value = torch.cat([tangent.real, tangent.imag], -1).numpy()
+                    offset.value = y.abs().square().numpy()
+                    try:
+                        with quiet_cvxpy():
+                            program.solve(solver=cp.CLARABEL)
+                    except cp.SolverError:
+                        break  # keep what this start has reached
+                    if variable.value is None:
+                        break
+                    a = unit_norm(torch.complex(*torch.from_numpy(variable.value).tensor_split(2)))
+                    now = float(worst(channels[None], a[None, None])[0, 0])
+                    if now <= score * (1 + _GAIN):
+                        break
+                    score = now
+                points[number, which] = a
+        return Found(best_of(h, points.to(h.device)))

@@ -1,0 +1,71 @@
+"""Semidefinite relaxation by cvxpy, and Gaussian samples of its solution (Sidiropoulos 2006)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.problem import Problems
+from solvers.beamforming.relaxation import eigenvalue_bound
+from solvers.packages import import_solver, quiet_cvxpy
+from solvers.settings import check_seed, check_starts
+from solvers.solution import SolverUnavailableError
+
+
+@dataclass(frozen=True)
+class Sdr(BeamformerBackend):
+    """The method of this module, to compare with; cvxpy's multipliers prove its bounds.
+
+    Args:
+        samples: Gaussian samples, of which the best is taken; None for 1000.
+        seed: of the samples.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    name = "sdr"
+
+    samples: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_starts("samples", self.samples)
+        check_seed(self.seed)
+
+    def solve(self, problem: Problems) -> Found:
+        """The best samples, and the bounds of the relaxation."""
+        cp = import_solver("cvxpy", "anneal")
+        h = problem.h
+        antennas = h.shape[-1]
+        samples = 1000 if self.samples is None else self.samples
+        noise = (
+            np.random.default_rng(self.seed)
+            .standard_normal((samples, antennas, 2))
+            .view(complex)[..., 0]
+        )
+        values: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+        for channels in h.cpu().numpy():
+            covariance, least = cp.Variable((antennas, antennas), hermitian=True), cp.Variable()
+            gains = [cp.real(cp.trace(np.outer(g, g.conj()) @ covariance)) for g in channels]
+            served = cp.hstack(gains) >= least
+            limits = [covariance >> 0, cp.real(cp.trace(covariance)) <= 1]
+            try:
+                with quiet_cvxpy():
+                    cp.Problem(cp.Maximize(least), [served, *limits]).solve(solver=cp.CLARABEL)
+            except cp.SolverError as error:
+                raise SolverUnavailableError(
+                    f"cvxpy gives up on problem {len(values)} ({error}): use backend 'anneal'"
+                ) from error
+            power, axes = np.linalg.eigh(covariance.value)
+            drawn = noise * np.sqrt(power.clip(0)) @ axes.T
+            drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
+            score = np.abs(drawn.conj() @ channels.T).min(-1)
+            values.append(drawn[score.argmax()])
+            weights.append(np.maximum(served.dual_value, 1e-12))
+        value, p = (torch.from_numpy(np.stack(x)).to(h.device) for x in (values, weights))
+        return Found(value, eigenvalue_bound(h, p))

@@ -1,0 +1,59 @@
+"""Mask sizes by cvxpy and a mixed-integer solver that it finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from solvers.mask_sizes.program import Answer, Program, ProgramBackend
+from solvers.packages import import_solver, quiet_cvxpy
+from solvers.solution import SolverUnavailableError
+
+
+@dataclass(frozen=True)
+class Cvxpy(ProgramBackend):
+    """By cvxpy, which calls HiGHS or, without ``highspy``, SciPy."""
+
+    name = "cvxpy"
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise unless it can be used here."""
+        find_solver()
+
+    def run(self, program: Program) -> Answer:
+        """Its answer to a scaled program."""
+        cvxpy = import_solver("cvxpy", "exact")
+        cells = len(program.low)
+        steps = cvxpy.Variable(cells, integer=True, bounds=[program.low, program.high])
+        latency = cvxpy.multiply(program.width, steps) + program.offset
+        problem = cvxpy.Problem(
+            cvxpy.Minimize(cvxpy.max(latency)), [cvxpy.sum(steps) == program.quota]
+        )
+        limit = {} if self.time_limit_seconds is None else {"time_limit": self.time_limit_seconds}
+        if find_solver() == "HIGHS":
+            exact = {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "mip_feasibility_tolerance": 1e-9}
+            options: dict[str, Any] = exact | limit
+        else:
+            options = {"scipy_options": {"mip_rel_gap": 0.0} | limit}
+        with quiet_cvxpy():
+            try:
+                problem.solve(solver=find_solver(), **options)
+            except cvxpy.SolverError:  # nothing found within the time limit
+                if self.time_limit_seconds is None:
+                    raise
+                return Answer(None, None, False)
+        known = problem.solver_stats.extra_stats
+        bound = known.get("mip_dual_bound") if isinstance(known, dict) else known.mip_dual_bound
+        return Answer(steps.value, bound, problem.status == cvxpy.OPTIMAL)
+
+
+@cache
+def find_solver() -> str:
+    """The mixed-integer solver that cvxpy is to use; not Gurobi, which is a backend itself."""
+    installed = import_solver("cvxpy", "exact").installed_solvers()
+    for name in ("HIGHS", "SCIPY"):
+        if name in installed:
+            return name
+    raise SolverUnavailableError("cvxpy finds neither HIGHS nor SCIPY: pip install highspy")

@@ -1,0 +1,67 @@
+"""Mask sizes by Gurobi, a commercial package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from solvers.mask_sizes.program import Answer, Program, ProgramBackend
+from solvers.packages import import_solver
+from solvers.solution import SolverUnavailableError
+
+
+@dataclass(frozen=True)
+class Gurobi(ProgramBackend):
+    """By gurobipy; without a licence of its own it takes up to 1999 cells."""
+
+    name = "gurobi"
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise unless it can be used here."""
+        _environment().dispose()
+
+    def run(self, program: Program) -> Answer:
+        """Its answer to a scaled program."""
+        gurobipy = import_solver("gurobipy", "exact")
+        with _environment() as environment, gurobipy.Model(env=environment) as model:
+            model.Params.MIPGap = model.Params.MIPGapAbs = 0
+            model.Params.FeasibilityTol = model.Params.IntFeasTol = 1e-9
+            if self.time_limit_seconds is not None:
+                model.Params.TimeLimit = self.time_limit_seconds
+            steps = model.addMVar(len(program.low), lb=program.low, ub=program.high, vtype="I")
+            slowest = model.addMVar(1)
+            model.addConstr(program.width * steps + program.offset <= slowest)
+            model.addConstr(steps.sum() == program.quota)
+            model.setObjective(slowest.sum())
+            try:
+                model.optimize()
+            except gurobipy.GurobiError as error:
+                if error.errno != gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+                    raise
+                raise SolverUnavailableError(
+                    f"gurobi's licence refuses {len(program.low)} cells: the one that comes from "
+                    "the package index is limited to 2000 variables, that is 1999 cells. Use "
+                    "backend 'exact', which has no limit."
+                ) from error
+            if model.Status not in (gurobipy.GRB.OPTIMAL, gurobipy.GRB.TIME_LIMIT):
+                raise RuntimeError(
+                    f"gurobi stopped with status {model.Status} on a feasible problem."
+                )
+            found = steps.X if model.SolCount else None
+            return Answer(found, model.ObjBound, model.Status == gurobipy.GRB.OPTIMAL)
+
+
+def _environment() -> Any:
+    """A silent environment; starting it is what asks for a licence."""
+    gurobipy = import_solver("gurobipy", "exact")
+    environment = gurobipy.Env(empty=True)
+    environment.setParam("OutputFlag", 0)
+    try:
+        environment.start()
+    except gurobipy.GurobiError as error:
+        environment.dispose()
+        raise SolverUnavailableError(
+            f"gurobipy has no valid licence ({error}): renew it, or use backend 'exact'"
+        ) from error
+    return environment

@@ -1,0 +1,73 @@
+"""Settings of backends: checked, and refused with a remedy where they do not belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeGuard, TypeVar
+
+import numpy as np
+
+from channels.arguments import is_number
+from channels.validation import shown
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def check_starts(name: str, value: object) -> None:
+    """Raise unless ``value`` is a number of random starts or samples, or None.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if value is not None and not (_whole(value) and 1 <= value <= 1_000_000):
+        raise ValueError(
+            f"{name} is {shown(value)}: give a whole number from 1 to 1,000,000, or None."
+        )
+
+
+def check_seed(seed: object) -> None:
+    """Raise unless ``seed`` is one.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not (_whole(seed) and 0 <= seed < 1 << 63):
+        raise ValueError(f"seed is {shown(seed)}: give a whole number from 0 to 2^63 - 1.")
+
+
+def check_time_limit(seconds: Any) -> None:
+    """Raise unless ``seconds`` is a number above 0; infinity is one.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not (is_number(seconds) and seconds > 0):
+        raise ValueError(f"time_limit_seconds is {shown(seconds)}: give a number above 0.")
+
+
+def settings_elsewhere(**places: str) -> Callable[[Function], Function]:
+    """A decorator that says where a setting belongs that is not an argument of the function.
+
+    Args:
+        places: how to give each of these settings.
+    """
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs:
+                if name in places:
+                    raise TypeError(
+                        f"{function.__name__}() takes no {name}: it is a setting of the method. "
+                        f"Give {places[name]}."
+                    )
+            return function(*args, **kwargs)
+
+        return inner  # type: ignore[return-value]
+
+    return decorate
+
+
+def _whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

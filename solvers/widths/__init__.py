@@ -1,0 +1,5 @@
+"""Widths of submodels: how much of the model each client of a round trains."""
+
+from solvers.widths.optimize import coverage_frontier, fastest_widths, widths_by_deadline
+
+__all__ = ["coverage_frontier", "fastest_widths", "widths_by_deadline"]

@@ -1,0 +1,205 @@
+"""Backends of beamforming: names and objects agree, settings are checked, own classes work."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError, dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
+from solvers.beamforming import (
+    Anneal,
+    BeamformerBackend,
+    BranchAndBound,
+    Certificate,
+    Found,
+    MirrorProx,
+    Problems,
+    RelaxationBound,
+    Sca,
+    Sdr,
+)
+
+KINDS = (Anneal, MirrorProx, Sca, Sdr, BranchAndBound)
+
+
+def channels(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal((*shape, 2)).view(complex)[..., 0]
+
+
+def same(one: Any, other: Any) -> None:
+    """Equal to the last bit."""
+    for field in ("value", "objective", "bound", "gap"):
+        assert np.array_equal(getattr(one, field), getattr(other, field)), field
+    assert (one.status == other.status).all()
+    assert (one.backend, one.message) == (other.backend, other.message)
+
+
+def test_every_name_has_its_class() -> None:
+    assert tuple(kind.name for kind in KINDS) == BEAMFORMER_BACKENDS
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=BEAMFORMER_BACKENDS)
+def test_name_and_object_agree(kind: type[BeamformerBackend]) -> None:
+    h = channels(1, 2, 6, 3)
+    same(optimize_beamformer(h, backend=kind.name), optimize_beamformer(h, backend=kind()))
+
+
+@pytest.mark.parametrize(
+    ("name", "proof"), [("sdr", RelaxationBound()), ("exact", BranchAndBound())]
+)
+def test_certificates_by_name_and_object_agree(name: Any, proof: Certificate) -> None:
+    h = channels(2, 3, 6, 3)
+    same(optimize_beamformer(h, certificate=name), optimize_beamformer(h, certificate=proof))
+
+
+@pytest.mark.parametrize(
+    ("few", "many"),
+    [
+        (Anneal(starts=1), Anneal(starts=40)),
+        (MirrorProx(starts=1), MirrorProx(starts=20)),
+        (Sca(starts=1), Sca(starts=6)),
+        (Sdr(samples=1), Sdr(samples=2000)),
+    ],
+    ids=["anneal", "mirror_prox", "sca", "sdr"],
+)
+def test_more_starts_find_better_beamformers(few: Any, many: Any) -> None:
+    h = channels(3, 10, 12, 4)
+    worse, better = (optimize_beamformer(h, backend=method).objective for method in (few, many))
+    assert better.mean() > worse.mean() * 1.005
+
+
+@pytest.mark.parametrize("kind", [Anneal, MirrorProx, Sca, Sdr])
+def test_another_seed_is_another_search(kind: Any) -> None:
+    h = channels(4, 12, 4)
+    one, again, other = (
+        optimize_beamformer(h, backend=kind(1, seed=seed)).value for seed in (0, 0, 1)
+    )
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+STARTS = ((Anneal, "starts"), (MirrorProx, "starts"), (Sca, "starts"), (Sdr, "samples"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (kind, {field: wrong}, f"^{field} is {shown}: give a whole number from 1 to 1,000,000, or")
+        for kind, field in STARTS
+        for wrong, shown in ((0, "0"), (2.5, "2.5"), (10**7, "10000000"), (True, "True"))
+    ]
+    + [
+        (kind, {"seed": wrong}, r"^seed is .*: give a whole number from 0 to 2\^63 - 1\.$")
+        for kind in (Anneal, MirrorProx, Sca, Sdr)
+        for wrong in (-1, 0.0, None, 1 << 63)
+    ]
+    + [
+        (BranchAndBound, {"time_limit_seconds": wrong}, r"^time_limit_seconds is .*: give a num")
+        for wrong in (0, -1.0, float("nan"), None, "long")
+    ]
+    + [(BranchAndBound, {"start": "anneal"}, "^start is 'anneal': give a backend, e.g. Anneal")],
+)
+def test_settings_are_checked(kind: Any, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)
+
+
+def test_settings_stay_as_they_are() -> None:
+    """So an object may be shared, compared, used as a key, and sent to another process."""
+    method: Any = BranchAndBound(time_limit_seconds=5, start=Anneal(starts=16, seed=3))
+    with pytest.raises(FrozenInstanceError):
+        method.time_limit_seconds = 10
+    assert pickle.loads(pickle.dumps(method)) == method
+    assert len({method, BranchAndBound(5, Anneal(16, 3)), BranchAndBound(5)}) == 2
+
+
+@dataclass(frozen=True)
+class Blend(BeamformerBackend):
+    """The principal direction of the weighted clients; the weakest get more weight each round."""
+
+    name = "blend"
+
+    rounds: int = 20
+    length: float = 1.0
+
+    def solve(self, problem: Problems) -> Found:
+        h = problem.h
+        weight = torch.ones_like(h.real[..., 0])
+        for _ in range(self.rounds):
+            covariance = (h * weight.unsqueeze(-1)).mT @ h.conj()
+            a = torch.linalg.eigh(covariance).eigenvectors[..., -1]
+            weight = weight / ((a.conj().unsqueeze(1) @ h.mT).abs().square().squeeze(1) + 0.1)
+        return Found(self.length * a, message=f"{self.rounds} rounds")
+
+
+def test_a_class_of_ones_own_works() -> None:
+    h = channels(5, 3, 5, 3)
+    best = optimize_beamformer(h, certificate="exact")
+    mine = optimize_beamformer(h, backend=Blend(), certificate="sdr")
+    assert (mine.backend, mine.message) == ("blend", "20 rounds")
+    assert (mine.objective > 0).all()
+    assert (mine.objective <= best.objective * (1 + 1.01e-4)).all()
+    assert (mine.bound >= best.objective * (1 - 1e-9)).all()
+    reached = (np.abs((mine.value.conj()[:, None] * h).sum(-1)) ** 2).min(-1)
+    np.testing.assert_allclose(mine.objective, reached, rtol=1e-9)
+
+
+def test_its_beamformers_may_have_any_norm() -> None:
+    """A wrong norm would make branch and bound believe what nobody reaches."""
+    h = channels(6, 2, 5, 3)
+    one, long = (Blend(length=length) for length in (1.0, 3.0))
+    for options in ({}, {"certificate": "exact"}):
+        same_value, scaled = (
+            optimize_beamformer(h, backend=method, **options) for method in (one, long)
+        )
+        np.testing.assert_allclose(np.linalg.norm(scaled.value, axis=-1), 1, rtol=1e-12)
+        np.testing.assert_allclose(scaled.objective, same_value.objective, rtol=1e-9)
+    finished = optimize_beamformer(h, backend=BranchAndBound(start=long))
+    assert (finished.status == Status.OPTIMAL).all()
+    np.testing.assert_allclose(finished.objective, scaled.objective, rtol=1.1e-4)
+
+
+@dataclass(frozen=True)
+class TraceBound(Certificate):
+    """The mean of ||h_i||^2, which is above the least; with a message."""
+
+    name = "trace_bound"
+
+    def certify(self, problem: Problems, found: Found) -> Found:
+        power = problem.h.abs().square().sum((-1, -2)) / problem.h.shape[1]
+        return Found(found.value, power, "mean power")
+
+
+def test_a_certificate_of_ones_own_works() -> None:
+    """It cannot make the bound worse than what costs nothing; messages add up."""
+    h = channels(7, 3, 5, 3)
+    plain = optimize_beamformer(h, backend=Blend())
+    mine = optimize_beamformer(h, backend=Blend(), certificate=TraceBound())
+    assert mine.message == "20 rounds; mean power"
+    assert np.array_equal(mine.bound, plain.bound)
+    assert np.array_equal(mine.value, plain.value)
+
+
+@dataclass(frozen=True)
+class Single(BeamformerBackend):
+    """Returns one beamformer for the whole batch."""
+
+    name = "single"
+
+    def solve(self, problem: Problems) -> Found:
+        return Found(problem.h[0, 0])
+
+
+def test_beamformers_of_the_wrong_shape_are_named() -> None:
+    with pytest.raises(RuntimeError, match=r"backend 'single' returned .* shape \(3,\) for .*5, 3"):
+        optimize_beamformer(channels(8, 2, 5, 3), backend=Single())
+
+
+def test_a_base_without_a_method_is_no_backend() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        BeamformerBackend()  # type: ignore[abstract]
