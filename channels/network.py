@@ -181,16 +181,6 @@ class Network:
     def _root(self) -> ComplexArray:
         return correlation_root(self.antennas, self.antenna_correlation)
 
-    def clients_of(self, cell: int) -> IntArray:
-        """Numbers of the clients of ``cell``, in order.
-
-        Raises:
-            ValueError: there is no such cell.
-        """
-        if not 0 <= cell < self.cells:
-            raise ValueError(f"cell is {cell}: the network has cells 0 to {self.cells - 1}.")
-        return np.flatnonzero(self.cell_of == cell)
-
     def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
         """``ufunc`` over the clients of each cell, e.g. ``np.maximum`` or ``np.add``.
 

@@ -27,7 +27,7 @@ from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import record
-from wirelessfl.training.trial import why_alone
+from wirelessfl.training.trial import check_model, why_not_vmapped
 
 LENGTH = 12
 GOOD, BAD = ["fine", "great", "lovely", "warm"], ["dull", "poor", "sad", "cold"]
@@ -194,7 +194,8 @@ def test_clients_train_together(base):
     for dropout in (0.0, 0.5):
         task = Objective.of(make(base, dropout=dropout))
         assert len(task.dropout_keys) == 2 * (dropout > 0)
-        assert why_alone(task, texts(4), y, 3) is None
+        assert check_model(task, texts(4), y, 3) is None
+        assert why_not_vmapped(task, texts(4), y) is None
 
 
 def test_a_step_can_be_recorded(base):

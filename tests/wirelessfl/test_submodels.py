@@ -12,16 +12,23 @@ from torch.nn import functional as F
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.submodels import ParamSpec, Submodels, deal_neurons, extract, make_partition
+from wirelessfl.submodels import (
+    Dealing,
+    ParamSpec,
+    Submodels,
+    deal_masks,
+    extract,
+    make_partition,
+)
 from wirelessfl.submodels.partition import even_sizes
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_partition
 
 
 def dealt(partition, sizes, seed=0):
-    stream = Stream(seed)
-    generators = [stream.child(i).generator() for i in range(len(partition.layers))]
-    return deal_neurons(partition, sizes, generators)
+    counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), 1)
+    dealing = Dealing(0, np.arange(len(sizes)), Stream(seed), Stream(seed))
+    return deal_masks("partition", partition.neurons, counts, dealing)
 
 
 def network(hidden, scheme="alternate", inputs=7, classes=3):

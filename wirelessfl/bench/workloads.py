@@ -24,7 +24,7 @@ from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.submodels import deal_neurons, extract, make_partition
+from wirelessfl.submodels import Dealing, deal_masks, extract, make_partition
 from wirelessfl.submodels.partition import even_sizes
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData
@@ -133,11 +133,12 @@ def job_of(objective: Objective, clients: int, steps: int = STEPS) -> Job:
 
 
 def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
-    """The same in ``cells`` cells, each with its part of the model, as HIST deals them."""
+    """The same in ``cells`` cells, each with its submodel, as HIST deals them."""
     partition = make_partition(objective.module, objective.spec)
     sizes = even_sizes(partition.width, cells)
-    dice = [Stream(0, ("mask", layer.producer)).generator() for layer in partition.layers]
-    submodels = extract(partition, deal_neurons(partition, sizes, dice))
+    counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), axis=1)
+    dealing = Dealing(0, np.arange(cells), Stream(0), Stream(0))
+    submodels = extract(partition, deal_masks("partition", partition.neurons, counts, dealing))
     zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
     servers = {"params": submodels.gather(objective.spec.from_module(objective.module))}
     node: IntArray = who * cells // clients

@@ -46,9 +46,6 @@ from wirelessfl.warm_starts.checked import Checked
 GPU_CHUNK = 256
 LONG_SECONDS = 10.0  # of estimated training; shorter runs do without workers and replay
 USUAL_STEP_SECONDS = 3e-4  # of a client's local step, before the model is known
-EXECUTORS: dict[str, type[Executor]] = {
-    cls.name: cls for cls in (StackedExecutor, VmapExecutor, LoopExecutor)
-}
 
 
 def build_executor(

@@ -156,7 +156,7 @@ def extract(partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submod
 
     Args:
         partition: what is split.
-        cells: per cell, per split layer, neuron numbers, as from ``deal_neurons``.
+        cells: per cell, per split layer, neuron numbers, as from ``deal_masks``.
     """
     return extract_neurons(partition.spec, partition.neurons, cells)
 

@@ -219,7 +219,7 @@ def _circles(kind: Masks, layer: Neurons, dealing: Dealing) -> Iterator[IntArray
 def _shuffled(layer: Neurons, stream: Stream, *names: Name) -> IntArray:
     """The layer's neurons [blocks, width/blocks], each block in random order.
 
-    A lone block draws from ``stream`` itself, so that it gets the neurons of ``deal_neurons``.
+    A lone block draws from ``stream`` itself.
     """
     size = layer.width // layer.blocks
     streams = [stream]

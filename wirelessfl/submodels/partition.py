@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 from torch import nn
 
-from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import Neurons, Slot
@@ -186,33 +185,3 @@ def share_out(sizes: Sequence[int], width: int) -> list[int]:
     # Rounding the running sum, not the sizes, keeps the sum whole.
     cuts = np.rint(ends * (width / ends[-1])).astype(int)
     return [int(count) for count in np.diff(cuts, prepend=0)]
-
-
-def deal_neurons(
-    partition: Partition, sizes: Sequence[int], generators: Sequence[np.random.Generator]
-) -> list[list[IntArray]]:
-    """Disjoint random neurons for each cell: (3), drawn uniformly given the sizes.
-
-    Args:
-        partition: what is split.
-        sizes: [cells], neurons of the widest layer for each cell; they sum to its width. Other
-            layers are split in the same proportions.
-        generators: one a split layer.
-
-    Returns:
-        Per cell, per split layer, the sorted neuron numbers. A layer narrower than the number of
-        cells leaves some of them without a neuron of it.
-
-    Raises:
-        ValueError: the sizes do not sum to the width, or one is negative.
-    """
-    ends = np.cumsum(sizes)
-    if ends[-1] != partition.width or min(sizes) < 0:
-        raise ValueError(f"sizes sum to {ends[-1]}: they must share out {partition.width} neurons.")
-    cells: list[list[IntArray]] = [[] for _ in sizes]
-    for layer, generator in zip(partition.layers, generators, strict=True):
-        order = generator.permutation(layer.width)
-        cuts = np.cumsum(share_out(sizes, layer.width))[:-1]
-        for cell, neurons in zip(cells, np.split(order, cuts), strict=True):
-            cell.append(np.sort(neurons).astype(np.int64))
-    return cells
