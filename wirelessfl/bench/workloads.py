@@ -138,7 +138,7 @@ def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
     sizes = even_sizes(partition.width, cells)
     counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), axis=1)
     dealing = Dealing(0, np.arange(cells), Stream(0), Stream(0))
-    submodels = extract(partition, deal_masks("partition", partition.neurons, counts, dealing))
+    submodels = extract(partition, deal_masks("partition", partition.layers, counts, dealing))
     zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
     servers = {"params": submodels.gather(objective.spec.from_module(objective.module))}
     node: IntArray = who * cells // clients

@@ -158,7 +158,7 @@ def extract(partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submod
         partition: what is split.
         cells: per cell, per split layer, neuron numbers, as from ``deal_masks``.
     """
-    return extract_neurons(partition.spec, partition.neurons, cells)
+    return extract_neurons(partition.spec, partition.layers, cells)
 
 
 def extract_neurons(

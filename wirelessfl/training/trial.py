@@ -134,7 +134,7 @@ def check_partition(objective: Objective, partition: Partition, x: Tensor) -> No
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(layer.producer for layer in partition.layers)}: {error}"
+            f"{', '.join(layer.name for layer in partition.layers)}: {error}"
         ) from error
     if bool((idle != 0).any()):
         raise ConfigError(
