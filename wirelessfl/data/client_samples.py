@@ -70,12 +70,6 @@ class DealtParts(Sequence[IntArray]):
         """What the parts follow from: equal ones mean equal parts."""
         return (repr(self._shuffles), *self._decks, self._counts)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that are held now, kept shuffles included."""
-        arrays = (*self._decks, self._counts, self._begins, *self._kept.values())
-        return sum(array.nbytes for array in arrays)
-
     def __len__(self) -> int:
         return len(self._counts)
 
