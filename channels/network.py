@@ -142,9 +142,11 @@ class Network:
             "cycles_per_step": float(
                 in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
             ),
-            "transmit_power_w": in_range("transmit_power_w", transmit_power_w, clients, least=0),
+            "transmit_power_w": in_range(
+                "transmit_power_w", transmit_power_w, clients, min_value=0
+            ),
             "switched_capacitance": in_range(
-                "switched_capacitance", switched_capacitance, clients, least=0
+                "switched_capacitance", switched_capacitance, clients, min_value=0
             ),
             "part": part,
         }

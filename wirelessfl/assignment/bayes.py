@@ -100,7 +100,7 @@ class BayesAssignment:
         losses: list[FloatArray] | None = None,
     ) -> None:
         """How long each client took, and with them the round."""
-        found = checked_values("seconds", chosen, seconds, least=0.0)
+        found = checked_values("seconds", chosen, seconds, min_value=0.0)
         sizes = np.array([len(clients) for clients in chosen])
         if sizes.any():
             features, rises = self._look(np.concatenate(chosen)[None], sizes)

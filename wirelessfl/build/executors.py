@@ -16,7 +16,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
 from wirelessfl.training.batches import BatchSource
@@ -78,7 +78,7 @@ def build_executor(
     device = _device(config.run.device)
     objective.module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
-    batch_size = min(config.training.batch_size, int(part_sizes(parts).max()))
+    batch_size = min(config.training.batch_size, int(sample_counts(parts).max()))
     source = BatchSource(parts, batch_size, stream)
     data = TrainingData(dataset.train_inputs.to(device), dataset.train_labels.to(device), source)
     warm_start = config.build_warm_start()

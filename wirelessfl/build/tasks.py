@@ -19,7 +19,7 @@ from wirelessfl.build.network import build_network
 from wirelessfl.config import Config
 from wirelessfl.config.tasks import OWN
 from wirelessfl.data import Dataset
-from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.errors import ConfigError
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
@@ -134,7 +134,7 @@ def build_tasks(
         device = basis.config.run.device
         samples = None
         if own.training.weighting == "samples":
-            samples = part_sizes(basis.parts).astype(np.float64)
+            samples = sample_counts(basis.parts).astype(np.float64)
         learners.append(
             Learner(
                 task,

@@ -88,10 +88,10 @@ class Levels:
                 f"capacities: {amount:g} {budget} are less than the smallest submodel takes: give "
                 f"at least {costs[0]}."
             )
-        least = _rounded_up(int(costs[0]) / int(costs[-1]))
+        min_share = _rounded_up(int(costs[0]) / int(costs[-1]))
         raise ConfigError(
             f"capacities: {amount:g} of the model's {budget} is less than the smallest "
-            f"submodel, which has {least} of them: give at least {least}."
+            f"submodel, which has {min_share} of them: give at least {min_share}."
         )
 
 
