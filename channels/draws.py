@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.arrays import FloatArray, IntArray
+
 WORDS = 4
 """Words of 64 bits that Philox gives for one value of its counter."""
 AT_ONCE = 8192  # words; what is made of them on the way stays in the cache
@@ -19,9 +21,7 @@ HALF, LOW = np.uint64(32), np.uint64(2**32 - 1)
 BRIDGED = 256  # values of the counter: passing over so many takes longer than drawing them
 
 
-def uniforms(
-    key: NDArray[np.uint64], index: int, rows: NDArray[np.int64], width: int
-) -> NDArray[np.float64]:
+def uniforms(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> FloatArray:
     """Uniform in [0, 1), [rows, width], with 53 random bits."""
     out = np.empty((len(rows), width))
     for some, words in _words(key, index, rows, width):
@@ -29,9 +29,7 @@ def uniforms(
     return out
 
 
-def normals(
-    key: NDArray[np.uint64], index: int, rows: NDArray[np.int64], width: int
-) -> NDArray[np.float32]:
+def normals(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> NDArray[np.float32]:
     """Standard normal, [rows, width]: Box-Muller, two from 32 bits of radius and 32 of angle."""
     pairs = -(-width // 2)
     out = np.empty((len(rows), pairs, 2), dtype=np.float32)
@@ -45,15 +43,15 @@ def normals(
 
 
 def _words(
-    key: NDArray[np.uint64], index: int, rows: NDArray[np.int64], width: int
+    key: NDArray[np.uint64], index: int, rows: IntArray, width: int
 ) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
     """Words [some rows, width] of all rows, a few rows at once."""
     counters = -(-width // WORDS)  # values of the counter that a row has
     # The third part of the counter keeps these words apart from those of Stream.generator.
     philox = np.random.Philox(key=key, counter=np.array([0, 0, 1, index], dtype=np.uint64))
-    at, most = 0, max(1, AT_ONCE // max(1, counters * WORDS))
-    for start in range(0, len(rows), most):
-        some = rows[start : start + most]
+    at, max_rows = 0, max(1, AT_ONCE // max(1, counters * WORDS))
+    for start in range(0, len(rows), max_rows):
+        some = rows[start : start + max_rows]
         steps = some[1:] - some[:-1]
         # From one row to the next further on; words in between are drawn and dropped.
         ends = (((steps < 1) | (steps * counters > BRIDGED)).nonzero()[0] + 1).tolist()

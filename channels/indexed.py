@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from channels.arrays import FloatArray
 from channels.streams import Stream
 
 BLOCK = 1024
@@ -19,7 +17,7 @@ class Draws:
         draw: ``BLOCK`` numbers of the block with this index.
     """
 
-    def __init__(self, draw: Callable[[int], NDArray[np.float64]]) -> None:
+    def __init__(self, draw: Callable[[int], FloatArray]) -> None:
         self._draw = draw
         self._block, self._values = -1, list[float]()
 

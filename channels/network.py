@@ -142,9 +142,11 @@ class Network:
             "cycles_per_step": float(
                 in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
             ),
-            "transmit_power_w": in_range("transmit_power_w", transmit_power_w, clients, least=0),
+            "transmit_power_w": in_range(
+                "transmit_power_w", transmit_power_w, clients, min_value=0
+            ),
             "switched_capacitance": in_range(
-                "switched_capacitance", switched_capacitance, clients, least=0
+                "switched_capacitance", switched_capacitance, clients, min_value=0
             ),
             "part": part,
         }
@@ -180,16 +182,6 @@ class Network:
     @cached_property
     def _root(self) -> ComplexArray:
         return correlation_root(self.antennas, self.antenna_correlation)
-
-    def clients_of(self, cell: int) -> IntArray:
-        """Numbers of the clients of ``cell``, in order.
-
-        Raises:
-            ValueError: there is no such cell.
-        """
-        if not 0 <= cell < self.cells:
-            raise ValueError(f"cell is {cell}: the network has cells 0 to {self.cells - 1}.")
-        return np.flatnonzero(self.cell_of == cell)
 
     def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
         """``ufunc`` over the clients of each cell, e.g. ``np.maximum`` or ``np.add``.

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from channels.arguments import checked
-from channels.arrays import ComplexArray, FloatArray
+from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.links import snr_linear
 from channels.streams import Stream
 
@@ -93,7 +93,7 @@ def transmit_scales(
             value is negative or not finite.
     """
     check_convention(convention, elements_per_symbol)
-    q, size = _numbers("weights", weights, least=0), _numbers("rms", rms, least=0)
+    q, size = _numbers("weights", weights, min_value=0), _numbers("rms", rms, min_value=0)
     amplitude = np.sqrt(snr_linear(_numbers("snr_db", snr_db)))
     if convention == "published":
         return np.asarray((q > 0) / amplitude)
@@ -149,8 +149,8 @@ def air_sum(
     """
     check_convention(convention, 1)
     channels, a = np.asarray(h, np.complex128), np.asarray(beamformer, np.complex128)
-    q, s = _numbers("weights", weights, least=0), _numbers("scales", scales, least=0)
-    csi, phase = _numbers("csi_error", csi_error, least=0), phase_error
+    q, s = _numbers("weights", weights, min_value=0), _numbers("scales", scales, min_value=0)
+    csi, phase = _numbers("csi_error", csi_error, min_value=0), phase_error
     if csi.shape not in {(), (len(channels),)}:
         raise ValueError(f"csi_error has shape {csi.shape}: give one number, or [clients].")
     if np.ndim(phase) or not (np.isfinite(phase) and phase >= 0):
@@ -195,7 +195,7 @@ def air_sum(
 
 
 def _errors(
-    missed: FloatArray, phase_error: float, stream: Stream | None, clients: NDArray[np.int64]
+    missed: FloatArray, phase_error: float, stream: Stream | None, clients: IntArray
 ) -> ComplexArray:
     """c_i / q_i: (1 + a^H e_i / a^H h_i) e^(j phi_i), which needs the projection of e_i alone."""
     if not missed.any() and not phase_error:
@@ -208,11 +208,11 @@ def _errors(
     return np.asarray((1 + astray) * np.exp(1j * phase))
 
 
-def _numbers(name: str, values: ArrayLike, least: float = -np.inf) -> FloatArray:
-    """Finite numbers of at least ``least``, as float64."""
+def _numbers(name: str, values: ArrayLike, min_value: float = -np.inf) -> FloatArray:
+    """Finite numbers of at least ``min_value``, as float64."""
     given = np.asarray(values, np.float64)
-    bad = ~(np.isfinite(given) & (given >= least))
+    bad = ~(np.isfinite(given) & (given >= min_value))
     if bad.any():
-        wanted = "finite numbers" + (f" >= {least:g}" if least > -np.inf else "")
+        wanted = "finite numbers" + (f" >= {min_value:g}" if min_value > -np.inf else "")
         raise ValueError(f"{name} holds {given[bad].flat[0]}: give {wanted}.")
     return given

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels import draws
+from channels.arrays import FloatArray, IntArray
 from channels.validation import checked_rows, shown, whole_number
 
 Name = str | int
@@ -94,7 +95,7 @@ class Stream:
         """
         return draws.normals(self._philox_key(), *_checked_block(index, rows, width))
 
-    def uniforms(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float64]:
+    def uniforms(self, index: int, rows: ArrayLike, width: int) -> FloatArray:
         """Uniform numbers in [0, 1) by row, [rows, width] float64; else as :meth:`normals`."""
         return draws.uniforms(self._philox_key(), *_checked_block(index, rows, width))
 
@@ -113,7 +114,7 @@ def _checked_index(index: int) -> int:
     return index
 
 
-def _checked_block(index: int, rows: ArrayLike, width: int) -> tuple[int, NDArray[np.int64], int]:
+def _checked_block(index: int, rows: ArrayLike, width: int) -> tuple[int, IntArray, int]:
     """The arguments of draws by row."""
     width = whole_number("width", width)
     if not 0 <= width <= 1 << 16:

@@ -97,16 +97,16 @@ def increasing(name: str, values: ArrayLike) -> IntArray:
 
 def checked_part(cell_of: ArrayLike, part: ArrayLike, cells: int) -> tuple[IntArray, IntArray]:
     """Cells and numbers of the clients of a part; some cells may be empty."""
-    numbers, own = increasing("part", part), checked_rows("cell_of", cell_of)
-    if own.shape != numbers.shape:
-        raise ValueError(f"part has shape {numbers.shape}: give [clients], here {own.shape}.")
-    if own.size and ((np.diff(own) < 0).any() or own[-1] >= cells):
+    numbers, cells_of = increasing("part", part), checked_rows("cell_of", cell_of)
+    if cells_of.shape != numbers.shape:
+        raise ValueError(f"part has shape {numbers.shape}: give [clients], here {cells_of.shape}.")
+    if cells_of.size and ((np.diff(cells_of) < 0).any() or cells_of[-1] >= cells):
         raise ValueError(
-            f"cell_of holds {own.max()}, or is out of order: the part's clients stand by cell, and "
-            f"bandwidth_hz has {cells} cells."
+            f"cell_of holds {cells_of.max()}, or is out of order: the part's clients stand by "
+            f"cell, and bandwidth_hz has {cells} cells."
         )
-    own.setflags(write=False)
-    return own, numbers
+    cells_of.setflags(write=False)
+    return cells_of, numbers
 
 
 def in_range(
@@ -115,7 +115,7 @@ def in_range(
     axis: tuple[str, int],
     *,
     above: float = -np.inf,
-    least: float = -np.inf,
+    min_value: float = -np.inf,
     limit: float = np.inf,
 ) -> FloatArray:
     """A read-only copy of ``values``, one for each on ``axis``, finite and in range."""
@@ -124,14 +124,14 @@ def in_range(
     if given.shape not in {(), (count,)}:
         wanted = f"one number or [{unit}], here ({count},)" if unit else "one number"
         raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
-    bad = ~(np.isfinite(given) & (given > above) & (given >= least) & (np.abs(given) <= limit))
+    bad = ~(np.isfinite(given) & (given > above) & (given >= min_value) & (np.abs(given) <= limit))
     if bad.any():
         place = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
         wanted = "a finite number"
         if above > -np.inf:
             wanted += f" > {above:g}"
-        if least > -np.inf:
-            wanted += f" >= {least:g}"
+        if min_value > -np.inf:
+            wanted += f" >= {min_value:g}"
         if limit < np.inf:
             wanted += f" within [{-limit:g}, {limit:g}]"
         raise ValueError(f"{name}{place} is {given[bad].flat[0]}: give {wanted}.")

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from experiments.studies import Settings
 
 ALGORITHMS = ("fedavg", "fedprox", "scaffold", "fedacg", "moon")
-WARM_STARTS = ("proposed", "continuous", "previous", "average")
-"""In the order of the paper's tables."""
 SHOWN = {
     "proposed": "Proposed",
     "continuous": "Continuous",

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("published")
-TABLES = range(1, 15)
 NUMBERS = {"mean": float, "std": float, "overlap": float, "alpha": float, "transition": int}
 NUMBERS |= {"similarity_scale": float}
 

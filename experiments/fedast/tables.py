@@ -19,8 +19,6 @@ PUBLISHED_MOST = 46.0
 """Largest gain of Figure 5, the others being drawn alone."""
 PUBLISHED_DYNAMIC = 11.9
 """Largest gain of FedAST (D) over FedAST (S) (Section 5.3; Figures 22, 24 and 26)."""
-PUBLISHED_FEDAST = {"mnist": 99.0, "cifar10": 619.0}
-"""When FedAST (D) reaches two of its four targets (Section 5.3, Figure 7)."""
 CODE = (
     "The released code with FedAST (S) on these two tasks reached 93 % on MNIST at 100 and 110 s "
     "(two runs), with a mean staleness of 27 to 31, and Sync-ST (47/67) at 140 s.\n"

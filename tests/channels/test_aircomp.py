@@ -206,7 +206,7 @@ def test_seconds_are_those_of_one_client() -> None:
     work: dict[str, Any] = {"model_parameters": 10_000, "local_steps": 20}
     got = edge_round_seconds(draw, share, seconds_per_bit=seconds, bits_per_parameter=1, **work)
     for cell in range(4):
-        slowest = draw.network.cpu_hz[draw.network.clients_of(cell)].min()
+        slowest = draw.network.cpu_hz[draw.network.cell_of == cell].min()
         by_hand = 20 * share[cell] * 1e6 / (slowest * 10_000) + share[cell] / 600 / 14e3
         assert got[cell] == pytest.approx(by_hand, rel=1e-12)
     blocks = draw.network.draws(Stream(2), range(5))

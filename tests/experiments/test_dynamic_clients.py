@@ -32,7 +32,7 @@ NOT_RUN = {"table1", "table2", "table4", "table6", "table7", "table10", "table11
 """What has nothing of its own to try at scale smoke."""
 
 
-@pytest.mark.parametrize("table", published.TABLES)
+@pytest.mark.parametrize("table", range(1, 15))
 def test_published_tables_are_whole(table):
     rows = published.read(table)
     assert len(rows) == COUNTS[table]

@@ -210,10 +210,9 @@ def test_seconds_and_bytes(config):
     assert physical - plan.cost.uplink_mib == pytest.approx(5 * 4 / 2**20)
     slow = build(config("hist", uplink="aircomp", cycles_per_step=1e9)).planner.plan(0)
     network = parts.planner.network
-    slowest = [network.cpu_hz[network.clients_of(cell)].min() for cell in range(3)]
-    work = (
-        3 * slow.submodels.lengths / parts.model.objective.spec.size * 1e9 / slowest
-    )  # (35), H = 3
+    slowest = [network.cpu_hz[network.cell_of == cell].min() for cell in range(3)]
+    size = parts.model.objective.spec.size
+    work = 3 * slow.submodels.lengths / size * 1e9 / slowest  # (35), H = 3
     np.testing.assert_allclose(slow.cost.seconds, 5 * (work + lengths / 14e3 / 600), rtol=1e-9)
     twice = plans["aircomp", "physical", 2][0].cost.seconds
     np.testing.assert_allclose(twice, plan.cost.seconds / 2, rtol=1e-3)
@@ -224,7 +223,7 @@ def test_mask_sizes_over_the_air():
     draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
     problem = model_mask_sizes(FCNN((784,), 10), draw, uplink="aircomp", local_steps=20)
     network, d, g = draw.network, 238_510, 784 + 1 + 10
-    slowest = [network.cpu_hz[network.clients_of(j)].min() for j in range(4)]
+    slowest = [network.cpu_hz[network.cell_of == j].min() for j in range(4)]
     c = [20 * 1e6 / (f * d) + 1 / 14e3 / 600 for f in slowest]
     np.testing.assert_allclose(problem.seconds_per_unit, 5 * g * np.array(c), rtol=1e-12)
     sizes = problem.solve().value

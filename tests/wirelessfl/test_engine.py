@@ -10,16 +10,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
-from wirelessfl.submodels import deal_neurons, extract, make_partition
+from wirelessfl.submodels import extract, make_partition
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
-from wirelessfl.training.trial import why_alone
+from wirelessfl.training.trial import check_model, why_not_vmapped
 from wirelessfl.training.vmapped import VmapExecutor
 
 
@@ -191,7 +190,7 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
     module = FCNN((9,), 4, hidden=(13,), dropout=0.3)
     data = engine.training_data((9,), [20, 30, 5, 50])
     partition = make_partition(module, Objective.of(module).spec)
-    cells = deal_neurons(partition, [1, 4, 8], [Stream(0).generator()])
+    cells = [[neurons] for neurons in np.split(np.arange(13), [1, 5])]
     together = extract(partition, cells)
     node = np.array([0, 0, 1, 2])
     task, job = engine.job_for(module, data, submodels=together, node=node)
@@ -265,8 +264,10 @@ def test_modules_that_draw_by_themselves_repeat_in_the_loop(engine):
     data = engine.training_data((9,), [20, 20])
     x, y = data.inputs[:4], data.labels[:4]
     task, job = engine.job_for(module, data)
-    assert "global generator" in why_alone(task, x, y, 4)
-    assert why_alone(Objective.of(FCNN((9,), 4, dropout=0.5)), x, y, 4) is None
+    assert "global generator" in check_model(task, x, y, 4)
+    by_stream = Objective.of(FCNN((9,), 4, dropout=0.5))
+    assert check_model(by_stream, x, y, 4) is None
+    assert why_not_vmapped(by_stream, x, y) is None
     before = torch.random.get_rng_state()
     first = engine.updates(LoopExecutor(task, data, seed=1), job)
     assert torch.equal(first, engine.updates(LoopExecutor(task, data, seed=1), job))

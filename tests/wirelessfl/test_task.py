@@ -7,7 +7,7 @@ from torch import nn
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.trial import why_alone
+from wirelessfl.training.trial import check_model, why_not_vmapped
 
 
 class Counts(nn.Linear):
@@ -41,12 +41,11 @@ def batchnorm():
 def test_what_cannot_train_together_trains_alone_and_says_why(engine):
     """A batch norm sees padding as samples; branches on data cannot be vmapped."""
     x, y = engine.samples((9,))
-    for module, reason in (
-        (batchnorm(), "mixes the samples"),
-        (Branches(), "under vmap"),
-        (nn.Sequential(nn.Linear(9, 4), nn.Dropout(0.5)), "global generator"),
-    ):
-        assert reason in why_alone(Objective.of(module), x[:4], y[:4], 4)
+    for module, reason in ((batchnorm(), "mixes the samples"), (Branches(), "under vmap")):
+        assert check_model(Objective.of(module), x[:4], y[:4], 4) is None
+        assert reason in why_not_vmapped(Objective.of(module), x[:4], y[:4])
+    draws = Objective.of(nn.Sequential(nn.Linear(9, 4), nn.Dropout(0.5)))
+    assert "global generator" in check_model(draws, x[:4], y[:4], 4)
     module = batchnorm()
     data = engine.training_data((9,), [20, 5, 50])
     task, job = engine.job_for(module, data)
@@ -63,7 +62,7 @@ def test_modules_that_do_not_fit_are_explained(engine):
         (Counts(), "changes its buffer 'calls'"),
     ):
         with pytest.raises(ConfigError, match=message):
-            why_alone(Objective.of(module), x[:4], y[:4], 4)
+            check_model(Objective.of(module), x[:4], y[:4], 4)
 
 
 def test_parameters_reached_by_another_way_are_refused():
@@ -80,4 +79,4 @@ def test_parameters_reached_by_another_way_are_refused():
 
     x, y = torch.randn(4, 9), torch.tensor([0, 1, 2, 3])
     with pytest.raises(ConfigError, match=r"uses its parameter 'first.weight' by another way"):
-        why_alone(Objective.of(Hidden()), x, y, 4)
+        check_model(Objective.of(Hidden()), x, y, 4)

@@ -88,7 +88,7 @@ class Hist(HFedAvg):
                 f"cells is {context.nodes}, and the model has {partition.width} neurons to split: "
                 "each cell needs one. Have fewer cells."
             )
-        layers = partition.neurons
+        layers = partition.layers
         counts = np.repeat(np.array(sizes, dtype=np.int64)[:, None], len(layers), 1)
         cells = deal_masks(
             "partition",
@@ -104,5 +104,5 @@ class Hist(HFedAvg):
         )
         submodels = extract_neurons(partition.spec, layers, cells)
         if self.hidden_biases == "local":
-            return submodels.keeping([f"{layer.producer}.bias" for layer in partition.layers])
+            return submodels.keeping([f"{layer.name}.bias" for layer in partition.layers])
         return submodels

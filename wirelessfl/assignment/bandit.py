@@ -93,7 +93,7 @@ class BanditAssignment:
         losses: list[FloatArray] | None = None,
     ) -> None:
         """Losses of the chosen; what was seen before counts less."""
-        found = checked_values("losses", chosen, losses, least=-np.inf)
+        found = checked_values("losses", chosen, losses, min_value=-np.inf)
         self._losses *= self._discount
         self._looks *= self._discount
         self._rounds = self._discount * self._rounds + 1

@@ -140,9 +140,9 @@ def checked_round(
 
 
 def checked_values(
-    name: str, chosen: list[IntArray], values: list[FloatArray] | None, *, least: float
+    name: str, chosen: list[IntArray], values: list[FloatArray] | None, *, min_value: float
 ) -> list[FloatArray]:
-    """``values`` as float64, if there is a finite one >= ``least`` for each chosen client.
+    """``values`` as float64, if there is a finite one >= ``min_value`` for each chosen client.
 
     Raises:
         ValueError: there is not.
@@ -157,9 +157,9 @@ def checked_values(
                 f"{name}[{task}] has shape {array.shape}: give a number for each of its "
                 f"{len(clients)} clients."
             )
-        wrong = ~(np.isfinite(array) & (array >= least))
+        wrong = ~(np.isfinite(array) & (array >= min_value))
         if wrong.any():
-            limit = "" if least == -np.inf else f" >= {least:g}"
+            limit = "" if min_value == -np.inf else f" >= {min_value:g}"
             raise ValueError(
                 f"{name}[{task}] is {array[wrong][0]} for client {clients[int(wrong.argmax())]}: "
                 f"give a finite number{limit}."

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.assignment.base import State, checked_round, checked_values, split
-from wirelessfl.assignment.process import expected_improvement, posterior
 from wirelessfl.numbers import check_count, check_number
 
 # Rounds of random schedules before there is something to fit.
@@ -81,6 +80,9 @@ class BayesAssignment:
         orders = generator.permuted(pool, axis=1)[:, : sizes.sum()]
         if early:
             return split(orders[0], sizes)
+        # Other runs do without scikit-learn, whose import takes a second.
+        from wirelessfl.assignment.gaussian_process import expected_improvement, posterior
+
         features, rises = self._look(orders, sizes)
         relative = self._round_seconds / (self._round_seconds.mean() or 1.0)
         asked = np.concatenate([self._features, features])
@@ -98,7 +100,7 @@ class BayesAssignment:
         losses: list[FloatArray] | None = None,
     ) -> None:
         """How long each client took, and with them the round."""
-        found = checked_values("seconds", chosen, seconds, least=0.0)
+        found = checked_values("seconds", chosen, seconds, min_value=0.0)
         sizes = np.array([len(clients) for clients in chosen])
         if sizes.any():
             features, rises = self._look(np.concatenate(chosen)[None], sizes)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import SolverUnavailableError, Status, optimize_beamformer
 from solvers.beamforming import (
@@ -98,7 +99,7 @@ def _quality(
     case: _Case, problems: int, limit_seconds: float, many_starts: int
 ) -> list[dict[str, object]]:
     h = _channels(case, problems)
-    found: dict[str, tuple[NDArray[np.float64], float]] = {}
+    found: dict[str, tuple[FloatArray, float]] = {}
     for way, backend in _WAYS.items():
         try:
             solution = optimize_beamformer(h, backend=backend)

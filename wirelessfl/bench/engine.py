@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from wirelessfl.bench.executors import FAST, GENERAL, PLAIN, Variant, build, variants
+from wirelessfl.bench.gpu import gpu_tables
 from wirelessfl.bench.memory import peak_mb
-from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, Way, build, ways, with_threads
-from wirelessfl.bench.works import (
+from wirelessfl.bench.resnet18 import resnet18_table
+from wirelessfl.bench.timing import Rows, interleaved, seconds_of, sgemm_rate, with_threads
+from wirelessfl.bench.workloads import (
     CLIENTS,
-    Work,
-    dealt,
+    Workload,
+    client_data,
     job_of,
+    load_samples,
     plain_loop,
-    samples,
+    samples_each,
     submodel_job,
     trained,
-    works,
+    workloads,
 )
 from wirelessfl.training.executor import Executor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.workers import WorkersExecutor
 
-Rows = list[dict[str, Any]]
 NEAR = 0.95  # a goal is met within five per cent
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What all tables of the benchmark have in common.
+
+    Args:
+        inputs: [samples, ...].
+        labels: [samples].
+        repeats: of each way.
+        data_dir: folder of the data sets.
+        memory: whether to measure peaks, which starts processes.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    repeats: int
+    data_dir: Path | None
+    memory: bool
+
+    def peak_mb(self, work: str, way: str, clients: int, chunk: int) -> float | None:
+        """Peak memory of a round in megabytes; None where it is not measured."""
+        return peak_mb(work, way, clients, chunk, self.data_dir) if self.memory else None
 
 
 def engine_bench(
@@ -54,19 +81,17 @@ def engine_bench(
         loop on one thread in the same run; ``%_of_floor`` to the work's FLOP at the matrix
         product rate measured here on all cores.
     """
-    x, y, source = samples(data_dir)
+    x, y, source = load_samples(data_dir)
+    measurement = Measurement(x, y, repeats, data_dir, memory)
     rate = max(sgemm_rate(), sgemm_rate())
     one = with_threads(1, sgemm_rate)
     tables: dict[str, Rows] = {"machine": machine(source, rate, one)}
-    for name, work in works().items():
+    for name, work in workloads().items():
         title = f"{name}: {clients} clients, {source}"
-        tables[title] = _work_table(work, x, y, clients, repeats, rate, data_dir, memory)
-    tables["W1 with more clients"] = _scaling(x, y, scaling, repeats, data_dir, memory)
-    tables["submodels on W1"] = _submodels(x, y, clients, repeats)
+        tables[title] = _workload_table(measurement, work, clients, rate)
+    tables["W1 with more clients"] = _scaling(measurement, scaling)
+    tables["submodels on W1"] = _submodels(measurement, clients)
     if torch.cuda.is_available():
-        from wirelessfl.bench.gpu import gpu_tables
-        from wirelessfl.bench.resnet18 import resnet18_table
-
         device = torch.device("cuda")
         tables |= gpu_tables(x, y, clients, repeats, device)
         tables |= resnet18_table(device, repeats, steps=resnet_steps)
@@ -89,31 +114,6 @@ def _gpu() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "none: unmeasured"
 
 
-def sgemm_rate(size: int = 2048, repeats: int = 5) -> float:
-    """Measured float32 matrix products, in FLOP/s, the best of a few."""
-    a, b = torch.ones(size, size), torch.ones(size, size)
-    best = min(seconds_of(lambda: a @ b) for _ in range(repeats + 1))
-    return 2 * size**3 / best
-
-
-def seconds_of(call: Callable[[], Any]) -> float:
-    """Wall seconds of a call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def interleaved(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each call, taken in turn, after one call of each that does not count."""
-    for call in calls.values():
-        call()
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            times[name].append(seconds_of(call))
-    return times
-
-
 def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
     """Start the workers of those that have some; seconds that it took, by name."""
     return {
@@ -123,18 +123,10 @@ def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
     }
 
 
-def _work_table(
-    work: Work,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    clients: int,
-    repeats: int,
-    rate: float,
-    data_dir: Path | None,
-    memory: bool,
-) -> Rows:
-    data, objective = dealt(x, y, clients), Objective.of(work.module)
-    executors = {name: build(way, objective, data) for name, way in ways().items()}
+def _workload_table(measurement: Measurement, work: Workload, clients: int, rate: float) -> Rows:
+    data = client_data(measurement.inputs, measurement.labels, clients)
+    objective = Objective.of(work.module)
+    executors = {name: build(variant, objective, data) for name, variant in variants().items()}
     started = _started(executors)
     job = job_of(objective, clients)
     calls: dict[str, Callable[[], Any]] = {
@@ -144,7 +136,7 @@ def _work_table(
         threads = 1 if isinstance(executor, WorkersExecutor) else torch.get_num_threads()
         calls[name] = lambda e=executor, t=threads: with_threads(t, lambda: trained(e, job))  # type: ignore[misc]
     try:
-        times = interleaved(calls, repeats)
+        times = interleaved(calls, measurement.repeats)
     finally:
         for executor in executors.values():
             executor.close()
@@ -162,9 +154,7 @@ def _work_table(
                 "%_of_floor": 100 * floor / median,
                 "chunk": chunk,
                 "start_s": started.get(name),
-                "peak_mb": peak_mb(work.name, name, clients, chunk or 1, data_dir)
-                if memory
-                else None,
+                "peak_mb": measurement.peak_mb(work.name, name, clients, chunk or 1),
             }
         )
     rows.append({**dict.fromkeys(rows[0]), "way": "floor", "seconds": floor})
@@ -172,51 +162,44 @@ def _work_table(
     return rows
 
 
-def _scaling(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    sizes: tuple[int, ...],
-    repeats: int,
-    data_dir: Path | None,
-    memory: bool,
-) -> Rows:
-    work, rows = works()["W1"], []
-    objective = Objective.of(work.module)
-    for name, way in ((GENERAL, ways()[GENERAL]), (FAST, ways()[FAST])):
+def _scaling(measurement: Measurement, sizes: tuple[int, ...]) -> Rows:
+    objective, rows = Objective.of(workloads()["W1"].module), []
+    for name in (GENERAL, FAST):
         for clients in sizes:
-            data = dealt(x, y, clients)
-            seen, chunk = _times_alone(way, objective, data, clients, repeats)
+            seen, chunk = _times_alone(measurement, variants()[name], objective, clients)
             median = statistics.median(seen)
             rows.append(
                 {
                     "way": name,
                     "clients": clients,
-                    "samples_each": len(data.source.parts[0]),
+                    "samples_each": samples_each(len(measurement.labels), clients),
                     "seconds": median,
                     "ms_a_client": 1e3 * median / clients,
                     "chunk": chunk,
-                    "peak_mb": peak_mb("W1", name, clients, chunk, data_dir) if memory else None,
+                    "peak_mb": measurement.peak_mb("W1", name, clients, chunk),
                 }
             )
     return rows
 
 
 def _times_alone(
-    way: Way, objective: Objective, data: Any, clients: int, repeats: int
+    measurement: Measurement, variant: Variant, objective: Objective, clients: int
 ) -> tuple[list[float], int]:
-    executor, job = build(way, objective, data), job_of(objective, clients)
+    data = client_data(measurement.inputs, measurement.labels, clients)
+    executor, job = build(variant, objective, data), job_of(objective, clients)
     _started({"": executor})
     try:
         calls = {"": lambda: with_threads(1, lambda: trained(executor, job))}
-        return interleaved(calls, repeats)[""], executor.chunk
+        return interleaved(calls, measurement.repeats)[""], executor.chunk
     finally:
         executor.close()
 
 
-def _submodels(x: torch.Tensor, y: torch.Tensor, clients: int, repeats: int) -> Rows:
+def _submodels(measurement: Measurement, clients: int) -> Rows:
     """One edge round of local training: HFedAvg, and HIST with several numbers of cells."""
-    data, objective = dealt(x, y, clients), Objective.of(works()["W1"].module)
-    executor = build(ways()[FAST], objective, data)
+    data = client_data(measurement.inputs, measurement.labels, clients)
+    objective = Objective.of(workloads()["W1"].module)
+    executor = build(variants()[FAST], objective, data)
     _started({"": executor})
     jobs = {"HFedAvg": job_of(objective, clients)}
     jobs |= {f"HIST, N = {n}": submodel_job(objective, clients, n) for n in (2, 4, 8)}
@@ -225,7 +208,7 @@ def _submodels(x: torch.Tensor, y: torch.Tensor, clients: int, repeats: int) -> 
         for name, job in jobs.items()
     }
     try:
-        times = interleaved(calls, repeats)
+        times = interleaved(calls, measurement.repeats)
     finally:
         executor.close()
     full = statistics.median(times["HFedAvg"])
@@ -261,11 +244,11 @@ def goals(tables: Mapping[str, Rows]) -> Rows:
     ]
     scaled = [row for row in tables["W1 with more clients"] if row["way"] == FAST]
     growth = scaled[-1]["ms_a_client"] / scaled[0]["ms_a_client"]
-    most = scaled[-1]["clients"]
-    rows.append(_goal(f"{most} clients: at most 1.1x the time of each", growth, 1.1, below=True))
-    peaks = [row["peak_mb"] for row in tables["W1 with more clients"] if row["clients"] == most]
+    largest = scaled[-1]["clients"]
+    rows.append(_goal(f"{largest} clients: at most 1.1x the time of each", growth, 1.1, below=True))
+    peaks = [row["peak_mb"] for row in tables["W1 with more clients"] if row["clients"] == largest]
     if None not in peaks:
-        rows.append(_goal(f"{most} clients: 200 MB over the data", max(peaks), 200, below=True))
+        rows.append(_goal(f"{largest} clients: 200 MB over the data", max(peaks), 200, below=True))
     four = next(r for r in tables["submodels on W1"] if r["run"] == "HIST, N = 4")
     rows.append(_goal("HIST, N = 4: half of HFedAvg", four["of_hfedavg"], 0.5, below=True))
     return rows

@@ -10,7 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wirelessfl.bench.works import BATCH, STEPS, dealt, job_of, plain_loop, trained, works
+from wirelessfl.bench.timing import Rows, copy_rate, seconds_of, wait
+from wirelessfl.bench.workloads import (
+    BATCH,
+    STEPS,
+    client_data,
+    job_of,
+    plain_loop,
+    trained,
+    workloads,
+)
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
@@ -20,7 +29,7 @@ CHUNK = 256
 
 def gpu_tables(
     x: Tensor, y: Tensor, clients: int, repeats: int, device: torch.device
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Rows]:
     """W1 and W2 on ``device``, the H steps recorded once and replayed.
 
     Bytes that a round must move at the least: each step reads a client's parameters twice and
@@ -30,9 +39,9 @@ def gpu_tables(
     inputs, labels = x.to(device), y.to(device)
     bandwidth = copy_rate(device)
     tables = {}
-    for name, work in works().items():
+    for name, work in workloads().items():
         module = copy.deepcopy(work.module).to(device)
-        objective, data = Objective.of(module), dealt(inputs, labels, clients)
+        objective, data = Objective.of(module), client_data(inputs, labels, clients)
         executors = {
             "any module, recorded": VmapExecutor(objective, data, CHUNK, recorded=True),
             "stacked layers, recorded": StackedExecutor(objective, data, CHUNK, recorded=True),
@@ -62,32 +71,9 @@ def gpu_tables(
 
 
 def _timed(call: Callable[[], Any], repeats: int, device: torch.device) -> list[float]:
-    from wirelessfl.bench.engine import seconds_of
-
     def whole() -> None:
         call()
         wait(device)
 
     whole()
     return [seconds_of(whole) for _ in range(repeats)]
-
-
-def wait(device: torch.device) -> None:
-    """Until all that was asked of ``device`` is done."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def copy_rate(device: torch.device, megabytes: int = 256) -> float:
-    """Bytes a second that a large copy reads and writes."""
-    from wirelessfl.bench.engine import seconds_of
-
-    source = torch.ones(megabytes * 250_000, device=device)
-    target = torch.empty_like(source)
-
-    def once() -> None:
-        target.copy_(source)
-        wait(device)
-
-    once()
-    return 8 * source.numel() / min(seconds_of(once) for _ in range(5))

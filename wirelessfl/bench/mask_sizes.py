@@ -5,9 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import Status, available_backends, optimize_mask_sizes
 from solvers.mask_sizes import Cvxpy, Exact, Gurobi, Highs
@@ -69,7 +67,7 @@ def _measure(case: _Case, backends: list[str], repeats: int) -> list[dict[str, o
     ]
 
 
-def _time(seconds: NDArray[np.float64], backend: str) -> tuple[float, str]:
+def _time(seconds: FloatArray, backend: str) -> tuple[float, str]:
     """Wall seconds of one solve, and what kept it from the optimum, if anything did."""
     cells = seconds.shape[-1]
     method = Exact() if backend == "exact" else _PROGRAMS[backend](_LIMIT_SECONDS)

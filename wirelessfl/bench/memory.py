@@ -15,8 +15,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.bench.ways import PLAIN, build, ways
-from wirelessfl.bench.works import dealt, job_of, plain_loop, samples, trained, works
+from wirelessfl.bench.executors import PLAIN, build, variants
+from wirelessfl.bench.workloads import (
+    client_data,
+    job_of,
+    load_samples,
+    plain_loop,
+    trained,
+    workloads,
+)
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.workers import WorkersExecutor
 
@@ -59,7 +66,7 @@ def peak_mb(
 
     Args:
         work: W1 or W2.
-        way: a key of ``ways()``, or the plain loop.
+        way: a key of ``variants()``, or the plain loop.
         clients: how many train.
         chunk: clients at a time. Given, since finding it here would warm the process up.
         data_dir: folder of the data sets.
@@ -78,15 +85,15 @@ def _measure(work: str, way: str, clients: int, chunk: int, data_dir: Path | Non
 
     import torch
 
-    x, y, _ = samples(data_dir)
-    data, chosen = dealt(x, y, clients), works()[work]
+    x, y, _ = load_samples(data_dir)
+    data, chosen = client_data(x, y, clients), workloads()[work]
     pids, objective = [os.getpid()], Objective.of(chosen.module)
     if way == PLAIN:
         torch.set_num_threads(1)
-        small = dealt(x[:2000], y[:2000], 2)
+        small = client_data(x[:2000], y[:2000], 2)
         plain_loop(chosen.module, small)  # what libraries allocate once
         return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
-    executor = build(ways()[way]._replace(chunk=chunk), objective, data)
+    executor = build(variants()[way]._replace(chunk=chunk), objective, data)
     if isinstance(executor, WorkersExecutor):
         executor.start()
         pids += executor.pids

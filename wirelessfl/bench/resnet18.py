@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wirelessfl.bench.gpu import wait
-from wirelessfl.bench.works import BATCH, LR, dealt, job_of, trained
+from wirelessfl.bench.timing import Rows, interleaved, wait
+from wirelessfl.bench.workloads import BATCH, LR, client_data, job_of, trained
 from wirelessfl.models import ResNet18
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.torch_settings import torch_settings
@@ -30,7 +30,7 @@ def resnet18_table(
     steps: int = 60,
     samples: int = 500,
     width: int = 64,
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Rows]:
     """The local training of a round on ``device``: a table by its title.
 
     The plain loop is the model itself, torch.optim.SGD, client by client, with its batches already
@@ -46,14 +46,12 @@ def resnet18_table(
         samples: of each client; batches are of 50, or of all samples where there are fewer.
         width: of the model, 64 is ResNet-18.
     """
-    from wirelessfl.bench.engine import interleaved
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = ResNet18((3, 32, 32), 10, width=width).to(device)
         x = (2 * torch.rand(clients * samples, 3, 32, 32) - 1).to(device)
         y = torch.randint(0, 10, (len(x),)).to(device)
-    objective, data = Objective.of(module), dealt(x, y, clients)
+    objective, data = Objective.of(module), client_data(x, y, clients)
     job = job_of(objective, clients, steps)
     drawn = job.batches(data.source).to(device)
     batches: Batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]
@@ -103,10 +101,10 @@ def plain_round(module: nn.Module, batches: Batches) -> Tensor:
     """The sum of the clients' changes [P], each trained on its batches by torch.optim.SGD."""
     total: Tensor | None = None
     before = _flat(module)
-    for own in batches:
+    for client_batches in batches:
         model = copy.deepcopy(module).train()
         optimizer = torch.optim.SGD(model.parameters(), lr=LR)
-        for inputs, labels in own:
+        for inputs, labels in client_batches:
             optimizer.zero_grad()
             F.cross_entropy(model(inputs), labels).backward()  # type: ignore[no-untyped-call]
             optimizer.step()

@@ -15,9 +15,9 @@ import torch
 from channels import section_vi_c
 from channels.streams import Stream
 from wirelessfl.algorithms.fedast import FedAST
-from wirelessfl.bench.engine import Rows, interleaved, sgemm_rate
-from wirelessfl.bench.ways import PLAIN, with_threads
-from wirelessfl.bench.works import plain_loop, samples
+from wirelessfl.bench.executors import PLAIN
+from wirelessfl.bench.timing import Rows, interleaved, sgemm_rate, with_threads
+from wirelessfl.bench.workloads import load_samples, plain_loop
 from wirelessfl.data.splits import split
 from wirelessfl.models import MLP
 from wirelessfl.processes import cores
@@ -138,9 +138,9 @@ def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -
 
 def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     """Milliseconds an update: one client after the other, and all that are out together."""
-    x, y, _ = samples(data_dir)
+    x, y, _ = load_samples(data_dir)
     clients = 1000
-    parts = split(
+    client_samples = split(
         y.numpy(),
         clients,
         kind="dirichlet",
@@ -152,7 +152,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = MLP((1, 28, 28), 10)
-    data = TrainingData(x, y, BatchSource(parts, BATCH, Stream(0)))
+    data = TrainingData(x, y, BatchSource(client_samples, BATCH, Stream(0)))
     task, algorithm = Objective.of(module), FedAST()
     start = task.spec.from_module(module)
 
@@ -179,11 +179,11 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     trained: dict[str, int] = {}
 
     def together(name: str) -> None:
-        own = learner(ways[name])
-        _run([own], clients, merges)
-        trained[name] = own.trained
+        model = learner(ways[name])
+        _run([model], clients, merges)
+        trained[name] = model.trained
 
-    few = TrainingData(x, y, BatchSource([parts[i] for i in range(REQUESTS)], BATCH, Stream(0)))
+    few = TrainingData(x, y, BatchSource(client_samples[:REQUESTS], BATCH, Stream(0)))
     calls: dict[str, Callable[[], Any]] = {
         PLAIN: lambda: with_threads(
             1, lambda: plain_loop(module, few, steps=STEPS, batch=BATCH, lr=algorithm.lr)
@@ -201,11 +201,11 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     rows: Rows = [
         {
             "way": name,
-            "ms_an_update": own,
-            "ratio": each[PLAIN] / own,
+            "ms_an_update": milliseconds,
+            "ratio": each[PLAIN] / milliseconds,
             "chunk": ways[name].chunk if name in ways else None,
         }
-        for name, own in each.items()
+        for name, milliseconds in each.items()
     ]
     floor = 1e3 * FLOP / max(sgemm_rate(), sgemm_rate())
     rows.append(

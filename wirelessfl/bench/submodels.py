@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.bench.engine import interleaved
-from wirelessfl.bench.ways import FAST, Way, build, ways, with_threads
-from wirelessfl.bench.works import STEPS, dealt, job_of, random_samples
+from wirelessfl.bench.executors import FAST, Variant, build, variants
+from wirelessfl.bench.timing import Rows, interleaved, with_threads
+from wirelessfl.bench.workloads import STEPS, client_data, job_of, random_samples
 from wirelessfl.models import MLP, LeNet5
 from wirelessfl.rounds.together import PADDING
 from wirelessfl.submodels import (
@@ -34,7 +34,6 @@ from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
 
-Rows = list[dict[str, Any]]
 CLIENTS = 40
 EQUAL, WIDEST, MASKED = "equal widths only", "all padded to the widest", "full model, masked"
 PADDINGS: Mapping[str, float | None] = {
@@ -63,12 +62,12 @@ class Mixture:
     """Clients with random masks of several widths.
 
     Args:
-        own: what each of them trains.
+        submodels: what each of them trains.
         whole: the job in which each trains the full model.
         masked: [clients, P], the full model with zeros where a client trains nothing.
     """
 
-    own: ClientSubmodels
+    submodels: ClientSubmodels
     whole: Job
     masked: Tensor
 
@@ -82,20 +81,20 @@ class Mixture:
         shares = dealt_capacities(capacities, len(whole.clients), stream).tolist()
         counts = levels.widths[[levels.at(share) for share in shares]]
         dealing = Dealing(0, whole.clients, stream.child("round"), stream)
-        own = ClientSubmodels(neurons, deal_masks("random", neurons.layers, counts, dealing))
+        submodels = ClientSubmodels(neurons, deal_masks("random", neurons.layers, counts, dealing))
         start = whole.servers["params"][0]
-        return cls(own, whole, own.covers(whole.clients) * start)
+        return cls(submodels, whole, submodels.covers(whole.clients) * start)
 
     def jobs(self, padding: float | None, chunk: int) -> list[IntArray]:
         """Who trains together, arguments as of ``train``."""
         if padding is None or padding == 1:
             return [self.whole.clients]
-        return self.own.batches(padding, max(SOME, chunk))
+        return self.submodels.batches(padding, max(SOME, chunk))
 
     def trained_share(self, jobs: Sequence[IntArray]) -> float:
         """Parameters that are trained in ``jobs``, with padding, over those of full models."""
-        widest = [(len(rows), self.own.widths[rows].max(0).tolist()) for rows in jobs]
-        trained = sum(clients * self.own.neurons.parameters(own) for clients, own in widest)
+        neurons, widths = self.submodels.neurons, self.submodels.widths
+        trained = sum(len(rows) * neurons.parameters(widths[rows].max(0).tolist()) for rows in jobs)
         return trained / self.masked.numel()
 
     def train(self, executor: Executor, padding: float | None) -> Iterator[Trained]:
@@ -114,7 +113,7 @@ class Mixture:
                 yield Trained(everybody[chunk.part], chunk.payloads["update"])
             return
         for rows in self.jobs(padding, executor.chunk):
-            submodels = self.own.of(rows)
+            submodels = self.submodels.of(rows)
             job = replace(
                 self.whole.of(slice(len(rows))),
                 spec=submodels.spec,
@@ -149,12 +148,12 @@ def mixtures(clients: int) -> dict[str, Sequence[float]]:
     }
 
 
-def engines() -> dict[str, Way]:
+def engines() -> dict[str, Variant]:
     """The ways of training that are tried; their chunk is found for the full model, as in a run."""
     return {
-        "stacked layers, one thread": Way(StackedExecutor, None, 1),
-        FAST: ways()[FAST],
-        "any module, one thread": Way(VmapExecutor, None, 1),
+        "stacked layers, one thread": Variant(StackedExecutor, None, 1),
+        FAST: variants()[FAST],
+        "any module, one thread": Variant(VmapExecutor, None, 1),
     }
 
 
@@ -179,7 +178,7 @@ def submodel_bench(
         it is faster.
     """
     x, y = random_samples(clients * samples)
-    data = dealt(x, y, clients)
+    data = client_data(x, y, clients)
     tables: dict[str, Rows] = {}
     for name, module in models().items():
         objective = Objective.of(module)

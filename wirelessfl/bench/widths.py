@@ -7,8 +7,8 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from solvers import fastest_widths
 
@@ -71,7 +71,7 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
     ]
 
 
-def _problem(clients: int, levels: int) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+def _problem(clients: int, levels: int) -> tuple[FloatArray, IntArray, int]:
     dice = Stream(0, ("bench", "widths", clients, levels)).generator()
     full = 10 ** dice.uniform(0, 2, (clients, 1))
     fixed = dice.uniform(0, 0.1, (clients, 1))  # what a round takes whatever the width
@@ -80,8 +80,8 @@ def _problem(clients: int, levels: int) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def highs_widths(
-    seconds: NDArray[np.float64],
-    neurons: NDArray[np.int64],
+    seconds: FloatArray,
+    neurons: IntArray,
     coverage: int,
     limit_seconds: float,
 ) -> tuple[float | None, str]:

@@ -321,7 +321,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from wirelessfl.bench.report import bench
+    from wirelessfl.bench.suite import bench
 
     return bench(
         arguments.what, arguments.repeats, arguments.data_dir, arguments.json, arguments.quick

@@ -1,4 +1,4 @@
-"""Which samples are whose: parts that are worked out when they are asked for, and their sizes."""
+"""Which samples are whose: worked out when they are asked for, and how many they are."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _BLOCK = 256
 _KEPT_SAMPLES = 1 << 22
 
 
-def part_sizes(parts: Sequence[IntArray]) -> IntArray:
-    """[clients], samples of each, without working out parts that know their sizes.
+def sample_counts(client_samples: Sequence[IntArray]) -> IntArray:
+    """[clients], samples of each, without working out samples whose number is known.
 
     Args:
-        parts: each client's samples; may have ``sizes`` [clients].
+        client_samples: indices of the samples of each client; may have ``sizes`` [clients].
     """
-    sizes = getattr(parts, "sizes", None)
+    sizes = getattr(client_samples, "sizes", None)
     if sizes is None:
-        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+        sizes = np.fromiter(map(len, client_samples), np.int64, len(client_samples))
     return np.asarray(sizes, dtype=np.int64)
 
 
-class DealtParts(Sequence[IntArray]):
-    """Parts dealt from endless decks: each class shuffled, handed out, shuffled again, and so on.
+class DealtSamples(Sequence[IntArray]):
+    """Samples of clients, dealt from endless decks: each class shuffled, handed out, and so on.
 
     Client i takes ``counts[i, c]`` samples of deck c, behind those that the clients before it have
-    taken. Only the counts are held. A part is worked out when it is asked for, from shuffles that
-    are drawn again by their names; the last used of these are kept, in no more memory than some
-    16 MiB or what the labels of the set take.
+    taken. Only the counts are held. A client's samples are worked out when they are asked for, from
+    shuffles that are drawn again by their names; the last used of these are kept, in no more memory
+    than some 16 MiB or what the labels of the set take.
 
     Args:
         decks: the samples of each class, ascending.
@@ -55,7 +55,7 @@ class DealtParts(Sequence[IntArray]):
         # Where blocks of clients begin in each deck: a client sums over its own block alone.
         blocks = np.add.reduceat(counts, np.arange(0, len(counts), _BLOCK), axis=0, dtype=np.int64)
         self._begins = np.cumsum(blocks, axis=0) - blocks
-        self._most = max(_KEPT_SAMPLES, 2 * samples)
+        self._max_kept = max(_KEPT_SAMPLES, 2 * samples)
         self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
         self._kept_samples = 0
 
@@ -67,14 +67,8 @@ class DealtParts(Sequence[IntArray]):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What the parts follow from: equal ones mean equal parts."""
+        """What the samples follow from: equal ones mean equal samples."""
         return (repr(self._shuffles), *self._decks, self._counts)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that are held now, kept shuffles included."""
-        arrays = (*self._decks, self._counts, self._begins, *self._kept.values())
-        return sum(array.nbytes for array in arrays)
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -89,14 +83,14 @@ class DealtParts(Sequence[IntArray]):
         """Samples of a client, ascending; those of some clients, as a list."""
         places = range(len(self))[index]
         if isinstance(places, range):
-            return [self._part(place) for place in places]
-        return self._part(places)
+            return [self._samples_of(place) for place in places]
+        return self._samples_of(places)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the shuffles that are kept."""
         return self.__dict__ | {"_kept": OrderedDict(), "_kept_samples": 0}
 
-    def _part(self, client: int) -> IntArray:
+    def _samples_of(self, client: int) -> IntArray:
         block = client // _BLOCK
         before = self._counts[block * _BLOCK : client].sum(axis=0, dtype=np.int64)
         begins, counts = self._begins[block] + before, self._counts[client]
@@ -115,12 +109,12 @@ class DealtParts(Sequence[IntArray]):
         """The samples of a deck in the order of a pass over it."""
         found = self._kept.pop((deck, turn), None)
         if found is None:
-            own = self._decks[deck]
+            samples = self._decks[deck]
             shuffle = self._shuffles[deck].child(turn).generator()
-            found = own[shuffle.permutation(len(own))]
-            self._kept_samples += len(own)
+            found = samples[shuffle.permutation(len(samples))]
+            self._kept_samples += len(samples)
         self._kept[deck, turn] = found
-        while self._kept_samples > self._most:
+        while self._kept_samples > self._max_kept:
             _, oldest = self._kept.popitem(last=False)
             self._kept_samples -= len(oldest)
         return found

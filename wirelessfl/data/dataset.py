@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.data.labels import checked_groups
 from wirelessfl.errors import DataError
 from wirelessfl.wording import shown
@@ -42,7 +43,7 @@ class Dataset:
     test_inputs: Tensor
     test_labels: Tensor
     classes: int
-    groups: NDArray[np.int64] | None = None
+    groups: IntArray | None = None
     verification: str = "not checksummed"
     pad_id: int | None = None
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.streams import Stream
-from wirelessfl.data.client_samples import DealtParts
+from wirelessfl.data.client_samples import DealtSamples
 from wirelessfl.errors import DataError
 
 
@@ -17,7 +17,7 @@ def deal_fixed_sizes(
     alpha: float | None,
     reuse: bool,
     stream: Stream,
-) -> DealtParts:
+) -> DealtSamples:
     """``samples`` samples for each client, classes mixed as q_i ~ Dir(alpha, ..., alpha).
 
     Every class is handed out in a random order; with ``reuse`` it is shuffled and handed out again
@@ -33,7 +33,7 @@ def deal_fixed_sizes(
 
     Returns:
         For each client its indices into ``labels``, ascending; [samples] each. They are worked out
-        when they are asked for, see ``DealtParts``.
+        when they are asked for, see ``DealtSamples``.
 
     Raises:
         DataError: a class has too few samples, and they may not be used again.
@@ -47,7 +47,7 @@ def deal_fixed_sizes(
                 "reuse."
             )
         counts = np.full((clients, 1), samples)
-        return DealtParts([np.arange(len(labels))], [stream.child("pass")], counts)
+        return DealtSamples([np.arange(len(labels))], [stream.child("pass")], counts)
     classes, sizes = np.unique(labels, return_counts=True)
     draw = stream.child("mixture").generator()
     shares = draw.dirichlet(np.full(len(classes), alpha), size=clients)
@@ -60,4 +60,4 @@ def deal_fixed_sizes(
             )
     decks = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     shuffles = [stream.child("class", number) for number in range(len(classes))]
-    return DealtParts(decks, shuffles, counts)
+    return DealtSamples(decks, shuffles, counts)

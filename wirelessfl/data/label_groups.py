@@ -39,7 +39,7 @@ class LabelGroups:
     labels: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        labels = tuple(tuple(sorted(set(own))) for own in self.labels)
+        labels = tuple(tuple(sorted(set(one))) for one in self.labels)
         object.__setattr__(self, "labels", labels)
         if len(labels) not in (2, 3) or not all(labels):
             raise DataError(
@@ -187,11 +187,11 @@ def split_groups(
     if shared_labels == "split":
         common = np.flatnonzero(np.isin(labels, groups.shared))
         withheld[common] = deal_evenly(labels[common], 2, stream.child("shared").generator())
-    parts: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(cells)
-    for group, own in enumerate(groups.labels):
+    client_samples: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(cells)
+    for group, group_labels in enumerate(groups.labels):
         members = np.flatnonzero(groups.group_of == group)
-        mine = np.flatnonzero(np.isin(labels, own) & (withheld != group))
-        where = f"group {group}, labels {_named(own)}, {len(members)} clients"
+        mine = np.flatnonzero(np.isin(labels, group_labels) & (withheld != group))
+        where = f"group {group}, labels {_named(group_labels)}, {len(members)} clients"
         if not len(mine):
             raise DataError(
                 f"{where}: none of the {len(labels)} samples is of these labels. Give labels that "
@@ -213,9 +213,9 @@ def split_groups(
             )
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
-        for client, part in zip(members.tolist(), dealt, strict=True):
-            parts[client] = mine[part]
-    return parts
+        for client, rows in zip(members.tolist(), dealt, strict=True):
+            client_samples[client] = mine[rows]
+    return client_samples
 
 
 def _set_sizes(labels: int, overlap: float) -> tuple[int, int]:
@@ -229,8 +229,9 @@ def _set_sizes(labels: int, overlap: float) -> tuple[int, int]:
     if count and (shared or not exact):
         return count, shared
     # The smallest overlap that gives a set of each size and one shared label.
-    least = min(max(2 - Fraction(labels, size), Fraction(1, size)) for size in range(1, labels + 1))
-    shown = math.ceil(least * 10_000) / 10_000
+    sizes = range(1, labels + 1)
+    min_overlap = min(max(2 - Fraction(labels, size), Fraction(1, size)) for size in sizes)
+    shown = math.ceil(min_overlap * 10_000) / 10_000
     some = "1" if shown == 1 else f"{shown:g} to 1"
     raise DataError(
         f"overlap is {overlap}: two groups' sets cannot overlap so with {labels} labels. Give "

@@ -16,9 +16,7 @@ LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")
 _BATCHES = 10
 
 
-def deal_labels(
-    labels: NDArray[np.generic], clients: int, kind: str, stream: Stream
-) -> NDArray[np.int64]:
+def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: Stream) -> IntArray:
     """Whose each sample is, where labels are dealt to clients; every sample is somebody's.
 
     Which labels, clients and samples come together is drawn; cells play no part.
@@ -64,11 +62,11 @@ def deal_labels(
         return owner
     if clients < 2:
         raise DataError(f'clients is {clients}: split "{kind}" needs two halves. Choose iid.')
-    least = 2 if kind == "half" else 3
-    if len(names) < least:
+    min_labels = 2 if kind == "half" else 3
+    if len(names) < min_labels:
         raise DataError(
-            f'split "{kind}" needs at least {least} labels, and labels has {len(names)}. Choose '
-            "iid."
+            f'split "{kind}" needs at least {min_labels} labels, and labels has {len(names)}. '
+            "Choose iid."
         )
     if kind == "half":
         half = draw.permutation(np.arange(len(names)) % 2)[label_of]
@@ -82,20 +80,18 @@ def deal_labels(
     return owner
 
 
-def deal_evenly(
-    labels: NDArray[np.generic], parts: int, draw: np.random.Generator
-) -> NDArray[np.int64]:
+def deal_evenly(labels: NDArray[np.generic], shares: int, draw: np.random.Generator) -> IntArray:
     """[n], a part for each sample, at random: equal numbers in all and of each label, within one.
 
     Args:
         labels: [n].
-        parts: how many parts.
+        shares: how many.
         draw: shuffles the samples of each label.
     """
     shuffled = draw.permutation(len(labels))
     by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
     dealt = np.empty(len(labels), dtype=np.int64)
-    dealt[by_label] = np.arange(len(labels)) % parts
+    dealt[by_label] = np.arange(len(labels)) % shares
     return dealt
 
 
@@ -115,8 +111,8 @@ def _two_shard(
     shards = 2 * clients
     if len(names) < 2:
         raise DataError(
-            f'split "two-shard" gives each client two labels, and labels has {len(names)}. Choose '
-            "iid."
+            f'split "two-shard" gives each client two labels, and labels has {len(names)}. '
+            "Choose iid."
         )
     decks = len(names) if len(names) <= shards else min(_BATCHES, shards)
     deck_of_label = draw.permutation(np.arange(len(names)) % decks)
@@ -124,15 +120,17 @@ def _two_shard(
     client_of_shard = _two_decks_each(deck_of_shard, decks, draw)
     owner = np.empty(len(label_of), dtype=np.int64)
     for deck in range(decks):
-        own = np.flatnonzero(deck_of_shard == deck)
+        shards_here = np.flatnonzero(deck_of_shard == deck)
         mine = np.flatnonzero(deck_of_label[label_of] == deck)
-        if len(mine) < len(own):
+        if len(mine) < len(shards_here):
             inside = names[deck_of_label == deck].tolist()
             raise DataError(
                 f'labels {inside} have {len(mine)} samples, and split "two-shard" cuts them into '
-                f"{len(own)} shards. Have fewer clients ({clients}), or choose dirichlet."
+                f"{len(shards_here)} shards. Have fewer clients ({clients}), or choose dirichlet."
             )
-        owner[mine] = client_of_shard[own[deal_evenly(label_of[mine], len(own), draw)]]
+        owner[mine] = client_of_shard[
+            shards_here[deal_evenly(label_of[mine], len(shards_here), draw)]
+        ]
     return owner
 
 

@@ -14,18 +14,18 @@ from channels.validation import checked_cells, whole_number
 from wirelessfl.errors import DataError
 
 
-def checked_number(name: str, value: Any, least: int) -> int:
+def checked_number(name: str, value: Any, min_value: int) -> int:
     """``value`` as an int.
 
     Raises:
-        DataError: it is no integer (2.0 is none), or below ``least``.
+        DataError: it is no integer (2.0 is none), or below ``min_value``.
     """
     try:
         number = whole_number(name, value)
     except TypeError as error:
         raise DataError(str(error)) from None
-    if number < least:
-        raise DataError(f"{name} is {number}; it must be at least {least}.")
+    if number < min_value:
+        raise DataError(f"{name} is {number}; it must be at least {min_value}.")
     return number
 
 

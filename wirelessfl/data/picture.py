@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from channels.arrays import IntArray
@@ -23,12 +23,12 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def label_counts(
-    parts: Sequence[ArrayLike], labels: ArrayLike | Tensor, classes: int | None = None
-) -> NDArray[np.int64]:
+    client_samples: Sequence[ArrayLike], labels: ArrayLike | Tensor, classes: int | None = None
+) -> IntArray:
     """Samples of each label that each client holds.
 
     Args:
-        parts: for each client its indices into ``labels``, as ``split`` returns them.
+        client_samples: for each client its indices into ``labels``, as ``split`` returns them.
         labels: [n], integers >= 0.
         classes: number of labels; None for one more than the largest.
 
@@ -44,13 +44,14 @@ def label_counts(
     if largest >= classes:
         raise DataError(f"there is a label {largest}, and classes is {classes}: give all of them.")
     held = [
-        np.bincount(labels[np.asarray(part, dtype=np.int64)], minlength=classes) for part in parts
+        np.bincount(labels[np.asarray(rows, dtype=np.int64)], minlength=classes)
+        for rows in client_samples
     ]
     return np.stack(held, axis=1).astype(np.int64)
 
 
 def draw_split(
-    parts: Sequence[ArrayLike],
+    client_samples: Sequence[ArrayLike],
     labels: ArrayLike | Tensor,
     path: str | os.PathLike[str] | None = None,
     *,
@@ -62,7 +63,7 @@ def draw_split(
     """Clients by labels, darker for more samples, with the samples of each client above.
 
     Args:
-        parts: for each client its indices into ``labels``, as ``split`` returns them.
+        client_samples: for each client its indices into ``labels``, as ``split`` returns them.
         labels: [n], integers >= 0.
         path: file to save to, .png, .pdf or .svg; None to save nothing.
         cells: number of even cells, whose boundaries are marked.
@@ -81,14 +82,14 @@ def draw_split(
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    members = cells_of_clients(len(parts), cells, cell_of)
+    members = cells_of_clients(len(client_samples), cells, cell_of)
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
         raise DataError(f"{path}: a picture is saved as one of {', '.join(_SUFFIXES)}.")
     names: list[str] = []
     if classes is not None and not isinstance(classes, int):
         names = list(classes)
         classes = len(names)
-    counts = label_counts(parts, labels, classes)
+    counts = label_counts(client_samples, labels, classes)
     labels_shown, clients = counts.shape
 
     width = float(np.clip(2.5 + 0.13 * clients, 6, 14))

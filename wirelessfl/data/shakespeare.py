@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from channels.arrays import IntArray
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.files import Place, find_place
 from wirelessfl.data.labels import checked_number
@@ -217,7 +218,7 @@ def _together(several: Iterable[Samples]) -> Samples:
     return Samples(np.concatenate(inputs), np.concatenate(labels))
 
 
-def _joined(parts: Iterable[Samples]) -> tuple[Ids, NDArray[np.int64]]:
+def _joined(parts: Iterable[Samples]) -> tuple[Ids, IntArray]:
     """Inputs [n, LENGTH] and labels [n] of all roles."""
     none = Samples.windows(letter_ids(""))
     samples = _together([none, *parts])

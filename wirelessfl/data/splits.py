@@ -1,4 +1,27 @@
-"""Splits of a training set over clients: who holds which samples."""
+"""Splits of a training set over clients: who holds which samples.
+
+The kinds:
+
+- ``iid``: equal parts at random; sizes differ by one at most.
+- ``noniid``: sorted by label, cut into ``shards * clients`` shards, ``shards`` of them dealt at
+  random to each client (McMahan et al., AISTATS 2017, section 3).
+- ``cell-iid``: equal parts at random for the cells, however many clients they have, each dealt
+  as in ``noniid`` inside its cell (HIST, section VI). With one cell it is ``noniid``.
+- ``dirichlet``: of each class, client i gets the share q_i of q ~ Dir(alpha, ..., alpha)
+  (Hsu et al., 2019; per class as in Yurochkin et al., ICML 2019); drawn anew until every client
+  has ``min_samples``.
+- ``two-shard``: two shards of two labels a client.
+- ``half``: half of the labels for half of the clients, the rest for the others.
+- ``partial-overlap``: 60 % of the labels for each half of the clients, 20 % in common.
+- ``distinct``: labels of its own for every client. These four are of Chang et al., Appendix
+  A.2; ``label_splits.deal_labels`` says how odd numbers and many labels are dealt.
+- ``natural``: ``groups`` says whose each sample is; of more groups than clients, that many with
+  at least ``min_samples`` are drawn; of fewer, with ``reuse``, all are dealt, and again, until
+  every client has one. Clients are in the order of their group's number.
+
+All but ``natural`` hand out every sample, unless ``samples_per_client`` says how many each
+client gets (``iid`` and ``dirichlet``; there the mixture q of classes is drawn per client).
+"""
 
 from __future__ import annotations
 
@@ -42,27 +65,7 @@ def split(
 ) -> Sequence[IntArray]:
     """Indices of the samples of each client; every sample is used at most once unless asked.
 
-    Clients are ordered by cell. The kinds:
-
-    - ``iid``: equal parts at random; sizes differ by one at most.
-    - ``noniid``: sorted by label, cut into ``shards * clients`` shards, ``shards`` of them dealt at
-      random to each client (McMahan et al., AISTATS 2017, section 3).
-    - ``cell-iid``: equal parts at random for the cells, however many clients they have, each dealt
-      as in ``noniid`` inside its cell (HIST, section VI). With one cell it is ``noniid``.
-    - ``dirichlet``: of each class, client i gets the share q_i of q ~ Dir(alpha, ..., alpha)
-      (Hsu et al., 2019; per class as in Yurochkin et al., ICML 2019); drawn anew until every client
-      has ``min_samples``.
-    - ``two-shard``: two shards of two labels a client.
-    - ``half``: half of the labels for half of the clients, the rest for the others.
-    - ``partial-overlap``: 60 % of the labels for each half of the clients, 20 % in common.
-    - ``distinct``: labels of its own for every client. These four are of Chang et al., Appendix
-      A.2; ``label_splits.deal_labels`` says how odd numbers and many labels are dealt.
-    - ``natural``: ``groups`` says whose each sample is; of more groups than clients, that many with
-      at least ``min_samples`` are drawn; of fewer, with ``reuse``, all are dealt, and again, until
-      every client has one. Clients are in the order of their group's number.
-
-    All but ``natural`` hand out every sample, unless ``samples_per_client`` says how many each
-    client gets (``iid`` and ``dirichlet``; there the mixture q of classes is drawn per client).
+    Clients are ordered by cell. The kinds stand in the module's head.
 
     Args:
         labels: [n], integers >= 0.
@@ -110,19 +113,7 @@ def split(
             "reuse needs samples_per_client, how many samples each client gets, or split natural."
         )
     _check_sizes(len(labels), clients, min_samples)
-    if kind == "iid":
-        owner = np.empty(len(labels), dtype=np.int64)
-        owner[stream.generator().permutation(len(labels))] = _blocks(len(labels), clients)
-    elif kind == "noniid":
-        shards = _check_shards(len(labels), shards, np.zeros(clients, dtype=np.int64))
-        owner = _deal_shards(labels, clients, shards, stream.child("cell", 0))
-    elif kind == "cell-iid":
-        shards = _check_shards(len(labels), shards, members)
-        owner = _cell_iid(labels, members, shards, stream)
-    elif kind == "dirichlet":
-        owner = _dirichlet(labels, clients, alpha, min_samples, stream)
-    else:
-        owner = deal_labels(labels, clients, kind, stream)
+    owner = _owners(labels, members, kind, alpha, shards, min_samples, stream)
     sizes = np.bincount(owner, minlength=clients)
     if sizes.min() < min_samples:
         raise DataError(
@@ -130,6 +121,32 @@ def split(
             f"min_samples={min_samples}. Lower min_samples or the number of clients ({clients})."
         )
     return _by_owner(owner, sizes)
+
+
+def _owners(
+    labels: NDArray[np.generic],
+    cell_of: IntArray,
+    kind: str,
+    alpha: float,
+    shards: int,
+    min_samples: int,
+    stream: Stream,
+) -> IntArray:
+    """[n], the client of each sample, by a kind that hands out every sample."""
+    clients = len(cell_of)
+    if kind == "iid":
+        owner = np.empty(len(labels), dtype=np.int64)
+        owner[stream.generator().permutation(len(labels))] = _blocks(len(labels), clients)
+        return owner
+    if kind == "noniid":
+        shards = _check_shards(len(labels), shards, np.zeros(clients, dtype=np.int64))
+        return _deal_shards(labels, clients, shards, stream.child("cell", 0))
+    if kind == "cell-iid":
+        shards = _check_shards(len(labels), shards, cell_of)
+        return _cell_iid(labels, cell_of, shards, stream)
+    if kind == "dirichlet":
+        return _dirichlet(labels, clients, alpha, min_samples, stream)
+    return deal_labels(labels, clients, kind, stream)
 
 
 def _by_owner(owner: IntArray, sizes: IntArray) -> list[IntArray]:
@@ -161,9 +178,9 @@ def _check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
     return shards
 
 
-def _blocks(length: int, parts: int) -> IntArray:
-    """[length], non-decreasing numbers of ``parts`` blocks whose sizes differ by one at most."""
-    return np.arange(length, dtype=np.int64) * parts // length
+def _blocks(length: int, blocks: int) -> IntArray:
+    """[length], non-decreasing numbers of ``blocks`` blocks whose sizes differ by one at most."""
+    return np.arange(length, dtype=np.int64) * blocks // length
 
 
 def _deal_shards(
@@ -251,5 +268,5 @@ def _natural(
     whole, rest = divmod(clients, len(eligible))
     drawn = stream.generator().choice(eligible, rest, replace=False)
     chosen = np.sort(np.concatenate([np.tile(eligible, whole), drawn]))
-    parts = _by_owner(group_of_sample, sizes)
-    return [parts[group] for group in chosen.tolist()]
+    by_group = _by_owner(group_of_sample, sizes)
+    return [by_group[group] for group in chosen.tolist()]

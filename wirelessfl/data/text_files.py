@@ -121,13 +121,13 @@ def read_newsgroups(source: Path, groups: Mapping[str, int], advice: str) -> tup
     parts = []
     for part in ("train", "test"):
         root, found = f"20news-bydate-{part}", Texts()
-        own = sorted((post for post in posts if post[0] == root), key=lambda post: post[:3])
-        for _, group, name, content in own:
+        found_posts = sorted((post for post in posts if post[0] == root), key=lambda post: post[:3])
+        for _, group, name, content in found_posts:
             where = f"{source}: {root}/{group}/{name}"
             if not content:
                 raise DataError(f"{where} is empty. {advice}")
             found.add([content.decode("latin-1")], _label(group, groups, where, advice))
-        missing = groups.keys() - {group for _, group, _, _ in own}
+        missing = groups.keys() - {group for _, group, _, _ in found_posts}
         if missing:
             raise DataError(
                 f"{source}: {root} has no posts of {', '.join(sorted(missing))}. {advice}"

@@ -76,8 +76,8 @@ class GPT2LoRA(nn.Module):
             )
         self.vocabulary: int = settings.vocab_size
         """Token ids that the base knows: 0 to this, without it."""
-        own = settings.pad_token_id if settings.pad_token_id is not None else settings.eos_token_id
-        self.pad_id: int | None = own if pad_id is None else pad_id
+        pad = settings.pad_token_id if settings.pad_token_id is not None else settings.eos_token_id
+        self.pad_id: int | None = pad if pad_id is None else pad_id
         if not isinstance(self.pad_id, int):
             raise ConfigError(
                 f"pretrained is {pretrained!r}, whose config.json names no pad_token_id and no "
@@ -111,8 +111,8 @@ class GPT2LoRA(nn.Module):
         # Left to itself, transformers looks for padding among ids and for texts that share a row:
         # neither vmap nor a recording can follow. Attention is causal, so what pads on the right
         # changes nothing before it and needs no mask of its own.
-        least = torch.finfo(words.dtype).min
-        later = words.new_full((x.shape[1], x.shape[1]), least).triu(1)
+        masked = torch.finfo(words.dtype).min
+        later = words.new_full((x.shape[1], x.shape[1]), masked).triu(1)
         seen = later.expand(x.shape[0], 1, -1, -1)
         hidden: Tensor = body(
             inputs_embeds=words, attention_mask=seen, use_cache=False

@@ -44,8 +44,8 @@ class LSTMLayer(nn.Module):
         given = torch.addmm(self.bias_ih + self.bias_hh, x.flatten(0, 1), self.weight_ih.t())
         recurrent, states = self.weight_hh.t(), []
         hidden = cell = x.new_zeros(x.shape[1], self.width)
-        for own in given.view(*x.shape[:2], -1).unbind(0):
-            gates = torch.addmm(own, hidden, recurrent)
+        for inputs in given.view(*x.shape[:2], -1).unbind(0):
+            gates = torch.addmm(inputs, hidden, recurrent)
             both, new, out = torch.split(gates, [2 * self.width, self.width, self.width], -1)
             enter, keep = both.sigmoid().chunk(2, -1)
             cell = keep * cell + enter * new.tanh()

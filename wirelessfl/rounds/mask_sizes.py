@@ -57,7 +57,7 @@ class MaskSizeProblem:
 
     def neurons(self, sizes: Sequence[int]) -> dict[str, list[int]]:
         """Neurons for each cell of each split layer, by the layer that produces them."""
-        return {layer.producer: share_out(sizes, layer.width) for layer in self.partition.layers}
+        return {layer.name: share_out(sizes, layer.width) for layer in self.partition.layers}
 
 
 @checked(ConfigError)

@@ -13,7 +13,7 @@ from torch import Tensor
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.global_round import GlobalRound
 from wirelessfl.rounds.plan import Plan
@@ -93,7 +93,7 @@ class World:
         self.executor = executor
         self.settings = settings
         self.parts = parts
-        self.sizes = part_sizes(parts).astype(np.float64)
+        self.sizes = sample_counts(parts).astype(np.float64)
         self.stream = stream
         self.states = states
         self.node_of = node_of

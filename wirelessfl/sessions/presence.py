@@ -152,21 +152,6 @@ def _later(time: float, span: float) -> float:
     return max(time + span, math.nextafter(time, math.inf))
 
 
-def present_at(presence: Presence, time: float) -> BoolArray:
-    """[clients], who is there at ``time``, when all changes of that instant are made.
-
-    Raises:
-        ValueError: ``time`` is negative or not finite.
-    """
-    check_number("time", time)
-    there = presence.initial()
-    for change in presence.changes():
-        if change.time > time:
-            break
-        there[change.client] = change.joins
-    return there
-
-
 def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> None:
     """Refuse a session in whose first round nobody would train; times are in rounds.
 

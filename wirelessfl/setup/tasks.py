@@ -11,7 +11,7 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.config import Config
-from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
@@ -127,7 +127,7 @@ def _learner(name: str, task: Config, model: TrainedModel, network: Network) -> 
     algorithm = model.algorithm
     samples: FloatArray | None = None
     if task.training.weighting == "samples":
-        samples = part_sizes(model.client_samples).astype(np.float64)
+        samples = sample_counts(model.client_samples).astype(np.float64)
     return Learner(
         name,
         algorithm,

@@ -14,7 +14,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.data.client_samples import part_sizes
+from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
 from wirelessfl.setup.data import Loaded, given_dataset
@@ -105,7 +105,7 @@ def build_model_of(
     device = find_device(config.run.device)
     module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
-    batch_size = min(config.training.batch_size, int(part_sizes(samples).max()))
+    batch_size = min(config.training.batch_size, int(sample_counts(samples).max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)
     executor, computing, notes = build_executor(

@@ -12,7 +12,7 @@ from wirelessfl.submodels.masks import (
     deal_masks,
 )
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
-from wirelessfl.submodels.partition import HiddenLayer, Partition, deal_neurons, make_partition
+from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
 from wirelessfl.submodels.tracing import find_neurons
 
@@ -20,7 +20,6 @@ __all__ = [
     "Budget",
     "ClientSubmodels",
     "Dealing",
-    "HiddenLayer",
     "Levels",
     "Masks",
     "NeuronMap",
@@ -32,7 +31,6 @@ __all__ = [
     "check_coverage",
     "coverage",
     "deal_masks",
-    "deal_neurons",
     "dealt_capacities",
     "draw_masks",
     "extract",

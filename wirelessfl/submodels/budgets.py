@@ -88,10 +88,10 @@ class Levels:
                 f"capacities: {amount:g} {budget} are less than the smallest submodel takes: give "
                 f"at least {costs[0]}."
             )
-        least = _rounded_up(int(costs[0]) / int(costs[-1]))
+        min_share = _rounded_up(int(costs[0]) / int(costs[-1]))
         raise ConfigError(
             f"capacities: {amount:g} of the model's {budget} is less than the smallest "
-            f"submodel, which has {least} of them: give at least {least}."
+            f"submodel, which has {min_share} of them: give at least {min_share}."
         )
 
 
@@ -116,7 +116,7 @@ def levels_of(neurons: NeuronMap) -> Levels:
     # The first neuron of a narrow layer is there before its share is reached: no new level.
     new = np.diff(kept, axis=0, prepend=0).any(1)
     widths = kept[new] * blocks
-    return Levels(shares[new], widths, *_costs(neurons, widths))
+    return Levels(shares[new], widths, *submodel_costs(neurons, widths))
 
 
 def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) -> FloatArray:
@@ -142,11 +142,16 @@ def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) 
     return np.asarray(capacities, dtype=np.float64)[order % len(capacities)]
 
 
-def _costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:
-    """Parameters and multiplications [levels], all levels at once.
+def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:
+    """What submodels of these widths cost; thousands of them take milliseconds.
 
-    ``NeuronMap.parameters`` and ``.multiplications`` count one submodel; of thousands this is the
-    same in milliseconds.
+    Args:
+        neurons: of the full model.
+        widths: [submodels, layers], neurons that each keeps.
+
+    Returns:
+        Parameters [submodels]; multiplications by weights in the forward pass of one sample,
+        [submodels].
     """
     varied = {where: widths[:, place] * repeat for where, (place, repeat) in neurons.lying.items()}
     parameters = np.zeros(len(widths), dtype=np.int64)

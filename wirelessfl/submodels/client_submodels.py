@@ -36,13 +36,17 @@ class ClientSubmodels:
     @cached_property
     def widths(self) -> IntArray:
         """[clients, layers], neurons of each layer."""
-        return np.array([[len(own) for own in layers] for layers in self.chosen], dtype=np.int64)
+        return np.array(
+            [[len(numbers) for numbers in layers] for layers in self.chosen], dtype=np.int64
+        )
 
     @cached_property
     def lengths(self) -> IntArray:
         """[clients], parameters of each submodel."""
         shapes, inverse = np.unique(self.widths, axis=0, return_inverse=True)
-        each = np.array([self.neurons.parameters(own) for own in shapes.tolist()], dtype=np.int64)
+        each = np.array(
+            [self.neurons.parameters(widths) for widths in shapes.tolist()], dtype=np.int64
+        )
         return np.asarray(each[inverse.reshape(-1)])
 
     def of(self, rows: IntArray) -> Submodels:
@@ -55,12 +59,12 @@ class ClientSubmodels:
         """Those of some of the clients."""
         return ClientSubmodels(self.neurons, [self.chosen[row] for row in rows.tolist()])
 
-    def batches(self, padding: float, most: int) -> list[IntArray]:
+    def batches(self, padding: float, max_rows: int) -> list[IntArray]:
         """Rows that train together: of like widths, so that little of a batch is padding.
 
         Args:
             padding: share of a batch's parameters that may be padding; 0: equal widths only.
-            most: rows in a batch.
+            max_rows: rows in a batch.
 
         Returns:
             Rows of each batch, in rising order within it.
@@ -73,17 +77,17 @@ class ClientSubmodels:
             if batches:
                 room = (len(batches[-1]) + 1) * self.neurons.parameters(wider.tolist())
                 idle = 1 - (filled + int(self.lengths[row])) / room
-                if idle <= padding and len(batches[-1]) < most:
+                if idle <= padding and len(batches[-1]) < max_rows:
                     batches[-1].append(row)
                     widest, filled = wider, filled + int(self.lengths[row])
                     continue
             batches.append([row])
             widest, filled = self.widths[row], int(self.lengths[row])
-        return [np.sort(np.array(own, dtype=np.int64)) for own in batches]
+        return [np.sort(np.array(rows, dtype=np.int64)) for rows in batches]
 
     def covers(self, rows: IntArray) -> Tensor:
         """[rows, P] boolean, which coordinates of the full vector each of these clients trains."""
-        spec, held = self.neurons.spec, [own[rows] for own in self._held]
+        spec, held = self.neurons.spec, [layer[rows] for layer in self._held]
         found = torch.ones(len(rows), spec.size, dtype=torch.bool)
         for name, shape in spec.shapes.items():
             start = spec.offsets[name]
@@ -112,16 +116,16 @@ class ClientSubmodels:
         """
         spec, share = self.neurons.spec, np.asarray(weights, dtype=np.float64)
         weight, count = torch.zeros(nodes, spec.size), torch.zeros(nodes, spec.size).int()
-        for own in range(nodes):
-            rows = np.flatnonzero((node == own) & (share > 0))
+        for one in range(nodes):
+            rows = np.flatnonzero((node == one) & (share > 0))
             shares = torch.from_numpy(share[rows])[:, None]
             held = [layer[rows].double() for layer in self._held]
             for name, shape in spec.shapes.items():
                 where = slice(spec.offsets[name], spec.offsets[name] + math.prod(shape))
                 made, read = (self._along(name, axis, held, len(rows)) for axis in (0, 1))
-                count[own, where] = self._spread(name, made.T @ read).int()
-                weight[own, where] = self._spread(name, (shares * made).T @ read).float()
-            weight[own, count[own] == len(rows)] = float(len(rows) > 0)
+                count[one, where] = self._spread(name, made.T @ read).int()
+                weight[one, where] = self._spread(name, (shares * made).T @ read).float()
+            weight[one, count[one] == len(rows)] = float(len(rows) > 0)
         return weight, count
 
     @cached_property
@@ -129,10 +133,10 @@ class ClientSubmodels:
         """By layer, [clients, width] boolean: who holds which neurons."""
         held = []
         for place, width in enumerate(self.neurons.widths):
-            own = torch.zeros(len(self.chosen), width, dtype=torch.bool)
-            for row, layers in zip(own, self.chosen, strict=True):
+            layer = torch.zeros(len(self.chosen), width, dtype=torch.bool)
+            for row, layers in zip(layer, self.chosen, strict=True):
                 row[torch.from_numpy(layers[place])] = True
-            held.append(own)
+            held.append(layer)
         return held
 
     def _along(self, name: str, axis: int, held: Sequence[Tensor], clients: int) -> Tensor:

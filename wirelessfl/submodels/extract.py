@@ -52,8 +52,8 @@ class Submodels:
         found = replace(self, kept=kept)
         lost = np.zeros_like(self.lengths)
         for where in found._slices():
-            own = where.stop - where.start
-            lost += own if self.index is None else (self.index[:, where] >= 0).sum(1).numpy()
+            count = where.stop - where.start
+            lost += count if self.index is None else (self.index[:, where] >= 0).sum(1).numpy()
         return replace(found, lengths=self.lengths - lost)
 
     def silence(self, sent: Tensor) -> Tensor:
@@ -62,21 +62,21 @@ class Submodels:
             sent[..., where] = 0.0
         return sent
 
-    def blank(self, parts: Tensor) -> Tensor:
-        """``parts`` [nodes, P_max] with zeros where submodels are padded."""
+    def blank(self, vectors: Tensor) -> Tensor:
+        """``vectors`` [nodes, P_max] with zeros where submodels are padded."""
         if self.index is None:
-            return parts
-        return parts.masked_fill((self.index < 0).to(parts.device), 0.0)
+            return vectors
+        return vectors.masked_fill((self.index < 0).to(vectors.device), 0.0)
 
     def exchanged(self) -> Tensor | None:
         """Which elements of the padded submodels cross the air, [nodes, P_max]; None: all."""
         if self.index is None and not self.kept:
             return None
         whole = torch.ones(self.nodes, self.spec.size, dtype=torch.bool)
-        sent = whole if self.index is None else self.index >= 0
+        crossing = whole if self.index is None else self.index >= 0
         for where in self._slices():
-            sent[:, where] = False
-        return None if sent.all() else sent
+            crossing[:, where] = False
+        return None if crossing.all() else crossing
 
     def _slices(self) -> list[slice]:
         """Where the parameters lie that are not exchanged."""
@@ -104,19 +104,19 @@ class Submodels:
         rows = torch.from_numpy(node)[:, None].to(full.device)
         return padded[rows, self.index.to(full.device)]
 
-    def spread(self, parts: Tensor, rows: slice) -> Tensor:
-        """``parts`` [rows, P_max] in full coordinates, [rows, P]; zero where nothing is covered."""
+    def spread(self, vectors: Tensor, rows: slice) -> Tensor:
+        """``vectors`` [rows, P_max] in full coordinates [rows, P]; zero where uncovered."""
         assert self.index is not None
-        full = parts.new_zeros(len(parts), self.full_size + 1)  # padding falls on the last one
-        full.scatter_(1, self.index[rows].to(parts.device) % (self.full_size + 1), parts)
+        full = vectors.new_zeros(len(vectors), self.full_size + 1)  # padding falls on the last one
+        full.scatter_(1, self.index[rows].to(vectors.device) % (self.full_size + 1), vectors)
         return full[:, :-1]
 
-    def scatter_each(self, full: Tensor, parts: Tensor) -> Tensor:
-        """``full`` [nodes, P] with what each node has trained, ``parts`` [nodes, P_max], in it."""
+    def scatter_each(self, full: Tensor, vectors: Tensor) -> Tensor:
+        """``full`` [nodes, P] with what each node has trained in it: ``vectors`` [nodes, P_max]."""
         if self.index is None:
-            return parts
+            return vectors
         padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
-        padded.scatter_(1, self.index.to(full.device) % padded.shape[1], parts)
+        padded.scatter_(1, self.index.to(full.device) % padded.shape[1], vectors)
         return padded[:, :-1].contiguous()
 
     def take(self, full: Tensor, node: int, out: Tensor) -> None:
@@ -127,14 +127,14 @@ class Submodels:
             there = self.index[node] >= 0
             out[there] = full[self.index[node][there]]
 
-    def merge(self, full: Tensor, parts: Tensor, weights: Sequence[float]) -> Tensor:
+    def merge(self, full: Tensor, vectors: Tensor, weights: Sequence[float]) -> Tensor:
         """Weighted mean over the nodes that cover a coordinate; uncovered ones keep ``full``.
 
-        Disjoint parts are put in their places, (7); shared parts are averaged over the nodes.
+        Disjoint submodels are put in their places, (7); what they share is averaged over the nodes.
 
         Args:
             full: [P], the vector before the round.
-            parts: [nodes, P_max], one submodel a node.
+            vectors: [nodes, P_max], one submodel a node.
             weights: [nodes], >= 0; one of 0 covers nothing.
 
         Returns:
@@ -145,7 +145,7 @@ class Submodels:
         index = None if self.index is None else self.index.to(full.device)
         for node, share in enumerate(weights):  # in node order, so that sums repeat bit for bit
             where = slice(0, self.full_size) if index is None else index[node]
-            total[where] += share * parts[node]
+            total[where] += share * vectors[node]
             weight[where] += share
         total, weight = total[:-1], weight[:-1]
         return covered_mean(total, weight, full)
@@ -156,9 +156,9 @@ def extract(partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submod
 
     Args:
         partition: what is split.
-        cells: per cell, per split layer, neuron numbers, as from ``deal_neurons``.
+        cells: per cell, per split layer, neuron numbers, as from ``deal_masks``.
     """
-    return extract_neurons(partition.spec, partition.neurons, cells)
+    return extract_neurons(partition.spec, partition.layers, cells)
 
 
 def extract_neurons(
@@ -175,11 +175,11 @@ def extract_neurons(
         Submodels padded to the widest of each layer; padded neurons have zero weights and,
         behind an activation with act(0) = 0, zero gradients.
     """
-    widest = [max(len(own[i]) for own in chosen) for i in range(len(layers))]
+    widest = [max(len(numbers[i]) for numbers in chosen) for i in range(len(layers))]
     all_of_them = NeuronMap(spec, tuple(layers))
     padded = ParamSpec(all_of_them.shapes(widest))
     index = np.empty((len(chosen), padded.size), dtype=np.int64)
-    for row, own in zip(index, chosen, strict=True):
+    for row, numbers in zip(index, chosen, strict=True):
         for name, shape in spec.shapes.items():
             start = padded.offsets[name]
             place = row[start : start + math.prod(padded.shapes[name])]
@@ -194,7 +194,7 @@ def extract_neurons(
                     place += (stride * np.arange(entries)).reshape(room)
                     continue
                 layer_number, repeat = found
-                neurons = own[layer_number]
+                neurons = numbers[layer_number]
                 steps = stride * (repeat * neurons[:, None] + np.arange(repeat)).reshape(-1)
                 # What no other axis makes positive again: there is nothing of a padded neuron.
                 gap = np.full((widest[layer_number] - len(neurons)) * repeat, -2 * spec.size - 1)

@@ -112,8 +112,8 @@ def slots(module: nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
     """
 
     def place(name: str) -> tuple[int, str]:
-        owner, _, own = name.rpartition(".")
-        return id(module.get_submodule(owner)), own
+        owner, _, last = name.rpartition(".")
+        return id(module.get_submodule(owner)), last
 
     taken = {place(name) for name in spec.shapes}
     found = []

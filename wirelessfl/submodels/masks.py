@@ -51,7 +51,7 @@ class Dealing:
         clients: [senders], numbers of the clients that take part, in order.
         round: randomness of this round.
         run: randomness of the whole run.
-        overlap: of ``partition``: neurons that a part shares with those behind it, in units of its
+        overlap: of ``partition``: neurons that a mask shares with those behind it, in units of its
             own size, >= 0.
 
     Raises:
@@ -88,7 +88,7 @@ def deal_masks(
         layers: what is dealt.
         counts: [senders, layers], neurons of each client, multiples of the layer's blocks and from
             ``blocks`` to ``width``. For ``partition`` any sizes >= 0 with a positive sum over the
-            clients: parts are in their proportion.
+            clients: masks are in their proportion.
         dealing: the round, its clients, and randomness.
 
     Returns:
@@ -130,18 +130,18 @@ def coverage(chosen: Sequence[Sequence[IntArray]], layers: Sequence[Neurons]) ->
 def check_coverage(
     chosen: Sequence[Sequence[IntArray]],
     layers: Sequence[Neurons],
-    least: int,
+    min_clients: int,
     *,
     clients: int,
     number: int,
     cell: int | None = None,
 ) -> None:
-    """Refuse masks of which fewer than ``least`` hold a neuron.
+    """Refuse masks of which fewer than ``min_clients`` hold a neuron.
 
     Args:
         chosen: per client, per layer, neuron numbers, as from ``deal_masks``.
         layers: of which they are.
-        least: min_coverage, the Gamma* that RA-Fed's rate rests on.
+        min_clients: min_coverage, the Gamma* that RA-Fed's rate rests on.
         clients: how many take part, for the message.
         number: of the round, from 1, for the message.
         cell: whose clients these are, for the message; None: there are no cells.
@@ -151,7 +151,7 @@ def check_coverage(
     """
     held = coverage(chosen, layers)
     lowest = [int(times.min()) for times in held]
-    if not held or min(lowest) >= least:
+    if not held or min(lowest) >= min_clients:
         return
     worst = int(np.argmin(lowest))
     by = f"only {lowest[worst]}" if lowest[worst] else "none"
@@ -162,7 +162,7 @@ def check_coverage(
         f"neuron{'' if one else 's'} {_ranges(poor)} of layer {layers[worst].name!r} "
         f"{'is' if one else 'are'} held by {by} of the {clients} "
         f"client{'' if clients == 1 else 's'} of {where}round {number}, and min_coverage is "
-        f"{least}. Give clients larger shares, or take more clients a round; of all masks, "
+        f"{min_clients}. Give clients larger shares, or take more clients a round; of all masks, "
         '"covered" ones cover most evenly.'
     )
 
@@ -197,9 +197,11 @@ def _arcs(
     if kind == "covered":
         return np.cumsum(lengths) - lengths, lengths
     if kind == "partition" and len(wanted):
-        own = np.array(share_out(wanted.tolist(), size), dtype=np.int64)
-        wider = own + np.rint(dealing.overlap * own)  # in floats: an overlap may be astronomical
-        return np.cumsum(own) - own, np.minimum(wider, size).astype(np.int64)
+        shares = np.array(share_out(wanted.tolist(), size), dtype=np.int64)
+        wider = shares + np.rint(
+            dealing.overlap * shares
+        )  # in floats: an overlap may be astronomical
+        return np.cumsum(shares) - shares, np.minimum(wider, size).astype(np.int64)
     return np.zeros_like(lengths), lengths
 
 
@@ -219,13 +221,13 @@ def _circles(kind: Masks, layer: Neurons, dealing: Dealing) -> Iterator[IntArray
 def _shuffled(layer: Neurons, stream: Stream, *names: Name) -> IntArray:
     """The layer's neurons [blocks, width/blocks], each block in random order.
 
-    A lone block draws from ``stream`` itself, so that it gets the neurons of ``deal_neurons``.
+    A lone block draws from ``stream`` itself.
     """
     size = layer.width // layer.blocks
     streams = [stream]
     if layer.blocks > 1:
         streams = [stream.child(*names, block) for block in range(layer.blocks)]
-    orders = [own.generator().permutation(size) + block * size for block, own in enumerate(streams)]
+    orders = [one.generator().permutation(size) + block * size for block, one in enumerate(streams)]
     return np.stack(orders).astype(np.int64, copy=False)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 def covered_mean(total: Tensor, weight: Tensor, uncovered: Tensor | float) -> Tensor:
     """Weighted mean over those who cover a coordinate: (1/Gamma^i) sum over them, at equal weights.
 
-    Disjoint parts are put in their places, (7) of HIST; what all share is averaged; parts that
+    Disjoint submodels are put in their places, (7) of HIST; what all share is averaged; those that
     overlap are RA-Fed's mean.
 
     Args:

@@ -86,12 +86,3 @@ class NeuronMap:
     def parameters(self, widths: Sequence[int]) -> int:
         """Parameters of a submodel that keeps so many neurons of each layer."""
         return sum(math.prod(shape) for shape in self.shapes(widths).values())
-
-    def multiplications(self, widths: Sequence[int]) -> int:
-        """Multiplications by weights in its forward pass of one sample."""
-        shapes = self.shapes(widths)
-        return sum(
-            self.uses.get(name, 1) * math.prod(shape)
-            for name, shape in shapes.items()
-            if len(shape) > 1
-        )

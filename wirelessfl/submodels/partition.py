@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from torch import nn
 
-from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError
+from wirelessfl.submodels.finder import NeuronFinder
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import Neurons, Slot
 from wirelessfl.wording import suggestion
@@ -26,55 +26,20 @@ Scheme = Literal["alternate", "all"]
 
 
 @dataclass(frozen=True)
-class HiddenLayer:
-    """Hidden neurons between two fully connected layers.
-
-    Args:
-        producer: layer whose outputs the neurons are.
-        consumer: next layer, whose inputs they are.
-        width: number of neurons.
-    """
-
-    producer: str
-    consumer: str
-    width: int
-
-
-@dataclass(frozen=True)
 class Partition:
     """The hidden layers of a model that are split over the cells.
 
     Args:
         spec: the full model's parameters.
-        layers: split layers, in the order of the model.
+        layers: hidden neurons of the split layers, in the order of the model.
         scheme: ``alternate`` splits every second hidden layer, so that a submodel is 1/N of the
             split layers; ``all`` splits each, so that it is 1/N^2 (Yuan et al.), and the blocks
             that join neurons of two cells rest for the round.
     """
 
     spec: ParamSpec
-    layers: tuple[HiddenLayer, ...]
+    layers: tuple[Neurons, ...]
     scheme: Scheme = "alternate"
-
-    @property
-    def neurons(self) -> tuple[Neurons, ...]:
-        """The split layers' neurons, and where they lie."""
-        return tuple(
-            Neurons(
-                layer.producer,
-                layer.width,
-                tuple(
-                    Slot(name, axis)
-                    for name, axis in (
-                        (f"{layer.producer}.weight", 0),
-                        (f"{layer.producer}.bias", 0),
-                        (f"{layer.consumer}.weight", 1),
-                    )
-                    if name in self.spec.shapes
-                ),
-            )
-            for layer in self.layers
-        )
 
     @property
     def width(self) -> int:
@@ -94,10 +59,13 @@ class Partition:
         owned = sum(self._neuron_parameters(layer) * layer.width for layer in self.layers)
         return self.spec.size - owned
 
-    def _neuron_parameters(self, layer: HiddenLayer) -> int:
-        inputs = math.prod(self.spec.shapes[f"{layer.producer}.weight"][1:])
-        outputs = self.spec.shapes[f"{layer.consumer}.weight"][0]
-        return inputs + outputs + (f"{layer.producer}.bias" in self.spec.shapes)
+    def _neuron_parameters(self, layer: Neurons) -> int:
+        return sum(
+            slot.repeat
+            * math.prod(self.spec.shapes[slot.parameter])
+            // self.spec.shapes[slot.parameter][slot.axis]
+            for slot in layer.slots
+        )
 
 
 def make_partition(
@@ -107,6 +75,10 @@ def make_partition(
     chain: Sequence[str] | None = None,
 ) -> Partition:
     """The neuron partition of ``module``.
+
+    The layers that follow each other are named, not seen: so a model can be split that cannot be
+    traced, and no samples are needed. Whether they do follow each other shows when a submodel runs
+    (``training.trial.check_partition``).
 
     Args:
         module: any model whose split layers are ``nn.Linear`` with elementwise maps between them.
@@ -118,8 +90,8 @@ def make_partition(
     Raises:
         ConfigError: the chain is missing, or names something that is not a chain of linear layers.
     """
-    own: Sequence[str] = getattr(module, "fully_connected", ())
-    names = tuple(chain or own)
+    declared: Sequence[str] = getattr(module, "fully_connected", ())
+    names = tuple(chain or declared)
     if len(names) == 1:
         raise ConfigError(
             f"layers is {names[0]!r}: name at least two fully connected layers in order; the "
@@ -131,7 +103,7 @@ def make_partition(
             "connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "
             "fully_connected."
         )
-    modules = dict(module.named_modules())
+    modules, finder = dict(module.named_modules()), NeuronFinder(module, spec)
     for name in names:
         if not isinstance(modules.get(name), nn.Linear):
             linear = [n for n, m in modules.items() if isinstance(m, nn.Linear)]
@@ -139,45 +111,39 @@ def make_partition(
                 f"layers: {name!r} is not an nn.Linear of {type(module).__name__}."
                 f"{suggestion(name, linear)} It has {', '.join(linear) or 'none'}."
             )
-        _check_cuttable(name, spec)
+        _check_cuttable(name, [Slot(f"{name}.weight", 0)], finder)
     step = 2 if scheme == "alternate" else 1
-    pairs = list(pairwise(names))[::step]
-    layers = []
-    for producer, consumer in pairs:
+    for producer, consumer in list(pairwise(names))[::step]:
         width, inputs = spec.shapes[f"{producer}.weight"][0], spec.shapes[f"{consumer}.weight"][1]
         if width != inputs:
             raise ConfigError(
                 f"layers: {producer!r} has {width} outputs and {consumer!r} {inputs} inputs: "
                 "they do not follow each other."
             )
-        layers.append(HiddenLayer(producer, consumer, width))
-    return Partition(spec, tuple(layers), scheme)
+        group = finder.begin(producer, width)
+        group.held_by(producer, modules[producer])
+        group.read_by(consumer)
+        _check_cuttable(producer, group.slots, finder)
+    return Partition(spec, tuple(group.neurons() for group in finder.groups), scheme)
 
 
-def _check_cuttable(name: str, spec: ParamSpec) -> None:
-    """Refuse a layer whose weight or bias is not its own to be cut.
+def _check_cuttable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:
+    """Refuse a layer with a parameter that cannot be cut.
 
     Raises:
-        ConfigError: the weight is not trained as it is, or one of them is tied.
+        ConfigError: one of ``slots`` is frozen, computed from others, or tied.
     """
-    for own in (f"{name}.weight", f"{name}.bias"):
-        other = spec.tied_to(own)
-        if other is not None:
-            raise ConfigError(
-                f"layers: {own!r} is tied to {other!r}, so the neurons of {name!r} cannot be "
-                "split. Untie them, name other layers, or choose an algorithm without submodels, "
-                "such as hfedavg."
-            )
-    if f"{name}.weight" not in spec.shapes:
+    why = finder.why_not_cut(slots)
+    if why:
         raise ConfigError(
-            f"layers: the weight of {name!r} is frozen, or computed from other parameters: it "
-            "cannot be split. Name other layers."
+            f"layers: the neurons of {name!r} cannot be split, because {why}. Name other layers, "
+            "or choose an algorithm without submodels, such as hfedavg."
         )
 
 
-def even_sizes(total: int, parts: int) -> list[int]:
+def even_sizes(total: int, cells: int) -> list[int]:
     """``total`` shared out evenly; sizes differ by one where it does not divide."""
-    return [total // parts + (part < total % parts) for part in range(parts)]
+    return [total // cells + (cell < total % cells) for cell in range(cells)]
 
 
 def share_out(sizes: Sequence[int], width: int) -> list[int]:
@@ -186,33 +152,3 @@ def share_out(sizes: Sequence[int], width: int) -> list[int]:
     # Rounding the running sum, not the sizes, keeps the sum whole.
     cuts = np.rint(ends * (width / ends[-1])).astype(int)
     return [int(count) for count in np.diff(cuts, prepend=0)]
-
-
-def deal_neurons(
-    partition: Partition, sizes: Sequence[int], generators: Sequence[np.random.Generator]
-) -> list[list[IntArray]]:
-    """Disjoint random neurons for each cell: (3), drawn uniformly given the sizes.
-
-    Args:
-        partition: what is split.
-        sizes: [cells], neurons of the widest layer for each cell; they sum to its width. Other
-            layers are split in the same proportions.
-        generators: one a split layer.
-
-    Returns:
-        Per cell, per split layer, the sorted neuron numbers. A layer narrower than the number of
-        cells leaves some of them without a neuron of it.
-
-    Raises:
-        ValueError: the sizes do not sum to the width, or one is negative.
-    """
-    ends = np.cumsum(sizes)
-    if ends[-1] != partition.width or min(sizes) < 0:
-        raise ValueError(f"sizes sum to {ends[-1]}: they must share out {partition.width} neurons.")
-    cells: list[list[IntArray]] = [[] for _ in sizes]
-    for layer, generator in zip(partition.layers, generators, strict=True):
-        order = generator.permutation(layer.width)
-        cuts = np.cumsum(share_out(sizes, layer.width))[:-1]
-        for cell, neurons in zip(cells, np.split(order, cuts), strict=True):
-            cell.append(np.sort(neurons).astype(np.int64))
-    return cells

@@ -69,8 +69,8 @@ def draw_masks(
             )
             chosen = deal_masks(kind, layers, np.array(counts)[:, None], dealing)
             held = np.zeros((len(counts), width), dtype=bool)
-            for row, own in zip(held, chosen, strict=True):
-                row[own[0]] = True
+            for row, layers_of_client in zip(held, chosen, strict=True):
+                row[layers_of_client[0]] = True
             panels = grid[number, column].subgridspec(2, 1, height_ratios=[6, 1], hspace=0.0)
             above, below = figure.add_subplot(panels[0]), figure.add_subplot(panels[1])
             times = coverage(chosen, layers)[0]

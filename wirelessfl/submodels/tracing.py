@@ -12,16 +12,17 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.submodels.finder import Group, NeuronFinder
 from wirelessfl.submodels.flat import ParamSpec
-from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
+from wirelessfl.submodels.neurons import NeuronMap
 from wirelessfl.submodels.operations import (
     POINTWISE,
     RESHAPES,
@@ -62,112 +63,61 @@ def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMa
     with torch.random.fork_rng(devices), torch.no_grad():
         tracer = Tracer()
         try:
-            own = copy.deepcopy(module).eval()  # its forward may write to the module
-            graph = tracer.trace(own)
+            copied = copy.deepcopy(module).eval()  # its forward may write to the module
+            graph = tracer.trace(copied)
         except Exception as error:  # whatever a user's forward raises when it is traced
             where = f", layer {tracer.failed!r}," if tracer.failed else ""
             raise ConfigError(
                 f"model {name}{where} cannot be traced to find its neurons ({_line(error)}). "
                 f"{REMEDY}"
             ) from error
-        finder = _Finder(name, own, graph, spec)
-        finder.run(sample.clone())  # the forward may work in place
-    groups = [group for group in finder.groups if group.joined is None and not group.whole]
-    for group in groups:
-        why = group.refusal or finder.not_own(group.slots)
+        finder, uses = NeuronFinder(copied, spec), Counter[str]()
+        _Tracked(finder, graph, uses).run(sample.clone())  # the forward may work in place
+    for group in finder.groups:
+        why = group.refusal or finder.why_not_cut(group.slots)
         if why:
             raise ConfigError(
                 f"model {name}: neurons of layer {group.name!r} cannot be left out, because {why}. "
                 f"{REMEDY}"
             )
-    layers = tuple(
-        Neurons(group.name, group.width, tuple(group.slots), group.blocks)
-        for group in groups
-        if group.blocks < group.width
-    )
+    layers = tuple(group.neurons() for group in finder.groups if group.blocks < group.width)
     if not layers:
         raise ConfigError(f"model {name} has no hidden neurons that could be left out. {REMEDY}")
-    return NeuronMap(spec, layers, dict(finder.uses))
-
-
-@dataclass(eq=False)
-class _Group:
-    """Neurons that are kept or left out together: of one layer, or of layers that a sum joins."""
-
-    number: int
-    name: str
-    width: int
-    slots: list[Slot] = field(default_factory=list)
-    blocks: int = 1
-    whole: bool = False
-    refusal: str = ""
-    joined: _Group | None = None
-
-    @property
-    def root(self) -> _Group:
-        group = self
-        while group.joined is not None:
-            group = group.joined
-        return group
-
-    def join(self, other: _Group) -> None:
-        first, second = sorted((self.root, other.root), key=lambda group: group.number)
-        if first is second:
-            return
-        first.slots += second.slots
-        first.blocks = math.lcm(first.blocks, second.blocks)
-        first.whole |= second.whole
-        first.refusal = first.refusal or second.refusal
-        second.joined = first
+    return NeuronMap(spec, layers, dict(uses))
 
 
 @dataclass(frozen=True)
 class _Lane:
     """A result that carries neurons: along axis 1 of ``shape``, ``repeat`` entries each."""
 
-    group: _Group
+    group: Group
     shape: tuple[int, ...]
     repeat: int = 1
 
 
-class _Finder(fx.Interpreter):
+class _Tracked(fx.Interpreter):
     """Runs the traced model on samples, and follows the neurons through it.
 
     Args:
-        name: of the model.
-        module: that has been traced.
-        graph: what it does.
-        spec: its parameters.
+        finder: of the traced module; it is told what is seen.
+        graph: what the module does.
+        uses: to be filled, by parameter: multiplications of one sample with each of its entries.
     """
 
-    def __init__(self, name: str, module: nn.Module, graph: fx.Graph, spec: ParamSpec) -> None:
-        super().__init__(module, graph=graph)
+    def __init__(self, finder: NeuronFinder, graph: fx.Graph, uses: Counter[str]) -> None:
+        super().__init__(finder.module, graph=graph)
         self.extra_traceback = False  # errors are one line
-        self.name, self.spec = name, spec
-        self.groups: list[_Group] = []
-        self.uses: Counter[str] = Counter()
+        self.finder, self.uses = finder, uses
         self._lanes: dict[fx.Node, _Lane] = {}
-        self._readers: Counter[int] = Counter()  # by parameter's id
-
-    def not_own(self, slots: Iterable[Slot]) -> str:
-        """Which of the parameters is not trained, or not by one layer alone; empty if none."""
-        for slot in slots:
-            other = self.spec.tied_to(slot.parameter)
-            if other is not None:
-                return f"{slot.parameter!r} is tied to {other!r} (untie them)"
-            if slot.parameter not in self.spec.shapes:
-                return f"{slot.parameter!r} is frozen"
-            if self._readers[id(self.fetch_attr(slot.parameter))] > 1:
-                return f"{slot.parameter!r} is used more than once"
-        return ""
 
     def run_node(self, n: fx.Node) -> Any:
         """The result of ``n``, whose neurons are noted."""
         try:
             value = super().run_node(n)
         except Exception as error:
+            name = type(self.finder.module).__name__
             raise ConfigError(
-                f"model {self.name} does not run on the samples: {n.name!r} fails ({_line(error)})."
+                f"model {name} does not run on the samples: {n.name!r} fails ({_line(error)})."
                 " Choose a data set that fits it."
             ) from error
         lanes = [self._lanes[source] for source in n.all_input_nodes if source in self._lanes]
@@ -176,7 +126,7 @@ class _Finder(fx.Interpreter):
                 lane.group.root.whole = True
             return value
         if n.op == "get_attr" and isinstance(value, nn.Parameter):
-            self._readers[id(value)] += 1
+            self.finder.used(value)
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
         found: _Lane | None = None  # where it is made of inputs and numbers alone
         if n.op == "call_module":
@@ -192,14 +142,14 @@ class _Finder(fx.Interpreter):
     ) -> _Lane | None:
         name, kind = str(node.target), type(layer)  # a subclass may do something else
         for parameter in layer.parameters():
-            self._readers[id(parameter)] += 1
+            self.finder.used(parameter)
         if kind in PRODUCERS:
             return self._produce(name, layer, lanes, shape)
         if not lanes:
             if kind in NO_NEURONS or all(p.ndim < 2 for p in layer.parameters()):
                 return None
-            own = _Lane(self._begin(name, 0), shape)  # recurrent layers, attention
-            return _refuse([own], f"{name!r} is of type {kind.__name__}")
+            made = _Lane(self.finder.begin(name, 0), shape)  # recurrent layers, attention
+            return _refuse([made], f"{name!r} is of type {kind.__name__}")
         if kind is nn.GroupNorm or kind in BATCH_NORMS:
             return self._normalise(name, layer, lanes[0], shape)
         return self._through_operation(node, plain_name(node, layer), lanes, shape)
@@ -209,16 +159,16 @@ class _Finder(fx.Interpreter):
     ) -> _Lane:
         """New neurons, by a layer that reads those of ``lanes``."""
         weight, groups = layer.get_parameter("weight"), getattr(layer, "groups", 1)
-        new = _Lane(self._begin(name, len(weight)), shape)
+        new = _Lane(self.finder.begin(name, len(weight)), shape)
         if len(shape) != weight.ndim:
             return _refuse([new, *lanes], f"{name!r} works along one of {len(shape)} axes")
         if groups != 1:
             return _refuse([new, *lanes], f"{name!r} is a convolution of {groups} groups")
-        if f"{name}.weight" in self.spec.shapes:
+        if f"{name}.weight" in self.finder.spec.shapes:
             self.uses[f"{name}.weight"] += math.prod(shape[2:])
         for lane in lanes:
-            lane.group.root.slots.append(Slot(f"{name}.weight", 1, lane.repeat))
-        new.group.slots += _slots(name, layer, 1)
+            lane.group.read_by(name, lane.repeat)
+        new.group.held_by(name, layer)
         return new
 
     def _normalise(self, name: str, layer: nn.Module, lane: _Lane, shape: tuple[int, ...]) -> _Lane:
@@ -230,7 +180,7 @@ class _Finder(fx.Interpreter):
             return _refuse([lane], f"{name!r} is a GroupNorm of flattened channels")
         else:
             group.blocks = math.lcm(group.blocks, layer.num_groups)
-        group.slots += _slots(name, layer, lane.repeat)
+        group.held_by(name, layer, lane.repeat)
         return _Lane(group, shape, lane.repeat)
 
     def _through_operation(
@@ -269,10 +219,6 @@ class _Finder(fx.Interpreter):
             group.root.whole = True  # it is made of inputs, none of which are left out
         return _Lane(group, shape, lanes[0].repeat)
 
-    def _begin(self, name: str, width: int) -> _Group:
-        self.groups.append(_Group(len(self.groups), name, width))
-        return self.groups[-1]
-
 
 def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
     """What has mixed the neurons of ``lanes``: none of them may be left out, if any may."""
@@ -281,11 +227,6 @@ def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
         group.join(lane.group)
     group.root.refusal = group.root.refusal or why
     return _Lane(group, lanes[0].shape)
-
-
-def _slots(name: str, layer: nn.Module, repeat: int) -> list[Slot]:
-    """Where a layer holds something for each of its outputs."""
-    return [Slot(f"{name}.{own}", 0, repeat) for own, _ in layer.named_parameters()]
 
 
 def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:

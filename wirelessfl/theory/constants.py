@@ -6,8 +6,9 @@ is a lower bound, and grows with the points.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -87,41 +88,56 @@ def estimate_constants(
         raise ValueError(
             f"cell_of has {len(cell_of)} entries: give one for each of {len(clients)} clients."
         )
-    landscape = _Landscape(module, inputs, labels, clients, loss)
+    given = module, inputs, labels, clients
+    landscape = _Landscape(*given, loss)
     if points is None:
         path = stream.child("path")
-        points = sgd_path(
-            module,
-            inputs,
-            labels,
-            clients,
-            batch_size=batch_size,
-            stream=path,
-            points=samples,
-            loss=loss,
-        )
+        points = sgd_path(*given, batch_size=batch_size, stream=path, points=samples, loss=loss)
     landscape.check(points)
     order = stream.child("clients").generator().permutation(len(clients))
     chosen = set(order[:clients_sampled].tolist())
-    sharpest, noisiest, cells_apart, clients_apart = 0.0, 0.0, 0.0, 0.0
+    largest = [0.0] * 4
     with _evaluation(module):
         for k, point in enumerate(points):
-            means = []
-            for cell in np.unique(cell_of):
-                members: list[int] = np.flatnonzero(cell_of == cell).tolist()
-                gradients = torch.stack([landscape.gradient(point, clients[i]) for i in members])
-                means.append(gradients.mean(0))
-                clients_apart = max(clients_apart, _spread(gradients))
-                for own, i in zip(gradients, members, strict=True):
-                    if i not in chosen:
-                        continue
-                    variance = landscape.batch_variance(point, clients[i], own, batch_size)
-                    noisiest = max(noisiest, variance)
-                    start = stream.child("power", k).generator(i)
-                    curvature = landscape.curvature(point, clients[i], start, iterations, tolerance)
-                    sharpest = max(sharpest, curvature)
-            cells_apart = max(cells_apart, _spread(torch.stack(means)))
+            power = _PowerIteration(stream.child("power", k), iterations, tolerance)
+            found = _constants_at(point, landscape, clients, cell_of, chosen, batch_size, power)
+            largest = [max(pair) for pair in zip(largest, found, strict=True)]
+    sharpest, noisiest, cells_apart, clients_apart = largest
     return Constants(sharpest, noisiest, cells_apart, clients_apart, points=len(points))
+
+
+class _PowerIteration(NamedTuple):
+    """How eigenvalues are found: the start of each client, and when to stop."""
+
+    starts: Stream
+    iterations: int
+    tolerance: float
+
+
+def _constants_at(
+    point: Tensor,
+    landscape: _Landscape,
+    clients: Sequence[IntArray],
+    cell_of: IntArray,
+    chosen: Set[int],
+    batch_size: int,
+    power: _PowerIteration,
+) -> tuple[float, float, float, float]:
+    """L, sigma^2, delta_1^2 and delta_2^2 at one model; the first two over the chosen clients."""
+    sharpest, noisiest, clients_apart = 0.0, 0.0, 0.0
+    means = []
+    for cell in np.unique(cell_of):
+        members: list[int] = np.flatnonzero(cell_of == cell).tolist()
+        gradients = torch.stack([landscape.gradient(point, clients[i]) for i in members])
+        means.append(gradients.mean(0))
+        clients_apart = max(clients_apart, _spread(gradients))
+        for gradient, i in zip(gradients, members, strict=True):
+            if i not in chosen:
+                continue
+            variance = landscape.batch_variance(point, clients[i], gradient, batch_size)
+            noisiest = max(noisiest, variance)
+            sharpest = max(sharpest, landscape.curvature(point, clients[i], i, power))
+    return sharpest, noisiest, max(0.0, _spread(torch.stack(means))), clients_apart
 
 
 def sgd_path(
@@ -233,28 +249,28 @@ class _Landscape:
 
         # By tensor, not as flat vectors, which would cost several times as much.
         gradients = vmap(grad(sample_loss), in_dims=(None, 0, 0))
-        params, own, total = self.spec.views(point), self.spec.views(mean), 0.0
+        params, mean_of, total = self.spec.views(point), self.spec.views(mean), 0.0
         for x, y, share in self._chunks(rows, min(chunk, _SAMPLES_AT_ONCE)):
             for name, tensor in gradients(params, x, y).items():
-                total += share * _mean_square((tensor - own[name]).flatten(1))
+                total += share * _mean_square((tensor - mean_of[name]).flatten(1))
         return total * (len(rows) - size) / (size * (len(rows) - 1))
 
     def curvature(
         self,
         point: Tensor,
         rows: IntArray,
-        generator: np.random.Generator,
-        iterations: int,
-        tolerance: float,
+        client: int,
+        power: _PowerIteration,
     ) -> float:
         """Largest magnitude of a Hessian eigenvalue of the mean loss over ``rows``, from below."""
+        generator = power.starts.generator(client)
         direction = torch.from_numpy(generator.standard_normal(len(point), np.float32)).to(point)
         found = 0.0
-        for _ in range(iterations):
+        for _ in range(power.iterations):
             direction = self._hessian_times(point, direction / direction.norm(), rows)
             length = float(direction.norm())
             # For symmetric matrices the lengths never fall, and end at the largest magnitude.
-            if length <= (1 + tolerance) * found or length == 0.0:
+            if length <= (1 + power.tolerance) * found or length == 0.0:
                 return max(length, found)
             found = length
         return found

@@ -114,8 +114,8 @@ def largest_step_size(
     counts, taken = _clients(samples=samples, steps=steps).values()
     check_number("smoothness", smoothness, positive=True)
     _check_dissimilarity(zeta_1, drift_share)
-    most = int(taken.max())
-    spread = most * (most - 1)
+    max_steps = int(taken.max())
+    spread = max_steps * (max_steps - 1)
     if not corrected:
         descent = (0.5 - (1 / int(taken.min()) - 1) ** 2) / smoothness
         room, left = (zeta_1 + drift_share) * spread, drift_share
@@ -123,7 +123,7 @@ def largest_step_size(
         mean, uneven = _mean_steps(counts, taken)
         descent = 0.5 / (smoothness * mean)
         left = max(drift_share - 2 * uneven * (zeta_1 - 1), 0.0)
-        room = 2 * zeta_1 * spread * most / mean + left * spread
+        room = 2 * zeta_1 * spread * max_steps / mean + left * spread
     drift = math.sqrt(left / room) / (2 * smoothness) if spread else math.inf
     return LargestStepSize(descent, drift)
 
@@ -277,48 +277,48 @@ def gradient_norm_bound(
     """
     if not rounds:
         raise ValueError("rounds is empty: give at least one.")
-    terms = np.mean([_corrected(own) if corrected else _printed(own) for own in rounds], axis=0)
+    terms = np.mean([_corrected(one) if corrected else _printed(one) for one in rounds], axis=0)
     violated = tuple(
         number
-        for number, own in enumerate(rounds)
-        if not own.largest_step_size(corrected=corrected).admits(own.step_size)
+        for number, one in enumerate(rounds)
+        if not one.largest_step_size(corrected=corrected).admits(one.step_size)
     )
     decrease, sampling, drift, dissimilarity, uneven_steps = terms.tolist()
     return GradientNormBound(decrease, sampling, drift, dissimilarity, uneven_steps, violated)
 
 
-def _printed(own: RoundConstants) -> FloatArray:
+def _printed(one: RoundConstants) -> FloatArray:
     """(a) to (d) of one round, and 0."""
-    scale, most = own.smoothness * own.step_size, int(own.steps.max())
-    left_out = 1 - own.batch / own.samples
-    noise = left_out * own.deviation**2 / own.batch
+    scale, max_steps = one.smoothness * one.step_size, int(one.steps.max())
+    left_out = 1 - one.batch / one.samples
+    noise = left_out * one.deviation**2 / one.batch
     terms = [
-        2 * own.decrease / own.step_size,
-        4 * scale * own.variability**2 * (own.steps * noise / own.samples).sum(),
-        4 * scale**2 * own.variability * ((own.steps - 1) * noise).sum() / own.samples.sum(),
-        8 * scale**2 * most * (most - 1) * own.zeta_2,
+        2 * one.decrease / one.step_size,
+        4 * scale * one.variability**2 * (one.steps * noise / one.samples).sum(),
+        4 * scale**2 * one.variability * ((one.steps - 1) * noise).sum() / one.samples.sum(),
+        8 * scale**2 * max_steps * (max_steps - 1) * one.zeta_2,
         0.0,
     ]
-    return np.array(terms) / (1 - own.drift_share)
+    return np.array(terms) / (1 - one.drift_share)
 
 
-def _corrected(own: RoundConstants) -> FloatArray:
+def _corrected(one: RoundConstants) -> FloatArray:
     """(a) to (e) of one round."""
-    scale, most = own.smoothness * own.step_size, int(own.steps.max())
-    left_out = 1 - own.batch / own.samples
+    scale, max_steps = one.smoothness * one.step_size, int(one.steps.max())
+    left_out = 1 - one.batch / one.samples
     # A single sample leaves nothing out; 1 keeps its 0 from becoming 0 / 0.
-    freedom = np.maximum(own.samples - 1, 1)
-    noise = left_out * (own.variability * own.deviation) ** 2 / (own.batch * freedom)
-    weights = own.samples / own.samples.sum()
-    mean, uneven = _mean_steps(own.samples, own.steps)
+    freedom = np.maximum(one.samples - 1, 1)
+    noise = left_out * (one.variability * one.deviation) ** 2 / (one.batch * freedom)
+    weights = one.samples / one.samples.sum()
+    mean, uneven = _mean_steps(one.samples, one.steps)
     terms = [
-        2 * own.decrease / (own.step_size * mean),
-        2 * scale / mean * (weights * own.steps * noise).sum(),
-        3 * scale**2 / mean * (weights * own.steps * (own.steps - 1) * noise).sum(),
-        12 * scale**2 * most**2 * (most - 1) / mean * own.zeta_2,
-        2 * uneven * own.zeta_2,
+        2 * one.decrease / (one.step_size * mean),
+        2 * scale / mean * (weights * one.steps * noise).sum(),
+        3 * scale**2 / mean * (weights * one.steps * (one.steps - 1) * noise).sum(),
+        12 * scale**2 * max_steps**2 * (max_steps - 1) / mean * one.zeta_2,
+        2 * uneven * one.zeta_2,
     ]
-    return np.array(terms) / (1 - own.drift_share)
+    return np.array(terms) / (1 - one.drift_share)
 
 
 def _mean_steps(samples: IntArray, steps: IntArray) -> tuple[float, float]:

@@ -295,7 +295,7 @@ def _cells(cell_sizes: Sequence[int]) -> tuple[int, float]:
 
 
 def _mean_over_rounds(
-    name: str, values: ArrayLike, rounds: int, least: float, most: float
+    name: str, values: ArrayLike, rounds: int, min_value: float, max_value: float
 ) -> float:
     """The mean of ``values``, one number or one a round."""
     array = np.asarray(values, dtype=np.float64)
@@ -304,10 +304,10 @@ def _mean_over_rounds(
             f"{name} has shape {list(array.shape)}: give one number, or one for each of the "
             f"{rounds} rounds."
         )
-    wrong = ~(np.isfinite(array) & (array >= least) & (array <= most))
+    wrong = ~(np.isfinite(array) & (array >= min_value) & (array <= max_value))
     if wrong.any():
         raise ValueError(
             f"{name} holds {array[wrong].flat[0]}: every value must be finite and lie in "
-            f"[{least:.6g}, {most:.6g}]."
+            f"[{min_value:.6g}, {max_value:.6g}]."
         )
     return float(array.mean())

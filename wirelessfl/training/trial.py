@@ -11,14 +11,6 @@ from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extra
 from wirelessfl.training.objective import Objective
 
 
-def why_alone(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
-    """Why clients cannot train ``objective`` together, on a few samples; None where they can.
-
-    Args and errors are those of ``check_model``; x has at least two samples.
-    """
-    return check_model(objective, x, y, classes) or why_not_vmapped(objective, x, y)
-
-
 def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
     """Refuse a model that cannot be trained at all, on a few samples.
 
@@ -142,7 +134,7 @@ def check_partition(objective: Objective, partition: Partition, x: Tensor) -> No
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(layer.producer for layer in partition.layers)}: {error}"
+            f"{', '.join(layer.name for layer in partition.layers)}: {error}"
         ) from error
     if bool((idle != 0).any()):
         raise ConfigError(

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from wirelessfl.bench.timing import Rows
 from wirelessfl.errors import ConfigError
 
 _DIGITS = {"mean": 5, "worst": 4}  # significant ones, where three would all be 1
@@ -27,7 +28,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
     if repeats < 1:
         raise ConfigError(f"repeats is {repeats}: time each way at least once.")
     console = Console(stderr=True)
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, Rows] = {}
     quiet = not console.is_terminal
     if what in ("all", "engine"):
         from wirelessfl.bench.engine import engine_bench
@@ -37,7 +38,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing the engine") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "command"):
-        from wirelessfl.bench.command import command_bench
+        from wirelessfl.bench.whole_command import command_bench
 
         brief: dict[str, Any] = {"dataset": "digits", "rounds": 2, "clients": 4, "others": 0}
         with console.status("timing whole commands") if not quiet else console:
@@ -74,7 +75,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
     return 0
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+def _table(title: str, rows: Rows) -> Table:
     table = Table(title=title)
     shown = [key for key in rows[0] if any(row[key] is not None for row in rows)]
     for key in shown:

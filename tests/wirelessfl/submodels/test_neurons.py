@@ -2,25 +2,24 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import (
     FCNN,
-    LSTM,
     MLP,
     CifarCNN,
     FedASTCNN,
     LeNet5,
-    LinearClassifier,
     ResNet18,
     StreamDropout,
 )
 from wirelessfl.submodels import ParamSpec, Slot, find_neurons
+from wirelessfl.submodels.budgets import submodel_costs
 
 CLASSES = 4
 
@@ -134,7 +133,7 @@ def test_sizes_are_those_of_a_smaller_model():
             assert neurons.parameters(own) == sum(p.numel() for p in small.parameters())
             assert neurons.shapes(own) == ParamSpec.of(small).shapes
             linear = sum(p.numel() for p in small.parameters() if p.ndim > 1)
-            assert neurons.multiplications(own) == linear
+            assert submodel_costs(neurons, np.array([own]))[1].tolist() == [linear]
 
 
 @pytest.mark.parametrize("make", [LeNet5, ResNet18])
@@ -156,7 +155,8 @@ def test_multiplications_are_counted_as_layers_do_them(make):
         counted.clear()
         small = extracted(neurons, weights(module), kept)
         functional_call(module, small, (torch.randn(2, *shape),))
-        assert neurons.multiplications([len(own) for own in kept]) == sum(counted)
+        widths = np.array([[len(own) for own in kept]])
+        assert submodel_costs(neurons, widths)[1].tolist() == [sum(counted)]
 
 
 def test_channels_of_a_residual_network():
@@ -260,17 +260,17 @@ def test_ways_to_flatten(flatten):
     assert neurons.uses == {"conv.weight": 16, "fc1.weight": 1, "fc2.weight": 1}
 
 
-class Own(nn.Module):
+class Layered(nn.Module):
     """Layers by name, and any function of them and the inputs."""
 
     def __init__(self, forward, **layers):
         super().__init__()
         for name, layer in layers.items():
             setattr(self, name, layer)
-        self.own = forward
+        self.function = forward
 
     def forward(self, x):
-        return self.own(self, x)
+        return self.function(self, x)
 
 
 def chain(**layers):
@@ -279,7 +279,7 @@ def chain(**layers):
             x = getattr(self, name)(x)
         return x
 
-    return Own(forward, **layers)
+    return Layered(forward, **layers)
 
 
 def gated(self, x):
@@ -292,7 +292,7 @@ def gated(self, x):
 CONV = {"conv": nn.Conv2d(1, 6, 3)}
 WORK = {
     "gate": (
-        Own(gated, **CONV, down=nn.Linear(6, 3), up=nn.Linear(3, 6), fc=nn.Linear(6, CLASSES)),
+        Layered(gated, **CONV, down=nn.Linear(6, 3), up=nn.Linear(3, 6), fc=nn.Linear(6, CLASSES)),
         [("conv", 6), ("down", 3)],
     ),
     "flattened norm": (
@@ -315,7 +315,7 @@ WORK = {
         [("fc1", 5)],
     ),
     "one scale for all": (
-        Own(
+        Layered(
             lambda m, x: m.fc2(m.fc1(x.flatten(1)) * m.scale),
             fc1=nn.Linear(36, 5),
             fc2=nn.Linear(5, CLASSES),
@@ -324,7 +324,7 @@ WORK = {
         [("fc1", 5)],
     ),
     "scaled logits": (
-        Own(
+        Layered(
             lambda m, x: m.fc2(torch.tanh(m.fc1(x.flatten(1)))) * m.scale,
             fc1=nn.Linear(36, 5),
             fc2=nn.Linear(5, CLASSES),
@@ -336,7 +336,7 @@ WORK = {
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_own_models(name):
+def test_models_of_users(name):
     module, layers = WORK[name]
     neurons = lost_are_as_if_zero(module, 1, 6, 6)
     assert [(layer.name, layer.width) for layer in neurons.layers] == layers
@@ -347,7 +347,7 @@ def test_what_meets_the_inputs_stays_whole():
         return self.fc2(self.hidden(torch.add(x, self.same(x)).relu()).relu())
 
     layers = {"same": nn.Linear(6, 6), "hidden": nn.Linear(6, 5), "fc2": nn.Linear(5, CLASSES)}
-    neurons = lost_are_as_if_zero(Own(forward, **layers), 6)
+    neurons = lost_are_as_if_zero(Layered(forward, **layers), 6)
     assert [layer.name for layer in neurons.layers] == ["hidden"]
 
 
@@ -360,141 +360,6 @@ def test_a_channel_for_each_group_stays_whole():
         fc=nn.Linear(80, CLASSES),
     )
     assert [layer.name for layer in found(module, 1, 6, 6).layers] == ["two"]
-
-
-def twice(self, x):
-    return self.fc(self.same(self.same(self.first(x)).relu()))
-
-
-def frozen():
-    module = FCNN((5,), CLASSES, hidden=(4, 3))
-    module.layers[4].weight.requires_grad_(False)
-    return module
-
-
-def tied():
-    module = chain(a=nn.Linear(5, 5), b=nn.Linear(5, 5), c=nn.Linear(5, CLASSES))
-    module.b.weight = module.a.weight
-    return module
-
-
-def last(self, x):
-    return self.fc(self.lstm(self.first(x)[:, None])[0][:, -1])
-
-
-def looping(self, x):
-    return self.fc(x) if x.sum() > 0 else self.fc(-x)
-
-
-def hidden(**between):
-    return chain(fc1=nn.Linear(5, 6), **between, fc2=nn.Linear(6, CLASSES))
-
-
-def images(**between):
-    return chain(conv=nn.Conv2d(1, 6, 3), **between, flat=nn.Flatten(), fc=nn.Linear(96, CLASSES))
-
-
-REFUSED = {
-    "linear": (LinearClassifier((5,), CLASSES), "no hidden neurons"),
-    "lstm first": (
-        Own(
-            lambda m, x: m.fc(m.lstm(x[:, None])[0].mean(1)),
-            lstm=nn.LSTM(5, 6, batch_first=True),
-            fc=nn.Linear(6, CLASSES),
-        ),
-        "layer 'lstm' .* is of type LSTM",
-    ),
-    "lstm behind": (
-        Own(last, first=nn.Linear(5, 5), lstm=nn.LSTM(5, 6), fc=nn.Linear(6, CLASSES)),
-        "layer 'first' .* 'getitem'",
-    ),
-    "layer norm": (hidden(norm=nn.LayerNorm(6)), "'fc1' .* 'norm' is of type LayerNorm"),
-    "running": (hidden(norm=nn.BatchNorm1d(6)), "'norm' keeps running statistics"),
-    "softmax": (hidden(act=nn.Softmax(-1)), "'act' is of type Softmax"),
-    "mean of neurons": (
-        Own(
-            lambda m, x: m.fc(m.conv(x).mean(1).flatten(1)),
-            conv=nn.Conv2d(1, 4, 3),  # as many channels as rows: shapes do not tell them apart
-            fc=nn.Linear(16, CLASSES),
-        ),
-        "'conv' .* operation 'mean'",
-    ),
-    "pool of neurons": (hidden(pool=nn.MaxPool1d(3, 1, 1)), "'pool' is of type MaxPool1d"),
-    "prelu": (hidden(act=nn.PReLU(6)), "'act' is of type PReLU"),
-    "function": (
-        Own(
-            lambda m, x: m.fc2(torch.cat([m.fc1(x), x], 1)),
-            fc1=nn.Linear(5, 6),
-            fc2=nn.Linear(11, CLASSES),
-        ),
-        "'fc1' .* operation 'cat'",
-    ),
-    "own scale": (
-        Own(
-            lambda m, x: m.fc2(m.fc1(x) * m.scale),
-            fc1=nn.Linear(5, 6),
-            fc2=nn.Linear(6, CLASSES),
-            scale=nn.Parameter(torch.ones(6)),
-        ),
-        "'fc1' .* 'scale'",
-    ),
-    "twice": (
-        Own(twice, first=nn.Linear(5, 6), same=nn.Linear(6, 6), fc=nn.Linear(6, CLASSES)),
-        r"'first' .* 'same\.weight' is used more than once",
-    ),
-    "tied": (tied(), r"'a' .* 'a\.weight' is tied to 'b\.weight'"),
-    "frozen": (frozen(), r"'layers\.1' .* 'layers\.4\.weight' is frozen"),
-    "axes": (
-        chain(fc1=nn.Linear(5, 6), fc2=nn.Linear(6, 3), flat=nn.Flatten(), fc=nn.Linear(6, 4)),
-        "'fc1' works along one of 3 axes",
-    ),
-    "control flow": (
-        chain(fc1=nn.Linear(5, 6), inner=Own(looping, fc=nn.Linear(6, CLASSES))),
-        "layer 'inner', cannot be traced",
-    ),
-    "grouped": (images(two=nn.Conv2d(6, 6, 1, groups=2)), "'two' is a convolution of 2 groups"),
-    "transposed": (images(two=nn.ConvTranspose2d(6, 6, 1)), "'two' is of type ConvTranspose2d"),
-    "flattened groups": (
-        chain(**CONV, flat=nn.Flatten(), norm=nn.GroupNorm(2, 96), fc=nn.Linear(96, CLASSES)),
-        "'norm' is a GroupNorm of flattened",
-    ),
-    "sizes by number": (
-        Flattening(lambda x: x.view(-1, 12)),
-        r"'conv' .* 'view' .* .use flatten\(1\)",
-    ),
-    "pixels": (Flattening(lambda x: x.transpose(1, 2).flatten(1)), "'conv' .* 'transpose'"),
-    "other images": (LeNet5((1, 28, 28), CLASSES), "model LeNet5 does not run"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_narrowed_is_refused(name):
-    module, words = REFUSED[name]
-    first = next(iter(module.parameters()))
-    shape = {"axes": (2, 5), "other images": (1, 12, 12)}.get(name) or (
-        (1, 6, 6) if first.ndim == 4 else (5,)
-    )
-    with pytest.raises(ConfigError, match=words) as caught:
-        found(module, *shape)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith("model ")
-    assert "Choose" in str(caught.value)
-
-
-def test_texts():
-    """The product's LSTM is refused by name; an embedding stays whole, and is no reason to."""
-    tokens = torch.zeros(3, 5, dtype=torch.long)
-    module = LSTM((5,), 8, hidden=(4,))
-    with pytest.raises(ConfigError, match=r"model LSTM, layer 'layers\.0', cannot be traced"):
-        find_neurons(module, ParamSpec.of(module), tokens)
-    bag = Own(
-        lambda m, x: m.fc2(F.relu(m.fc1(m.embedding(x).mean(1)))),
-        embedding=nn.Embedding(8, 6),
-        fc1=nn.Linear(6, 7),
-        fc2=nn.Linear(7, CLASSES),
-    )
-    neurons = find_neurons(bag, ParamSpec.of(bag), tokens)
-    assert [(layer.name, layer.width) for layer in neurons.layers] == [("fc1", 7)]
 
 
 class Restless(nn.Module):

@@ -16,7 +16,7 @@ from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import why_not_stacked
-from wirelessfl.training.trial import why_alone
+from wirelessfl.training.trial import check_model, why_not_vmapped
 from wirelessfl.training.vmapped import VmapExecutor
 
 LENGTH, LETTERS = 6, 5
@@ -94,7 +94,8 @@ def test_executors_equal_the_plain_loop(engine):
     parts = BatchSource(engine.setup_of([3, 2]), 3, Stream(2))
     data = TrainingData(x, y, parts)
     task, job = engine.job_for(module, data, lr=0.5, steps=2)
-    assert why_alone(task, *data.first(4), LETTERS) is None
+    assert check_model(task, *data.first(4), LETTERS) is None
+    assert why_not_vmapped(task, *data.first(4)) is None
     assert why_not_stacked(task, data) is not None
     expected = engine.plain_loop(module, data, job, lr=0.5)
     assert float(expected.abs().max()) > 1e-2

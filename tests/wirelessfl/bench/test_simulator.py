@@ -2,13 +2,13 @@
 
 import pytest
 
-from wirelessfl.bench import simulator, works
-from wirelessfl.bench.ways import PLAIN
+from wirelessfl.bench import simulator, workloads
+from wirelessfl.bench.executors import PLAIN
 
 
 def test_tables(monkeypatch):
-    nowhere = type("Place", (), {"folder": works.Path("/nowhere")})
-    monkeypatch.setattr(works, "find_place", lambda *_: nowhere)
+    nowhere = type("Place", (), {"folder": workloads.Path("/nowhere")})
+    monkeypatch.setattr(workloads, "find_place", lambda *_: nowhere)
     monkeypatch.setattr(simulator, "WorkersExecutor", lambda inner, count: inner)  # slow to start
     monkeypatch.setattr(simulator, "REQUESTS", 4)
     tables = simulator.simulator_bench(repeats=1, updates=600, merges=2)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from wirelessfl.bench import engine, gpu, memory, resnet18, works
-from wirelessfl.bench.report import bench
-from wirelessfl.bench.ways import FAST, GENERAL, PLAIN, build, ways
+from wirelessfl.bench import engine, gpu, memory, resnet18, workloads
+from wirelessfl.bench.executors import FAST, GENERAL, PLAIN, build, variants
+from wirelessfl.bench.suite import bench
 from wirelessfl.cli import main
 from wirelessfl.models import ResNet18
 from wirelessfl.submodels import ParamSpec
@@ -22,13 +22,13 @@ from wirelessfl.training.vmapped import VmapExecutor
 @pytest.fixture
 def no_data(monkeypatch):
     nowhere = type("Place", (), {"folder": Path("/nowhere")})
-    monkeypatch.setattr(works, "find_place", lambda *_: nowhere)
+    monkeypatch.setattr(workloads, "find_place", lambda *_: nowhere)
 
 
 def test_tables(no_data, monkeypatch):
-    few = {name: way._replace(workers=1) for name, way in ways().items() if name != FAST}
-    few[FAST] = ways()[FAST]._replace(workers=2)
-    monkeypatch.setattr(engine, "ways", lambda: few)  # workers take seconds to start
+    few = {name: way._replace(workers=1) for name, way in variants().items() if name != FAST}
+    few[FAST] = variants()[FAST]._replace(workers=2)
+    monkeypatch.setattr(engine, "variants", lambda: few)  # workers take seconds to start
     tables = engine.engine_bench(repeats=1, clients=4, scaling=(2,), memory=False)
     titles = ["machine", "W1", "W2", "W1 with more clients", "submodels on W1", "goals"]
     assert [title.split(":")[0] for title in tables] == titles
@@ -59,8 +59,8 @@ def test_tables(no_data, monkeypatch):
 
 def test_flop_counts():
     """Three times the forward pass: 2 FLOP a weight and sample in W1, a use and sample in W2."""
-    steps = works.CLIENTS * works.STEPS * works.BATCH
-    first, second = works.works().values()
+    steps = workloads.CLIENTS * workloads.STEPS * workloads.BATCH
+    first, second = workloads.workloads().values()
     assert first.flop == pytest.approx(3 * 2 * steps * (784 * 300 + 300 * 10), rel=1e-3)
     conv = 24 * 24 * 6 * 25 + 8 * 8 * 16 * 150
     dense = 256 * 120 + 120 * 84 + 84 * 10
@@ -69,10 +69,10 @@ def test_flop_counts():
 
 @pytest.mark.parametrize("name", ["W1", "W2"])
 def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
-    work = works.works()[name]
+    work = workloads.workloads()[name]
     task = Objective.of(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
-    data, job = works.dealt(x, y, 2), works.job_of(task, 2)
+    data, job = workloads.client_data(x, y, 2), workloads.job_of(task, 2)
     batches = job.batches(data.source)
     expected = torch.zeros(task.spec.size)
     start = task.spec.from_module(work.module)
@@ -82,16 +82,16 @@ def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
             leaf = flat.clone().requires_grad_()
             logits = torch.func.functional_call(work.module, task.spec.views(leaf), (x[rows],))
             F.cross_entropy(logits, y[rows]).backward()
-            flat = flat - works.LR * leaf.grad
+            flat = flat - workloads.LR * leaf.grad
         expected += flat - start
     assert float(expected.abs().max()) > 1e-3
-    for way in ways().values():
-        executor = build(way, task, data)
+    for variant in variants().values():
+        executor = build(variant, task, data)
         try:
-            assert torch.allclose(works.trained(executor, job)[0], expected, atol=1e-5), way
+            assert torch.allclose(workloads.trained(executor, job)[0], expected, atol=1e-5), variant
         finally:
             executor.close()
-    plain = works.plain_loop(work.module, data) - start
+    plain = workloads.plain_loop(work.module, data) - start
     assert (plain - expected / 2).norm() < 0.5 * plain.norm()  # the same passes, shuffled otherwise
 
 
@@ -99,15 +99,15 @@ def test_the_plain_loop_takes_h_steps_of_few_samples_too():
     """1000 clients hold 60 samples each: 20 steps are ten passes."""
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
     x, y = torch.rand(120, 1, 28, 28), torch.arange(120) % 10
-    data, calls = works.dealt(x, y, 2), []
+    data, calls = workloads.client_data(x, y, 2), []
     module.register_forward_hook(lambda *_: calls.append(1))
-    works.plain_loop(module, data)
-    assert len(calls) == 2 * works.STEPS
+    workloads.plain_loop(module, data)
+    assert len(calls) == 2 * workloads.STEPS
 
 
 def test_submodels_are_hists():
-    task = Objective.of(works.works()["W1"].module)
-    job = works.submodel_job(task, 8, 4)
+    task = Objective.of(workloads.workloads()["W1"].module)
+    job = workloads.submodel_job(task, 8, 4)
     assert isinstance(job.spec, ParamSpec)
     assert job.servers["params"].shape == (4, 75 * 795 + 10)
     assert job.node.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -169,15 +169,15 @@ def test_the_resnet_loop_does_the_engines_work():
     torch.manual_seed(0)
     module = ResNet18((3, 32, 32), 10, width=2)
     x, y = torch.rand(8, 3, 32, 32), torch.arange(8)
-    task, data = Objective.of(module), works.dealt(x, y, 2)
-    job = works.job_of(task, 2, 3)
+    task, data = Objective.of(module), workloads.client_data(x, y, 2)
+    job = workloads.job_of(task, 2, 3)
     drawn = job.batches(data.source)
     batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]
     assert [len(own) for own in batches] == [3, 3]
     plain = resnet18.plain_round(module, batches)
     executor = VmapExecutor(task, data, 2, recorded=True)
     assert float(plain.abs().max()) > 1e-3
-    assert torch.allclose(works.trained(executor, job)[0], plain, atol=1e-5)
+    assert torch.allclose(workloads.trained(executor, job)[0], plain, atol=1e-5)
 
 
 def test_as_many_clients_train_at_once_as_fit(monkeypatch):

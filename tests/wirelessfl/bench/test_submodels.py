@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from wirelessfl.bench import report, submodels, works
-from wirelessfl.bench.ways import FAST
+from wirelessfl.bench import submodels, suite, workloads
+from wirelessfl.bench.executors import FAST
 from wirelessfl.cli import main
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
@@ -41,13 +41,13 @@ def test_rows(monkeypatch):
 @pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])
 @pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
 def test_all_ways_give_the_same_parameters(name, kind):
-    x, y = works.random_samples(20 * CLIENTS)
-    task, data = Objective.of(submodels.models()[name]), works.dealt(x, y, CLIENTS)
+    x, y = workloads.random_samples(20 * CLIENTS)
+    task, data = Objective.of(submodels.models()[name]), workloads.client_data(x, y, CLIENTS)
     executor = kind(task, data, 3)
     for capacities in submodels.mixtures(CLIENTS).values():
-        whole = works.job_of(task, CLIENTS, 3)
+        whole = workloads.job_of(task, CLIENTS, 3)
         mixture = submodels.Mixture.of(task, x[:2], capacities, whole)
-        masks, found = mixture.own.covers(whole.clients), {}
+        masks, found = mixture.submodels.covers(whole.clients), {}
         for way, padding in submodels.PADDINGS.items():
             update = found[way] = torch.zeros(CLIENTS, task.spec.size)
             for some in mixture.train(executor, padding):
@@ -57,7 +57,8 @@ def test_all_ways_give_the_same_parameters(name, kind):
             total = mixture.total(executor, padding)
             assert torch.allclose(total, update.sum(0), atol=1e-6), way
         assert (found[submodels.EQUAL].abs().amax(1) > 1e-3).all()
-        assert sorted(mixture.own.lengths)[-1] == task.spec.size > 4 * min(mixture.own.lengths)
+        lengths = mixture.submodels.lengths.tolist()
+        assert max(lengths) == task.spec.size > 4 * min(lengths)
 
 
 def test_it_is_called_by_its_name(monkeypatch, capsys):
@@ -68,5 +69,5 @@ def test_it_is_called_by_its_name(monkeypatch, capsys):
     )
     assert main(["bench", "submodels", "--quick", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"table (quick: not to be quoted)": [{"jobs": 1}]}
-    assert report.bench("submodels", 1, None, as_json=True, quick=False) == 0
+    assert suite.bench("submodels", 1, None, as_json=True, quick=False) == 0
     assert [few.get("clients") for few in asked] == [4, None]

@@ -27,7 +27,7 @@ from wirelessfl.setup.executors import _gpu_chunk
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import record
-from wirelessfl.training.trial import why_alone
+from wirelessfl.training.trial import check_model, why_not_vmapped
 
 LENGTH = 12
 GOOD, BAD = ["fine", "great", "lovely", "warm"], ["dull", "poor", "sad", "cold"]
@@ -194,7 +194,8 @@ def test_clients_train_together(base):
     for dropout in (0.0, 0.5):
         task = Objective.of(make(base, dropout=dropout))
         assert len(task.dropout_keys) == 2 * (dropout > 0)
-        assert why_alone(task, texts(4), y, 3) is None
+        assert check_model(task, texts(4), y, 3) is None
+        assert why_not_vmapped(task, texts(4), y) is None
 
 
 def test_a_step_can_be_recorded(base):
@@ -478,7 +479,7 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
 
 def test_the_data_set_of_the_docs_runs(base, tmp_path, monkeypatch):
     """By the command on the page, with a base and sizes of ours."""
-    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
     command = re.findall(r"^wirelessfl (run .*my_texts:moods.*)$", page, re.MULTILINE)[0]
     monkeypatch.chdir(tmp_path)

@@ -13,14 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.bench.engine import seconds_of
-from wirelessfl.bench.ways import PLAIN, with_threads
-from wirelessfl.bench.works import BATCH, CLIENTS, STEPS, dealt, plain_loop, works
+from wirelessfl.bench.executors import PLAIN
+from wirelessfl.bench.timing import Rows, seconds_of, with_threads
+from wirelessfl.bench.workloads import BATCH, CLIENTS, STEPS, client_data, plain_loop, workloads
 from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
 from wirelessfl.models import FCNN
 
-Rows = list[dict[str, Any]]
 WAYS: dict[str, list[str]] = {"default": [], "one process": ["--workers", "1"]}
 
 
@@ -54,8 +53,8 @@ def command_bench(
         print(f"no command is timed: {dataset} is not at hand", file=sys.stderr)
         return {}
     data = load_dataset(dataset, data_dir)
-    loop_data = dealt(data.train_inputs, data.train_labels, clients)
-    module = works()["W1"].module if clients == CLIENTS else FCNN(data.input_shape, 10)
+    loop_data = client_data(data.train_inputs, data.train_labels, clients)
+    module = workloads()["W1"].module if clients == CLIENTS else FCNN(data.input_shape, 10)
 
     with tempfile.TemporaryDirectory() as folder:
         runs = itertools.count()

@@ -93,6 +93,11 @@ def test_layers_of_dividing_widths_have_a_level_for_each_neuron():
     assert levels_of(chain(1, [(20, 1)], 1)).at(1 - 0.9) == 1  # a tenth, but for rounding
 
 
+def multiplied(neurons, widths):
+    shapes = neurons.shapes(widths).items()
+    return sum(neurons.uses.get(name, 1) * prod(shape) for name, shape in shapes if len(shape) > 1)
+
+
 @pytest.mark.parametrize("neurons", [chain(7, [(10, 1), (6, 2)], 3), convolution()])
 def test_costs_are_those_of_the_shapes(neurons):
     """Counted on the shapes, level by level; biases multiply nothing, kernels once a pixel."""
@@ -101,7 +106,7 @@ def test_costs_are_those_of_the_shapes(neurons):
         levels.widths, levels.parameters, levels.multiplications, strict=True
     ):
         assert parameters == neurons.parameters(widths)
-        assert multiplications == neurons.multiplications(widths)
+        assert multiplications == multiplied(neurons, widths)
         shapes = neurons.shapes(widths)
         assert parameters == sum(prod(shape) for shape in shapes.values())
     first = chain(7, [(10, 1), (6, 2)], 3)
@@ -118,8 +123,10 @@ def test_costs_are_those_of_the_shapes(neurons):
 def test_a_budget_buys_the_largest_submodel(budget, neurons, share):
     """Brute force over all levels; below the smallest one, the error's share is one that works."""
     levels = levels_of(neurons)
-    count = neurons.parameters if budget == "bytes" else neurons.multiplications
-    costs = [count(widths) for widths in levels.widths]
+    costs = [
+        neurons.parameters(widths) if budget == "bytes" else multiplied(neurons, widths)
+        for widths in levels.widths
+    ]
     paid = [k for k, cost in enumerate(costs) if cost <= share * costs[-1] * (1 + 1e-9)]
     if paid:
         assert levels.within(budget, share) == paid[-1]

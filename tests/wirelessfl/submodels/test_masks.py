@@ -14,13 +14,9 @@ from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import (
     Dealing,
-    HiddenLayer,
     Masks,
-    ParamSpec,
-    Partition,
     coverage,
     deal_masks,
-    deal_neurons,
 )
 from wirelessfl.submodels.neurons import Neurons
 
@@ -200,20 +196,20 @@ def test_covered_masks_attain_the_best_least_coverage(case):
 
 @given(st.data())
 def test_partition_without_overlap_deals_the_neurons_of_hist(data):
-    """The same neurons as ``deal_neurons`` for the same streams, in layers of any widths."""
+    """Each layer's neurons in one random order, cut in the proportions of the sizes."""
     widths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
     cuts = sorted(data.draw(st.lists(st.integers(0, max(widths)), max_size=4)))
     sizes = np.diff([0, *cuts, max(widths)])
     deal = dealing(data.draw(st.integers(0, 5)), range(len(sizes)))
     named = [f"l{i}" for i in range(len(widths))]
-    partition = Partition(
-        ParamSpec({}), tuple(HiddenLayer(n, "", w) for n, w in zip(named, widths, strict=True))
-    )
-    dice = [deal.round.child("mask", name).generator() for name in named]
     layers = [layer(w, name=n) for n, w in zip(named, widths, strict=True)]
     counts = np.repeat(sizes[:, None], len(widths), 1)
     chosen = deal_masks("partition", layers, counts, deal)
-    assert listed(chosen) == listed(deal_neurons(partition, sizes.tolist(), dice))
+    for place, (name, width) in enumerate(zip(named, widths, strict=True)):
+        order = deal.round.child("mask", name).generator().permutation(width)
+        ends = np.rint(np.cumsum(sizes) * (width / sizes.sum())).astype(int)
+        for mine, expected in zip(chosen, np.split(order, ends[:-1]), strict=True):
+            assert mine[place].tolist() == sorted(expected.tolist())
 
 
 @given(cases())

@@ -1,4 +1,4 @@
-"""The reference works W1 and W2, and the plain PyTorch loop that they are held against.
+"""The reference workloads W1 and W2, and the plain PyTorch loop that they are held against.
 
 60 clients with 1000 samples each take H = 20 SGD steps of batch 50 from the same weights, and are
 averaged; evaluation is not timed. W1 is the FCNN 784-300-10, W2 is LeNet-5 (28x28).
@@ -24,7 +24,7 @@ from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.submodels import deal_neurons, extract, make_partition
+from wirelessfl.submodels import Dealing, deal_masks, extract, make_partition
 from wirelessfl.submodels.partition import even_sizes
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData
@@ -34,8 +34,8 @@ CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
 
 
 @dataclass(frozen=True)
-class Work:
-    """A reference work.
+class Workload:
+    """A reference workload.
 
     Args:
         name: W1 or W2.
@@ -48,17 +48,17 @@ class Work:
     flop: float
 
 
-def works() -> dict[str, Work]:
+def workloads() -> dict[str, Workload]:
     """W1 and W2 by name, with fixed initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return {
-            "W1": Work("W1", FCNN((1, 28, 28), 10), 85.75e9),
-            "W2": Work("W2", LeNet5((1, 28, 28), 10), 101.4e9),
+            "W1": Workload("W1", FCNN((1, 28, 28), 10), 85.75e9),
+            "W2": Workload("W2", LeNet5((1, 28, 28), 10), 101.4e9),
         }
 
 
-def samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
+def load_samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
     """Fashion-MNIST where it is at hand, else random data of its shape; and which of them."""
     try:
         place = find_place("fashion-mnist", data_dir)
@@ -79,12 +79,17 @@ def random_samples(count: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(x), torch.from_numpy(random.integers(0, 10, count))
 
 
-def dealt(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
-    """The samples in ``clients`` equal random parts, 1000 each at most."""
+def client_data(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
+    """Equally many random samples for each client, at most 1000."""
     order = Stream(0, ("parts",)).generator().permutation(len(y))
-    each = min(SAMPLES, len(y) // clients)
-    parts = [order[i * each : (i + 1) * each] for i in range(clients)]
-    return TrainingData(x, y, BatchSource(parts, min(BATCH, each), Stream(0)))
+    each = samples_each(len(y), clients)
+    client_samples = [order[i * each : (i + 1) * each] for i in range(clients)]
+    return TrainingData(x, y, BatchSource(client_samples, min(BATCH, each), Stream(0)))
+
+
+def samples_each(samples: int, clients: int) -> int:
+    """Samples of each client, of so many in all."""
+    return min(SAMPLES, samples // clients)
 
 
 def plain_loop(
@@ -100,12 +105,12 @@ def plain_loop(
     On whatever device the module and the data are.
     """
     total: Tensor | None = None
-    for part in data.source.parts:
+    for client_rows in data.source.parts:
         model = copy.deepcopy(module).train()
         optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-        rows = torch.from_numpy(part).to(data.inputs.device)
-        own = TensorDataset(data.inputs[rows], data.labels[rows])
-        loader, step = DataLoader(own, batch_size=batch, shuffle=True), 0
+        rows = torch.from_numpy(client_rows).to(data.inputs.device)
+        samples = TensorDataset(data.inputs[rows], data.labels[rows])
+        loader, step = DataLoader(samples, batch_size=batch, shuffle=True), 0
         while step < steps:
             for inputs, labels in loader:
                 optimizer.zero_grad()
@@ -128,11 +133,12 @@ def job_of(objective: Objective, clients: int, steps: int = STEPS) -> Job:
 
 
 def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
-    """The same in ``cells`` cells, each with its part of the model, as HIST deals them."""
+    """The same in ``cells`` cells, each with its submodel, as HIST deals them."""
     partition = make_partition(objective.module, objective.spec)
     sizes = even_sizes(partition.width, cells)
-    dice = [Stream(0, ("mask", layer.producer)).generator() for layer in partition.layers]
-    submodels = extract(partition, deal_neurons(partition, sizes, dice))
+    counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), axis=1)
+    dealing = Dealing(0, np.arange(cells), Stream(0), Stream(0))
+    submodels = extract(partition, deal_masks("partition", partition.layers, counts, dealing))
     zero, who = np.zeros(clients, dtype=np.int64), np.arange(clients)
     servers = {"params": submodels.gather(objective.spec.from_module(objective.module))}
     node: IntArray = who * cells // clients

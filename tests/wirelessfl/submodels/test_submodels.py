@@ -12,16 +12,24 @@ from torch.nn import functional as F
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.submodels import ParamSpec, Submodels, deal_neurons, extract, make_partition
+from wirelessfl.submodels import (
+    Dealing,
+    ParamSpec,
+    Submodels,
+    deal_masks,
+    extract,
+    find_neurons,
+    make_partition,
+)
 from wirelessfl.submodels.partition import even_sizes
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_partition
 
 
 def dealt(partition, sizes, seed=0):
-    stream = Stream(seed)
-    generators = [stream.child(i).generator() for i in range(len(partition.layers))]
-    return deal_neurons(partition, sizes, generators)
+    counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), 1)
+    dealing = Dealing(0, np.arange(len(sizes)), Stream(seed), Stream(seed))
+    return deal_masks("partition", partition.layers, counts, dealing)
 
 
 def network(hidden, scheme="alternate", inputs=7, classes=3):
@@ -63,9 +71,9 @@ def test_coverage_of_parameters(case):
     owned = np.zeros(spec.size, dtype=bool)
     views = spec.views(torch.arange(spec.size))
     for layer in partition.layers:
-        owned[views[f"{layer.producer}.weight"].reshape(-1).numpy()] = True
-        owned[views[f"{layer.producer}.bias"].reshape(-1).numpy()] = True
-        owned[views[f"{layer.consumer}.weight"].reshape(-1).numpy()] = True
+        number = int(layer.name.removeprefix("layers."))
+        for name in (f"{layer.name}.weight", f"{layer.name}.bias", f"layers.{number + 3}.weight"):
+            owned[views[name].reshape(-1).numpy()] = True
     assert (covered[~owned] == len(sizes)).all()
     if partition.scheme == "alternate":
         assert (covered[owned] == 1).all()
@@ -181,6 +189,33 @@ def test_what_cannot_be_split_is_refused():
     with pytest.raises(ConfigError, match="running statistics"):
         check(Awkward(nn.BatchNorm1d(8)))
     check(Awkward(nn.BatchNorm1d(8, affine=False, track_running_stats=False)))
+
+
+class Branching(Awkward):
+    """Which tracing cannot follow."""
+
+    def forward(self, x):
+        return super().forward(x if x.sum() > 0 else -x)
+
+
+def test_layers_that_are_named_need_no_tracing():
+    module = Branching(nn.ReLU())
+    spec = ParamSpec.of(module)
+    with pytest.raises(ConfigError, match="cannot be traced"):
+        find_neurons(module, spec, torch.randn(6, 5))
+    check(module)
+    (named,) = make_partition(module, spec, chain=("first", "second")).layers
+    (traced,) = find_neurons(Awkward(nn.ReLU()), spec, torch.randn(6, 5)).layers
+    assert (named.name, named.width, set(named.slots)) == ("first", 8, set(traced.slots))
+
+
+def test_a_frozen_bias_is_refused_where_it_would_be_cut():
+    module = Awkward(nn.ReLU())
+    module.second.bias.requires_grad_(False)
+    check(module)
+    module.first.bias.requires_grad_(False)
+    with pytest.raises(ConfigError, match=r"'first' cannot be split, because 'first.bias' is fro"):
+        check(module)
 
 
 def test_flat_vectors_hold_each_trainable_parameter_once():

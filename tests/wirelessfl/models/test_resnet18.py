@@ -9,7 +9,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18, build_model
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.trial import why_alone
+from wirelessfl.training.trial import check_model, why_not_vmapped
 from wirelessfl.training.vmapped import VmapExecutor
 
 EXECUTORS = {
@@ -78,8 +78,10 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
     for size, width in ((32, 4), (64, 4), (64, 64)):
         torch.manual_seed(2)
         x = 2 * torch.rand(4, 3, size, size) - 1
-        assert why_alone(Objective.of(narrow(size, width=width)), x, y, 4) is None
-        reason = why_alone(Objective.of(narrow(size, width=width, norm="batch")), x, y, 4)
+        for norm in ("group", "batch"):
+            assert check_model(Objective.of(narrow(size, width=width, norm=norm)), x, y, 4) is None
+        assert why_not_vmapped(Objective.of(narrow(size, width=width)), x, y) is None
+        reason = why_not_vmapped(Objective.of(narrow(size, width=width, norm="batch")), x, y)
         assert reason is not None
         assert "ResNet18 mixes the samples of a batch, so batches cannot be padded" in reason
 

@@ -1,0 +1,58 @@
+"""The executors that the benchmarks compare, as runs have them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wirelessfl.processes import cores
+from wirelessfl.training.executor import Executor, TrainingData
+from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
+from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers import WorkersExecutor
+
+PLAIN = "plain loop, one thread"
+GENERAL = "any module, workers"
+FAST = "stacked layers, workers"
+
+
+class Variant(NamedTuple):
+    """An executor as it trains.
+
+    Args:
+        kind: the executor.
+        chunk: clients at a time; None for what a run takes by default.
+        workers: processes of one thread; 1 for this process.
+    """
+
+    kind: type[Executor]
+    chunk: int | None
+    workers: int
+
+
+def variants() -> dict[str, Variant]:
+    """All of them by name; the plain loop is not among them."""
+    many = max(cores(), 2)
+    return {
+        "loop executor": Variant(LoopExecutor, 1, 1),
+        "vmap, chunks of 10": Variant(VmapExecutor, 10, 1),
+        "stacked layers": Variant(StackedExecutor, None, 1),
+        GENERAL: Variant(VmapExecutor, None, many),
+        FAST: Variant(StackedExecutor, None, many),
+    }
+
+
+def build(variant: Variant, objective: Objective, data: TrainingData) -> Executor:
+    """The executor of ``variant``, in chunks as at the start of a run."""
+    chunk = variant.chunk
+    if chunk is None:
+        clients, batch_size = len(data.source.parts), data.source.batch_size
+        seconds = estimated_step_seconds(objective, data.first(4)[0], batch_size)
+        chunk = default_chunk(variant.kind, objective, clients, batch_size, seconds)
+    if variant.kind is VmapExecutor and variant.workers > 1:  # as a long run has it
+        executor: Executor = VmapExecutor(objective, data, chunk, flat=True)
+    else:
+        executor = variant.kind(objective, data, chunk)
+    return executor if variant.workers == 1 else WorkersExecutor(executor, variant.workers)
