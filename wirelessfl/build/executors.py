@@ -168,7 +168,7 @@ def _on_cpu(
     step = estimated_step_seconds(maker.objective, maker.data.first(4)[0], batch_size)
     long = steps * step > LONG_SECONDS
     # Step sizes that change from round to round would be recorded anew in each.
-    steady = algorithm.one_shape and config.training.lr_schedule == "constant"
+    steady = algorithm.fixed_shapes and config.training.lr_schedule == "constant"
     replay = (long and steady) if config.run.replay is None else config.run.replay == "on"
     replay = replay and maker.kind is VmapExecutor  # stacked layers gain nothing from it
     if config.run.chunk == "tune":

@@ -143,7 +143,7 @@ def build(
     there = None if basis.groups is None else np.asarray(basis.groups.group_of == 0)
     # Refuses impossible masks, sizes and links before anything is written.
     first = planner.plan(0, there)
-    if algorithm.foresees and config.sessions.sessions is None:
+    if algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, training.rounds):
             planner.plan(number)
     padding = config.run.padding

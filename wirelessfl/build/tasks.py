@@ -12,7 +12,6 @@ from torch import nn
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.build.basis import Basis, Loaded, prepare
 from wirelessfl.build.given import with_given
 from wirelessfl.build.network import build_network
@@ -116,7 +115,8 @@ def build_tasks(
         algorithm = own.build_algorithm()
         # A run without tables is that of one model, to the last stream.
         named = stream.child("task", task) if config.task else stream
-        together = getattr(algorithm, "requests", own.training.clients_per_round)
+        buffering = algorithm.timing.buffering
+        at_once = own.training.clients_per_round if buffering is None else buffering.requests
         basis = prepare(
             own,
             network,
@@ -125,8 +125,8 @@ def build_tasks(
             model=model,
             data=data,
             own=named,
-            together=together,
-            updates=getattr(algorithm, "buffer", None),
+            together=at_once,
+            updates=None if buffering is None else buffering.buffer,
             loaded=loaded,
         )
         resolved[task] = basis.config
@@ -147,7 +147,7 @@ def build_tasks(
                 clients=network.clients,
                 test_inputs=basis.data.test_inputs.to(device),
                 test_labels=basis.data.test_labels.to(device),
-                recent=algorithm.reallocation.updates if isinstance(algorithm, BufferedRule) else 0,
+                reallocation=None if buffering is None else buffering.reallocation,
             )
         )
     first = next(iter(resolved.values()))

@@ -9,11 +9,8 @@ from typing import Protocol
 from channels import Network
 from channels.streams import Stream
 from solvers import allocate_requests
-from wirelessfl.algorithms.sync_st import SyncST
-from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.build.tasks import build_delays
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
 from wirelessfl.schedules.base import Deadline, Started
 from wirelessfl.tasks.asynchronous import Asynchronous, Merged, Model
@@ -65,26 +62,23 @@ def make_times(
         stream: the run's.
         spans: gets a line for every piece of work that is over; None: nobody wants them.
         merges: gets a line for every merge; likewise.
-
-    Raises:
-        ConfigError: the algorithm's class does not say what its timing needs.
     """
     clock, settings = Clock(), config.network
     delays = build_delays(config, tasks, network, elements, stream)
     every, ticks = config.evaluation.eval_every, config.evaluation.eval_seconds is not None
     rounds = [own.training.rounds for own in tasks.values()]
-    rules = [own.build_algorithm() for own in tasks.values()]
-    first = rules[0]
-    if isinstance(first, BufferedRule):
+    timings = [own.build_algorithm().timing for own in tasks.values()]
+    first = timings[0].buffering
+    if first is not None:
         plans = [
-            TaskPlan(rule.requests, rule.buffer, versions, rule.buffer_scales)
-            for rule, versions in zip(rules, rounds, strict=True)
-            if isinstance(rule, BufferedRule)
+            TaskPlan(own.requests, own.buffer, versions, own.scales)
+            for own, versions in zip((t.buffering for t in timings), rounds, strict=True)
+            if own is not None
         ]
         buffered = Buffered(
             plans,
-            period=first.reallocation.period,
-            floor=first.reallocation.floor,
+            period=None if first.reallocation is None else first.reallocation.period,
+            floor=first.floor,
             report_every=every or (None if ticks else EVAL_EVERY),
             ticks=ticks,
         )
@@ -98,22 +92,18 @@ def make_times(
             spans=spans,
         )
         return Times(clock, buffered, Asynchronous(models, requests, merges))
-    if not isinstance(first, SyncST):
-        raise ConfigError(
-            f"algorithm {first.name!r} has the timing {first.timing!r}: derive it from "
-            "wirelessfl.algorithms.task_rule.BufferedRule, or from wirelessfl.algorithms.sync_st."
-            "SyncST."
-        )
+    common = timings[0].common_rounds
+    assert common is not None, "else there are no tasks"
     available = round(settings.availability * network.clients)
     work = TaskRounds(
         models,
         clock,
         delays,
-        first.assignment(network.clients, len(tasks), stream.child("assignment")),
+        common.assignment(network.clients, len(tasks), stream.child("assignment")),
         shares=_shares([own.training.clients_per_round for own in tasks.values()], available),
         clients=network.clients,
         available=available,
-        first=first.first,
+        first=common.first,
         drop_out=settings.drop_out,
         stream=stream.child("requests"),
         spans=spans,

@@ -229,7 +229,7 @@ def _resolve(config: Config) -> Config:
         check_pilot(config.sessions.sessions, started)
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
-        local = getattr(algorithm, "local", LOCAL)
+        local = config.algorithm.get("local", LOCAL)
         who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
         raise ConfigError(
             f"{who} needs each client's {' and '.join(alone)}, and uplink "
@@ -255,7 +255,7 @@ def _resolve(config: Config) -> Config:
         training.tracking_clients,
         known=config.clients_known,
     )
-    if algorithm.timing != "rounds" and training.compression != "none":
+    if not algorithm.timing.rounds and training.compression != "none":
         raise ConfigError(
             f'compression is "{training.compression}", and algorithm "{name}" has no rounds in '
             "which a model is compressed. Leave it out."
@@ -282,7 +282,7 @@ def _resolve(config: Config) -> Config:
             "sessions": _placed(config.sessions),
         }
     )
-    if algorithm.timing == "rounds":
+    if algorithm.timing.rounds:
         return config
     tasks = config.tasks
     if config.task:

@@ -51,7 +51,7 @@ def check_sessions(config: Config, algorithm: Algorithm) -> None:
                 "many there are, or leave it out."
             )
         return
-    if algorithm.timing != "rounds":
+    if not algorithm.timing.rounds:
         raise ConfigError(
             f'sessions is {own.sessions}, and algorithm "{name}" has a time of its own. Choose an '
             'algorithm with synchronous rounds, such as "fedavg" or "hist".'
@@ -142,7 +142,7 @@ def _check_schedule(config: Config, algorithm: Algorithm) -> None:
                     f"{key} is {getattr(training, key)}, and lr_schedule is 'constant'. Choose "
                     "lr_schedule poly, or leave it out."
                 )
-    elif algorithm.timing != "rounds":
+    elif not algorithm.timing.rounds:
         raise ConfigError(
             f"lr_schedule is {training.lr_schedule!r}, and algorithm "
             f'"{config.algorithm["name"]}" has a time of its own. Choose lr_schedule constant.'

@@ -87,7 +87,7 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
 def _homes(config: Config) -> dict[str, str]:
     """The section of each setting that a task may have."""
     homes = {key: section for section, keys in OWN.items() for key in keys}
-    shared = config.build_algorithm().shared
+    shared = config.build_algorithm().timing.shared
     own = [key for key in config.algorithm if key != "name" and key not in shared]
     return homes | dict.fromkeys(own, "algorithm")
 
@@ -149,8 +149,8 @@ def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
     Raises:
         ConfigError: there are such; the message names the settings.
     """
-    name = config.algorithm["name"]
-    if algorithm.timing == "rounds":
+    name, timing = config.algorithm["name"], algorithm.timing
+    if timing.rounds:
         if config.task:
             raise ConfigError(
                 f'algorithm "{name}" trains one model, and there are {len(config.task)} task '
@@ -165,9 +165,9 @@ def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
                         'synchronous rounds of one model. Leave it out, or choose "fedast".'
                     )
         return
-    if algorithm.most_tasks is not None and len(config.task) > algorithm.most_tasks:
+    if timing.max_tasks is not None and len(config.task) > timing.max_tasks:
         raise ConfigError(
-            f'algorithm "{name}" trains {algorithm.most_tasks} task, and there are '
+            f'algorithm "{name}" trains {timing.max_tasks} task, and there are '
             f'{len(config.task)}. Choose "fedast" or "fedast-nobuffer".'
         )
     uplink_name = config.uplink["name"]
@@ -190,7 +190,7 @@ def check_tasks(config: Config, algorithm: Algorithm, uplink: Uplink) -> None:
     busy, clients = config.network.busy_clients, config.network.clients
     if busy is not None and config.clients_known and busy > clients:
         raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
-    if algorithm.timing == "buffered":
+    if timing.buffering is not None:
         _check_buffered(config, algorithm)
     elif busy is not None:
         raise ConfigError(
@@ -211,7 +211,7 @@ def _check_buffered(config: Config, algorithm: Algorithm) -> None:
             f'clients_per_round is {training.clients_per_round}, and algorithm "{name}" has no '
             "rounds. Leave it out: requests says how many clients work on a task."
         )
-    if training.weighting == "samples" and not getattr(algorithm, "uses_mean", True):
+    if training.weighting == "samples" and not algorithm.uses_mean:
         raise ConfigError(
             f'weighting is "samples", and algorithm "{name}" does not merge by a mean. Choose '
             'weighting "uniform".'
@@ -236,7 +236,7 @@ def check_together(tasks: Mapping[str, Config]) -> None:
             )
     shares = {name: own.training.clients_per_round for name, own in tasks.items()}
     first = next(iter(tasks.values()))
-    if first.build_algorithm().timing == "simultaneous" and first.clients_known:
+    if first.build_algorithm().timing.common_rounds is not None and first.clients_known:
         clients = first.network.clients
         available = round(first.network.availability * clients)
         wanted = sum(share or 0 for share in shares.values())

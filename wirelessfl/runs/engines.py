@@ -28,7 +28,7 @@ def build_engine(
 
     Args and errors are those of ``wirelessfl.build.rounds.build`` and ``build_tasks``.
     """
-    if config.build_algorithm().timing == "rounds":
+    if config.build_algorithm().timing.rounds:
         parts = build(config, model=model, data=data, network=network, shards=shards)
         sessions = parts.config.sessions.sessions is not None
         return SessionsEngine(parts) if sessions else RoundsEngine(parts)
