@@ -51,12 +51,12 @@ class LocalAdam(Averaging):
 
     def begin(self, cohort: Cohort) -> State:
         """m = 0, and v and vhat as they were."""
-        second = cohort.own["second"]
+        second = cohort.kept["second"]
         return {
             **super().begin(cohort),
             "first": torch.zeros_like(second),
             "second": second.clone(),
-            "largest": cohort.own.get("largest", second).clone(),
+            "largest": cohort.kept.get("largest", second).clone(),
         }
 
     def direction(self, grads: Tensor, state: State) -> Tensor:

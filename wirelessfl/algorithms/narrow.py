@@ -77,9 +77,10 @@ class Narrow(Algorithm):
             ConfigError: a client cannot afford the smallest submodel.
         """
         levels = levels_of(context.neurons())
-        own = dealt_capacities(self.capacities, context.clients, context.run_stream)
-        of = {share: levels.within(self.budget, share) for share in set(self.capacities)}
-        return np.array([of[share] for share in own[context.senders].tolist()], dtype=np.int64)
+        capacities = dealt_capacities(self.capacities, context.clients, context.run_stream)
+        level = {share: levels.within(self.budget, share) for share in set(self.capacities)}
+        shares = capacities[context.senders].tolist()
+        return np.array([level[share] for share in shares], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -209,14 +210,14 @@ def deal(
     chosen: list[list[IntArray]] = [[] for _ in context.senders]
     for node, rows in reporting(context):
         stream = context.stream if context.nodes == 1 else context.stream.child("cell", node)
-        own = Dealing(
+        dealing = Dealing(
             number=context.number,
             clients=context.senders[rows],
             round=stream,
             run=context.run_stream,
             overlap=overlap,
         )
-        masks = deal_masks(kind, context.neurons().layers, counts[rows], own)
+        masks = deal_masks(kind, context.neurons().layers, counts[rows], dealing)
         for row, mine in zip(rows.tolist(), masks, strict=True):
             chosen[row] = mine
     return chosen

@@ -140,7 +140,7 @@ class Learner:
         node = np.array([place[own.version] for own in sent])
         order = np.argsort(node, kind="stable")  # those of one model stand together
         job = Job(
-            algorithm=self.algorithm,
+            rule=self.algorithm,
             spec=self.objective.spec,
             servers={
                 name: torch.stack([self.models[version][name] for version in versions])
@@ -193,7 +193,7 @@ class Learner:
     def round_of(self, clients: IntArray) -> Job:
         """The local training of these clients from the present model."""
         return Job(
-            algorithm=self.algorithm,
+            rule=self.algorithm,
             spec=self.objective.spec,
             servers={name: value[None] for name, value in self._sent().items()},
             node=np.zeros(len(clients), dtype=np.int64),

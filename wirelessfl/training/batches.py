@@ -71,14 +71,15 @@ class BatchSource:
         for row, (client, first) in enumerate(
             zip(clients.tolist(), first_steps.tolist(), strict=True)
         ):
-            own = self.parts[client]
-            per_pass = -(-len(own) // size)
+            samples = self.parts[client]
+            per_pass = -(-len(samples) // size)
             shuffles = self.stream.child("client", client, "batches")
-            order, shuffled = own, -1
+            order, shuffled = samples, -1
             for step in range(steps):
                 turn, place = divmod(first + step, per_pass)
                 if turn != shuffled:
-                    order, shuffled = own[shuffles.generator(turn).permutation(len(own))], turn
+                    order = samples[shuffles.generator(turn).permutation(len(samples))]
+                    shuffled = turn
                 batch = order[place * size : (place + 1) * size]
                 index[row, step, : len(batch)] = batch
                 weight[row, step, : len(batch)] = 1.0 / len(batch)

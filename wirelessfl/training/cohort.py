@@ -26,7 +26,7 @@ class Cohort:
         server: what their server sent them, [clients, P] by name: ``params`` and what else is
             among the algorithm's ``sends``, or sent for the penalties.
         local_steps: H, steps that each takes.
-        own: what each has kept from its last turn, [clients, P] by the names in the algorithm's
+        kept: what each has kept from its last turn, [clients, P] by the names in the algorithm's
             ``client_state``; zeros at first. Not to be written to.
         tracks: [clients, 1] boolean, who sends the payloads that only trackers send.
         fresh: [clients, 1] boolean, who has never trained before.
@@ -35,7 +35,7 @@ class Cohort:
 
     server: Mapping[str, Tensor]
     local_steps: int
-    own: Mapping[str, Tensor] = field(default_factory=dict)
+    kept: Mapping[str, Tensor] = field(default_factory=dict)
     tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     penalties: tuple[Penalty, ...] = ()
@@ -79,11 +79,11 @@ class Penalty(ABC):
         """
 
     @abstractmethod
-    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
         """The term [batch] of each sample.
 
         Args:
-            own: outputs of the model in training.
+            outputs: of the model in training.
             anchors: of the others, by name.
             y: [batch], labels.
         """
@@ -108,7 +108,7 @@ def need_features(penalties: Iterable[Penalty]) -> bool:
 
 def total(
     penalties: Sequence[Penalty],
-    own: Outputs,
+    outputs: Outputs,
     anchors: Sequence[Mapping[str, Outputs]],
     y: Tensor,
 ) -> Tensor:
@@ -116,11 +116,11 @@ def total(
 
     Args:
         penalties: the terms.
-        own: outputs of the model in training.
+        outputs: of the model in training.
         anchors: by penalty, those of its anchors.
         y: [batch], labels.
     """
     first, *others = (
-        penalty.loss(own, outputs, y) for penalty, outputs in zip(penalties, anchors, strict=True)
+        penalty.loss(outputs, others, y) for penalty, others in zip(penalties, anchors, strict=True)
     )
     return sum(others, start=first)

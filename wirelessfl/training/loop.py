@@ -29,13 +29,13 @@ class LoopExecutor(Executor):
 
     def _train(self, job: Job) -> dict[str, Tensor]:
         alone = [self._train_one(job.of(slice(i, i + 1))) for i in range(len(job.clients))]
-        return {name: torch.cat([sent[name] for sent in alone]) for name in alone[0]}
+        return {name: torch.cat([results[name] for results in alone]) for name in alone[0]}
 
     def _train_one(self, job: Job) -> dict[str, Tensor]:
         cohort = job.cohort()
         client = int(job.clients[0])
         params = cohort.start.clone()
-        state = job.algorithm.begin(cohort)
+        state = job.rule.begin(cohort)
         self.objective.module.train()
         batches = job.batches(self.data.source)
         anchors = tree_map(lambda value: value[0], anchors_of(cohort, job.spec))
@@ -50,8 +50,8 @@ class LoopExecutor(Executor):
                     f"client {client}, {job.label}, local step {step}: {error} "
                     f"(batch of training samples {rows.tolist()})"
                 ) from error
-            params, state = job.algorithm.step(params, grads[None], state, cohort)
-        return after_training(job.algorithm, params, state, cohort)
+            params, state = job.rule.step(params, grads[None], state, cohort)
+        return after_training(job.rule, params, state, cohort)
 
     def _gradient(
         self,

@@ -76,26 +76,26 @@ class Objective:
             penalties: further terms of a sample's loss.
         """
         tensors = params | dict.fromkeys(self.dropout_keys, key)
-        own = self.outputs(x, tensors, features=need_features(penalties))
-        return self._loss(own, x, y, weight, anchors, penalties)
+        outputs = self.outputs(x, tensors, features=need_features(penalties))
+        return self._loss(outputs, x, y, weight, anchors, penalties)
 
     def _loss(
         self,
-        own: Outputs,
+        outputs: Outputs,
         x: Tensor,
         y: Tensor,
         weight: Tensor,
         anchors: Anchors,
         penalties: tuple[Penalty, ...],
     ) -> Tensor:
-        loss = F.cross_entropy(own.logits, y, reduction="none")
+        loss = F.cross_entropy(outputs.logits, y, reduction="none")
         if penalties:
             with self._evaluating():
                 others = [
                     {n: self.outputs(x, tensors, features=penalty.features) for n, tensors in of}
                     for penalty, of in zip(penalties, map(dict.items, anchors), strict=True)
                 ]
-            loss = loss + total(penalties, own, others, y)
+            loss = loss + total(penalties, outputs, others, y)
         return (loss * weight).sum()
 
     def outputs(
@@ -180,17 +180,17 @@ class Objective:
         loss = loss_of(leaves, x, y, weight, keys, *more)
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
-    def own_gradients(
+    def held_gradients(
         self, flat: Tensor, x: Tensor, y: Tensor, weight: Tensor, key: Tensor
     ) -> dict[str, Tensor]:
         """The same for one client's ``flat`` [P], with the parameters put into the module."""
         with self.holding() as parameters:
             for name, value in self.spec.views(flat).items():
                 parameters[name].data = value
-            loss = self.own_loss(x, y, weight, key)
+            loss = self.held_loss(x, y, weight, key)
             return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
-    def own_loss(
+    def held_loss(
         self,
         x: Tensor,
         y: Tensor,
@@ -202,8 +202,8 @@ class Objective:
         """The same for the parameters that the module holds, see ``holding``."""
         for layer in self._dropouts():
             layer.key = key
-        own = self.outputs(x, features=need_features(penalties))
-        return self._loss(own, x, y, weight, anchors, penalties)
+        outputs = self.outputs(x, features=need_features(penalties))
+        return self._loss(outputs, x, y, weight, anchors, penalties)
 
     def _dropouts(self) -> list[StreamDropout]:
         layers = (self.module.get_submodule(key.rpartition(".")[0]) for key in self.dropout_keys)

@@ -111,9 +111,9 @@ def _images(layers: list[Layer]) -> bool:
 def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) -> list[Layer]:
     """The layers that stand for ``module``, given those before it."""
     images, kind = _images(before), type(module)
-    for own, _ in module.named_parameters():
-        if f"{name}.{own}" not in spec.shapes:
-            raise NotAChainError(f"{name}.{own} is frozen, or tied to another layer's")
+    for parameter, _ in module.named_parameters():
+        if f"{name}.{parameter}" not in spec.shapes:
+            raise NotAChainError(f"{name}.{parameter} is frozen, or tied to another layer's")
     bias = f"{name}.bias" if getattr(module, "bias", None) is not None else None
     if isinstance(module, nn.Identity):
         return []
@@ -195,24 +195,24 @@ class StackedExecutor(TensorExecutor):
 
     @torch.no_grad()
     def _steps(
-        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         params = cohort.start.clone()
         tensors = spec.views(params)
-        state = algorithm.begin(cohort)
-        flat = None if algorithm.plain_sgd else torch.empty_like(params)
+        state = rule.begin(cohort)
+        flat = None if rule.plain_sgd else torch.empty_like(params)
         terms = Terms.of(cohort, spec)
         for step in range(cohort.local_steps):
             x, y = self.data.batch(batches.index[:, step])
             weight, keys = batches.weight[:, step], batches.keys[:, step]
             if flat is None:  # plain SGD, fused
-                write = Write(tensors, algorithm.shrink, -algorithm.lr)
+                write = Write(tensors, rule.shrink, -rule.lr)
                 self._back(tensors, write, x, y, weight, keys, terms)
                 continue
             self._back(tensors, Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys, terms)
-            params, state = algorithm.step(params, flat, state, cohort)
+            params, state = rule.step(params, flat, state, cohort)
             tensors = spec.views(params)
-        return after_training(algorithm, params, state, cohort)
+        return after_training(rule, params, state, cohort)
 
     def _evaluated(self, params: Params, x: Tensor, keys: Tensor) -> Tensor:
         """Logits [clients, batch, classes] in evaluation mode."""

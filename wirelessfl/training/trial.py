@@ -102,9 +102,9 @@ def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     with torch.random.fork_rng():
         named = objective.gradients(objective.spec.views(flat), x, y, weight, key)
-        own = objective.own_gradients(flat, x, y, weight, key)
+        held = objective.held_gradients(flat, x, y, weight, key)
     for name, value in named.items():
-        if bool(own[name].any()) and not bool(value.any()):
+        if bool(held[name].any()) and not bool(value.any()):
             raise ConfigError(
                 f"model {type(objective.module).__name__} uses its parameter {name!r} by another "
                 "way than its name (a list of tensors of its own?), so clients cannot have their "
@@ -168,9 +168,11 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     flat, name = objective.spec.from_module(objective.module), type(objective.module).__name__
     few = [
         np.concatenate([np.arange(max(size // 2, 1)) + block * size for block in range(blocks)])
-        for blocks, size in ((own.blocks, own.width // own.blocks) for own in neurons.layers)
+        for blocks, size in (
+            (layer.blocks, layer.width // layer.blocks) for layer in neurons.layers
+        )
     ]
-    whole = [np.arange(own.width) for own in neurons.layers]
+    whole = [np.arange(layer.width) for layer in neurons.layers]
     objective.module.eval()  # dropout would draw different masks for the two
     try:
         tight, _ = _submodel_gradient(
@@ -179,7 +181,7 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(own.name for own in neurons.layers)}: {str(error).splitlines()[0]}"
+            f"{', '.join(layer.name for layer in neurons.layers)}: {str(error).splitlines()[0]}"
         ) from error
     padded, idle = _submodel_gradient(
         objective, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
