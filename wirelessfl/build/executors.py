@@ -333,7 +333,7 @@ def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> i
     ``bytes_per_sample``.
     """
     usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
-    samples = batch_size * int(getattr(objective.module, "bytes_per_sample", 0))
+    samples = batch_size * objective.bytes_per_sample
     return max(min(GPU_CHUNK, usable // (16 * 4 * objective.spec.size + samples)), 1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +16,22 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+
+
+class Batch(NamedTuple):
+    """Samples of one step: [clients, batch, ...] for clients together, or [batch, ...] for one.
+
+    Args:
+        x: inputs.
+        y: labels.
+        weight: of each sample in the loss, 0 where padded.
+        keys: of dropout, [clients, 2], or [2] for one client.
+    """
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor
+    keys: Tensor
 
 
 @dataclass(frozen=True)

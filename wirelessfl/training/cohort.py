@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from wirelessfl.submodels import ParamSpec
 
@@ -99,6 +100,34 @@ def anchors_of(cohort: Cohort, spec: ParamSpec) -> Anchors:
         {name: spec.views(value) for name, value in penalty.anchors(cohort).items()}
         for penalty in cohort.penalties
     )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms of the loss beside the cross-entropy.
+
+    Args:
+        penalties: the terms.
+        anchors: by penalty, the parameters of the models that it compares with; of all clients of a
+            cohort, or of one.
+    """
+
+    penalties: tuple[Penalty, ...] = ()
+    anchors: Anchors = ()
+
+    @classmethod
+    def of(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
+        """Those of a cohort."""
+        return cls(cohort.penalties, anchors_of(cohort, spec))
+
+    @classmethod
+    def of_first(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
+        """Those of a cohort's first client, without the leading axis."""
+        alone = tree_map(lambda value: value[0], anchors_of(cohort, spec))
+        return cls(cohort.penalties, alone)
+
+
+NO_TERMS = Terms()
 
 
 def need_features(penalties: Iterable[Penalty]) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
+from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 
 
@@ -81,10 +82,13 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
         half[:, :2] = 0.5  # the samples behind the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (t.expand(2, *t.shape) for t in (x, y))
-        padded = objective.gradients(objective.spec.views(two), xs, ys, half, zero.expand(2, 2))
+        padded = objective.gradients(
+            objective.spec.views(two), Batch(xs, ys, half, zero.expand(2, 2))
+        )
     except RuntimeError as error:
         return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
-    tight = objective.gradients(objective.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
+    alone = Batch(x[:2], y[:2], half[0, :2], zero)
+    tight = objective.gradients(objective.spec.views(two[0]), alone)
     for key, value in tight.items():
         if not all(_close(client, value) for client in padded[key]):
             return f"model {name} mixes the samples of a batch, so batches cannot be padded"
@@ -101,8 +105,8 @@ def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
     weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     with torch.random.fork_rng():
-        named = objective.gradients(objective.spec.views(flat), x, y, weight, key)
-        held = objective.held_gradients(flat, x, y, weight, key)
+        named = objective.gradients(objective.spec.views(flat), Batch(x, y, weight, key))
+        held = objective.held_gradients(flat, Batch(x, y, weight, key))
     for name, value in named.items():
         if bool(held[name].any()) and not bool(value.any()):
             raise ConfigError(
@@ -204,7 +208,7 @@ def _submodel_gradient(
     labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
     weight = torch.full((len(x),), 1.0 / len(x), device=x.device)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
-    loss = objective.loss(submodels.spec.views(leaf), x, labels, weight, key)
+    loss = objective.loss(submodels.spec.views(leaf), Batch(x, labels, weight, key))
     gradient = torch.autograd.grad(loss, leaf)[0]
     full = torch.zeros_like(flat)
     full[index[index >= 0]] = gradient[index >= 0]

@@ -89,7 +89,7 @@ def default_chunk(
     if kind is VmapExecutor and any(isinstance(module, _ConvNd) for module in modules):
         return 1  # grouped convolutions are slower than one after the other
     room = LARGEST_BYTES // (4 * objective.spec.size)
-    if sample := int(getattr(objective.module, "bytes_per_sample", 0)):
+    if sample := objective.bytes_per_sample:
         room = min(room, SAMPLE_BYTES // (sample * batch_size))
     if seconds > LONG_STEP_SECONDS:
         room = min(room, -(-clients // PARTS))

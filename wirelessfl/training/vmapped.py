@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.batches import Batches
-from wirelessfl.training.cohort import Cohort, Penalty, anchors_of
+from wirelessfl.training.batches import Batch, Batches
+from wirelessfl.training.cohort import Cohort, Penalty, Terms, anchors_of
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.objective import Objective
@@ -70,10 +70,10 @@ class VmapExecutor(TensorExecutor):
         state = rule.begin(cohort)
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
         flat = None if rule.plain_sgd else torch.empty_like(params)
-        anchors, penalties = anchors_of(cohort, spec), cohort.penalties
+        terms = Terms.of(cohort, spec)
         for index, weight, keys in batches.by_step():
-            x, y = self.data.batch(index)
-            found = self.objective.gradients(tensors, x, y, weight, keys, anchors, penalties)
+            batch = Batch(*self.data.batch(index), weight, keys)
+            found = self.objective.gradients(tensors, batch, terms)
             if flat is None:  # plain SGD spares the copy
                 if rule.shrink != 1.0:
                     params.mul_(rule.shrink)
@@ -92,15 +92,15 @@ class VmapExecutor(TensorExecutor):
         """One client, by plain autograd on the module itself."""
         params = cohort.start.clone()
         state = rule.begin(cohort)
-        anchors = tree_map(lambda value: value[0], anchors_of(cohort, spec))
+        terms = Terms.of_first(cohort, spec)
         with self.objective.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
-                x, y = self.data.batch(batches.index[0, step])
-                batch = x, y, batches.weight[0, step], batches.keys[0, step]
-                loss = self.objective.held_loss(*batch, anchors, cohort.penalties)
+                samples = self.data.batch(batches.index[0, step])
+                batch = Batch(*samples, batches.weight[0, step], batches.keys[0, step])
+                loss = self.objective.held_loss(batch, terms)
                 found = torch.autograd.grad(loss, leaves, materialize_grads=True)
                 if rule.plain_sgd:
                     if rule.shrink != 1.0:
@@ -169,8 +169,8 @@ class VmapExecutor(TensorExecutor):
         def gradients(*tensors: Tensor) -> list[Tensor]:
             params = dict(zip(names, tensors, strict=False))
             x, y, weight, keys, *rest = tensors[len(names) :]
-            anchors = tree_unflatten(rest, form)
-            found = self.objective.gradients(params, x, y, weight, keys, anchors, penalties)
+            terms = Terms(penalties, tree_unflatten(rest, form))
+            found = self.objective.gradients(params, Batch(x, y, weight, keys), terms)
             return list(found.values())
 
         def make() -> Program:
