@@ -1,5 +1,6 @@
 """The README and the pages under docs/: every Python example runs, every link leads somewhere."""
 
+import inspect
 import os
 import re
 import runpy
@@ -154,17 +155,40 @@ def test_the_solver_studies_run_and_draw(tmp_path):
         assert (tmp_path / name).stat().st_size > 10_000
 
 
-def test_fedprox_of_the_docs_is_fedavg_without_its_term(tmp_path, monkeypatch):
+def test_the_contract_of_algorithms_is_that_of_the_table():
+    """Every public name with its arguments, and what has no default."""
+    from wirelessfl.algorithms import Algorithm
+
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", text, re.MULTILINE)
+    names = [name for name, _, _ in rows]
+    assert len(names) == len(set(names))
+    assert set(names) == {name for name in dir(Algorithm) if not name.startswith("_")}
+    for name, arguments, _ in rows:
+        member = inspect.getattr_static(Algorithm, name)
+        if inspect.isfunction(member):
+            first, *others = inspect.signature(member).parameters
+            assert (first, arguments) == ("self", f"({', '.join(others)})"), name
+        else:
+            assert not arguments, name
+    assert {name for name, _, default in rows if default == "required"} == (
+        Algorithm.__abstractmethods__
+    )
+
+
+def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, monkeypatch):
     import torch
 
     import wirelessfl
 
     monkeypatch.syspath_prepend(tmp_path)
-    (code,) = [c for _, f, c in blocks(ROOT / "docs" / "extending.md") if f == "my_fedprox.py"]
-    (tmp_path / "docs_fedprox.py").write_text(code)
+    for _, file, code in blocks(ROOT / "docs" / "extending.md"):
+        if file and file.startswith("my_fed"):
+            (tmp_path / file.replace("my_", "docs_")).write_text(code)
     params = []
     for name, flags in (
         ("fedavg", {}),
+        ("docs_fedavg:MyFedAvg", {}),
         ("docs_fedprox:FedProx", {"mu": 0.0}),
         ("docs_fedprox:FedProx", {"mu": 30.0}),
     ):
@@ -178,8 +202,9 @@ def test_fedprox_of_the_docs_is_fedavg_without_its_term(tmp_path, monkeypatch):
             out=tmp_path / str(len(params)),
         )
         params.append(wirelessfl.run(config).params["layers.1.weight"])
-    assert torch.allclose(params[0], params[1], atol=1e-6)  # FedAvg fuses its steps
-    assert not torch.allclose(params[0], params[2], atol=1e-4)
+    for same in params[1:3]:
+        assert torch.allclose(params[0], same, atol=1e-6)  # FedAvg fuses its steps
+    assert not torch.allclose(params[0], params[3], atol=1e-4)
 
 
 def test_the_commands_of_the_readme_are_those_of_the_makefile():

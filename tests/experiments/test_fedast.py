@@ -165,7 +165,7 @@ def test_settings_of_the_other_figures():
             assert case["requests"] == 32 * case["buffer"]
         elif not tasks.is_central(case):
             (rule,) = {c.choices.algorithm for c in case.config(1).tasks.values()}
-            assert (rule.buffer, rule.server_lr) == (1, 0.038)
+            assert (rule.timing.buffering.buffer, rule.server_lr) == (1, 0.038)
 
 
 def test_a_command_makes_the_run_again():

@@ -137,7 +137,8 @@ def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampl
 
 @pytest.mark.parametrize("name", sorted(algorithm_classes()))
 def test_every_algorithm_that_is_offered_runs(config, toy, name):
-    asked = "requests" if algorithm_classes()[name].timing == "buffered" else "clients_per_round"
+    buffering = algorithm_classes()[name]().timing.buffering
+    asked = "clients_per_round" if buffering is None else "requests"
     settings = config(name, rounds=2, cells=None, clients=8, eval_every=1, **{asked: 4})
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
     assert rows[-1]["loss"] != rows[0]["loss"]
@@ -174,7 +175,11 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         ),
         ("hist", {"local": "fa-nt", "variables": "one"}, "variables is 'one', inside cells"),
         ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
-        ("hist", {"local": "fedast"}, "local is 'fedast', which has a time of its own"),
+        (
+            "hist",
+            {"local": "fedast"},
+            "local is 'fedast', which does not run in synchronous rounds",
+        ),
         ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
         ("fedavg", {"local": "fadamgc"}, "unknown setting 'local'"),
         ("fadamgc", {"beta2": 1.0}, "beta2 is 1.0"),

@@ -94,7 +94,7 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
         ("fedast", {"tracking_clients": 1}, "tracks nothing"),
         ("sync-st", {"busy_clients": 3, "task": []}, "busy_clients is 3"),
         ("sync-st", {"availability": 0.2, "clients_per_round": 5, "task": []}, "are available"),
-        ("fedasync", {"buffer": 2, "task": []}, "buffer is"),
+        ("fedasync", {"buffer": 2, "task": []}, "unknown setting 'buffer'"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_line(algorithm, more, words, tmp_path):

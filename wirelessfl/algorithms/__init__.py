@@ -7,15 +7,23 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name, classes_in, subclass
 
-LOCAL = "fedavg"
+LOCAL = FedAvg.name
 """What cells run unless ``local`` names another algorithm."""
 
 
 def algorithm_classes() -> dict[str, type[Algorithm]]:
-    """Every algorithm in this folder, by name."""
+    """Every algorithm in this folder, by name; over cells, with FedAvg in them."""
+    return {
+        name: inside(found, FedAvg, LOCAL) if found.takes_local else found
+        for name, found in _classes().items()
+    }
+
+
+def _classes() -> dict[str, type[Algorithm]]:
     return classes_in(__name__, Algorithm)
 
 
@@ -24,54 +32,46 @@ def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
 
     Args:
         name: its name or path.
-        local: likewise, what its cells run, for an algorithm that has a choice (``hist``).
+        local: likewise, what its cells run, for an algorithm that has a choice (``hist``); None:
+            FedAvg.
 
     Raises:
         ConfigError: there is none, it is no such class, or the two do not go together.
     """
-    found = by_name("algorithm", name, algorithm_classes())
-    outer: type[Algorithm] = subclass("algorithm", name, found, Algorithm)
-    if local is None or local == LOCAL or "local" not in {f.name for f in fields(outer)}:
+    classes = _classes()
+    outer: type[Algorithm] = subclass(
+        "algorithm", name, by_name("algorithm", name, classes), Algorithm
+    )
+    if not outer.takes_local:
         return outer
-    found = by_name("local", local, algorithm_classes())
-    return inside(outer, subclass("local", local, found, Algorithm), local)
+    if local is None or local == LOCAL:
+        return inside(outer, FedAvg, LOCAL)
+    return inside(
+        outer, subclass("local", local, by_name("local", local, classes), Algorithm), local
+    )
 
 
 @cache
 def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[Algorithm]:
-    """``outer``, which deals out submodels to cells, with ``inner`` run by clients and edges.
+    """``outer``, which has cells, with ``inner`` run by clients and edge servers.
 
-    Methods and settings are those of both: ``inner``'s go before FedAvg's, which ``outer`` would
-    run without it.
+    Methods and settings are those of both: ``inner``'s go before those of ``Averaging``, from which
+    both derive.
 
     Args:
         outer: an algorithm over cells.
-        inner: an algorithm of one server, derived from FedAvg.
+        inner: an algorithm of one server, derived from ``Averaging`` or ``FedAvg``.
         local: what ``inner`` is called.
 
     Raises:
         ConfigError: they are no such algorithms.
     """
-    if inner.topology != "star":
-        raise ConfigError(f"local is {local!r}, which has cells itself: choose one of one server.")
-    if inner.timing != "rounds":
-        raise ConfigError(
-            f"local is {local!r}, which has a time of its own: choose one with rounds, such as "
-            "fedavg."
-        )
-    parts = outer.submodels is not Algorithm.submodels
-    if parts and inner.client_submodels is not Algorithm.client_submodels:
-        raise ConfigError(
-            f"local is {local!r}, whose clients train submodels of their own, and {outer.name!r} "
-            "deals out parts of the model to cells: choose hfedavg, where cells have all of it."
-        )
+    _check_inner(outer, inner, local)
     hints = get_type_hints(inner, include_extras=True)
     # Defaults of settings that both have are those of the inner one: learning rates differ.
     settings: list[tuple[str, Any, Any]] = [
         (f.name, hints[f.name], field(default=f.default)) for f in fields(inner)
     ]
-    if any(f.default is MISSING for f in fields(inner)):
-        raise ConfigError(f"local is {local!r}: every setting of it needs a default.")
     choice = get_type_hints(outer, include_extras=True)["local"]
     settings.append(("local", choice, field(default=local)))
     both: type[Algorithm] = make_dataclass(
@@ -82,17 +82,49 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
             "name": outer.name,
             "__doc__": f"{outer.name} whose cells run {local}.",
             "__module__": outer.__module__,
-            "__reduce__": lambda own: (_remake, (outer, inner, local, vars(own))),
+            "__reduce__": lambda algorithm: (_remake, (outer, inner, local, vars(algorithm))),
         },
         frozen=True,
     )
-    for rule in ("begin", "step", "keep", "send", "merge"):
-        if getattr(both, rule) is not getattr(inner, rule):
+    if local == LOCAL:
+        return both
+    replaced = {
+        "begin": both.begin is not inner.begin,
+        "step": both.step is not inner.step,
+        "keep": both.keep is not inner.keep,
+        "send": both.send is not inner.send,
+        "merge": both.merge is not inner.merge,
+    }
+    for rule, other in replaced.items():
+        if other:
             raise ConfigError(
                 f"local is {local!r}, whose {rule} that of {outer.name!r} would replace: derive "
                 "it from wirelessfl.algorithms.fedavg.FedAvg."
             )
     return both
+
+
+def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> None:
+    """Refuse what cannot run inside the cells of ``outer``.
+
+    Raises:
+        ConfigError: it cannot; the message says why.
+    """
+    if inner.topology != "star":
+        raise ConfigError(f"local is {local!r}, which has cells itself: choose one of one server.")
+    if inner.timing is not Algorithm.timing:
+        raise ConfigError(
+            f"local is {local!r}, which does not run in synchronous rounds of one model: choose "
+            "one that does, such as fedavg."
+        )
+    parts = outer.submodels is not Algorithm.submodels
+    if parts and inner.client_submodels is not Algorithm.client_submodels:
+        raise ConfigError(
+            f"local is {local!r}, whose clients train submodels of their own, and {outer.name!r} "
+            "deals out parts of the model to cells: choose hfedavg, where cells have all of it."
+        )
+    if any(f.default is MISSING for f in fields(inner)):
+        raise ConfigError(f"local is {local!r}: every setting of it needs a default.")
 
 
 def _remake(
@@ -102,4 +134,4 @@ def _remake(
     return inside(outer, inner, local)(**settings)
 
 
-__all__ = ["Algorithm", "algorithm_classes", "find_algorithm"]
+__all__ = ["LOCAL", "Algorithm", "algorithm_classes", "find_algorithm"]

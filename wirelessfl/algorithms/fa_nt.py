@@ -61,10 +61,10 @@ class FANT(Tracked, LocalAdam):
     def begin(self, cohort: Cohort) -> State:
         """The correction y - y_i, or z_i, the same for all steps of the round."""
         if self.tracked:
-            correction = cohort.server[TRACKING] - cohort.own[TRACKING]
+            correction = cohort.server[TRACKING] - cohort.kept[TRACKING]
         else:
-            moved = (cohort.own["seen"] - cohort.start) / (self.server_lr * self._reach(cohort))
-            correction = cohort.own["correction"] + torch.where(cohort.fresh, 0.0, moved)
+            moved = (cohort.kept["seen"] - cohort.start) / (self.server_lr * self._reach(cohort))
+            correction = cohort.kept["correction"] + torch.where(cohort.fresh, 0.0, moved)
         return {**super().begin(cohort), "correction": correction}
 
     def step(
@@ -79,7 +79,7 @@ class FANT(Tracked, LocalAdam):
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
             return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}
-        now = torch.where(cohort.tracks, mean - state["correction"], cohort.own[TRACKING])
+        now = torch.where(cohort.tracks, mean - state["correction"], cohort.kept[TRACKING])
         return {**kept, TRACKING: now}
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:

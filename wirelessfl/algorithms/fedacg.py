@@ -53,7 +53,7 @@ class FedACG(FedAvg):
     @property
     def plain_sgd(self) -> bool:
         """Without the proximal term."""
-        return self.momentum == self.beta == 0 and self.steps_like(FedACG)
+        return self.momentum == self.beta == 0 and self._steps_like(FedACG)
 
     def merge(self, server: State, received: Received) -> State:
         """M, then w."""

@@ -8,14 +8,14 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.algorithms.fedadam import FedAdam
+from wirelessfl.algorithms.fedadam import AdaptiveServer
 
 
 @dataclass(frozen=True)
-class FedAdagrad(FedAdam):
-    """FedAdam whose second moment is the sum of all squared changes.
+class FedAdagrad(AdaptiveServer):
+    """FedAdam whose second moment is the sum of all squared changes, v <- v + D^2.
 
-    v <- v + D^2; b2 has no effect, and b1 is 0 unless set.
+    b1 is 0 unless set.
     """
 
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0

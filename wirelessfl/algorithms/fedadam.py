@@ -1,7 +1,8 @@
-"""FedAdam: Adam at the server (Reddi et al., ICLR 2021, Algorithm 2)."""
+"""FedAdam: Adam at the server (Reddi et al., ICLR 2021, Algorithm 2), and what its kin share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,24 +16,24 @@ from wirelessfl.training.payloads import Received
 
 
 @dataclass(frozen=True)
-class FedAdam(FedAvg):
+class AdaptiveServer(FedAvg):
     """The mean change D of the clients, after SGD, is the server's (negative) gradient.
 
-    m = b1 m + (1 - b1) D;  v = b2 v + (1 - b2) D^2;  x <- x + eta_g m / (sqrt(v) + eps), with no
-    bias correction; m begins at 0, and v at eps^2, the least that the paper allows.
+    m = b1 m + (1 - b1) D;  v from v and D^2;  x <- x + eta_g m / (sqrt(v) + eps), with no bias
+    correction; m begins at 0, and v at eps^2, the minimum that the paper allows.
 
     Inside cells each edge server has its own moments.
 
     Args:
         server_lr: eta_g.
         beta1: b1.
-        beta2: b2.
         eps: tau, the degree of adaptivity.
     """
 
+    name = ""
+
     server_lr: Annotated[float, Field(gt=0, description="step size of the server")] = 1e-2
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
-    beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
     eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-3
 
     def initial(self, params: Tensor) -> State:
@@ -50,11 +51,26 @@ class FedAdam(FedAvg):
         second = self.second_moment(server["second"], change**2)
         return self.stepped({**server, "first": first, "second": second})
 
+    @abstractmethod
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
         """v, after the squared change."""
-        return torch.lerp(second, square, 1 - self.beta2)
 
     def stepped(self, state: State) -> State:
         """x <- x + eta_g m / (sqrt(v) + eps)."""
         step = self.server_lr * state["first"] / (state["second"].sqrt() + self.eps)
         return {**state, "params": state["params"] + step}
+
+
+@dataclass(frozen=True)
+class FedAdam(AdaptiveServer):
+    """Its second moment decays: v = b2 v + (1 - b2) D^2.
+
+    Args:
+        beta2: b2.
+    """
+
+    beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
+
+    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+        """v, after the squared change."""
+        return torch.lerp(second, square, 1 - self.beta2)

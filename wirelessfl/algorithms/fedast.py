@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.algorithms.task_rule import BufferedRule, Reallocation
+from wirelessfl.algorithms.task_rule import BufferedRule
+from wirelessfl.algorithms.timing import Buffering, Reallocation, Timing
 from wirelessfl.training.payloads import Payload
 
 
@@ -25,7 +26,6 @@ class FedAST(BufferedRule):
     """
 
     name = "fedast"
-    shared = ("option", "spread_updates", "period", "floor")
 
     server_lr: Annotated[
         float, Field(gt=0, description="step size eta_s of the server along the mean change")
@@ -50,13 +50,19 @@ class FedAST(BufferedRule):
     ] = 8
 
     @property
-    def reallocation(self) -> Reallocation:
-        """By Algorithm 3 with option D."""
-        dynamic = self.option == "D"
-        return Reallocation(
-            self.floor,
-            self.period if dynamic else None,
-            self.spread_updates if dynamic else 0,
+    def timing(self) -> Timing:
+        """Full buffers; with option D requests are dealt out anew by Algorithm 3."""
+        reallocation = Reallocation(self.period, self.spread_updates, self.spread)
+        return Timing(
+            Buffering(
+                self.requests,
+                self.buffer,
+                scales=True,
+                floor=self.floor,
+                reallocation=reallocation if self.option == "D" else None,
+            ),
+            max_tasks=None,
+            shared=("option", "spread_updates", "period", "floor"),
         )
 
     @property

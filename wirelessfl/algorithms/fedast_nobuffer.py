@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from wirelessfl.algorithms.task_rule import BufferedRule
+from wirelessfl.algorithms.task_rule import UnbufferedRule
 
 
 @dataclass(frozen=True)
-class FedASTNoBuffer(BufferedRule):
+class FedASTNoBuffer(UnbufferedRule):
     """FedAST with b_m = 1, the asynchronous baseline of its paper."""
 
     name = "fedast-nobuffer"
@@ -19,5 +19,3 @@ class FedASTNoBuffer(BufferedRule):
     server_lr: Annotated[
         float, Field(gt=0, description="step size eta_s of the server along each change")
     ] = 0.038
-    buffer_scales: ClassVar[bool] = False
-    buffer: Annotated[int, Field(ge=1, le=1, description="1: there is no buffer")] = 1

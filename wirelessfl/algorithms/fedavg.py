@@ -15,21 +15,41 @@ from wirelessfl.training.payloads import Received
 
 
 @dataclass(frozen=True)
-class FedAvg(Algorithm):
+class Averaging(Algorithm):
     """Clients take local SGD steps from the server's model; the server averages the changes.
+
+    Algorithms whose local steps have no momentum, or one of their own, derive from it.
 
     Args:
         lr: step size eta_l of the clients.
         server_lr: step size eta_g of the server along the mean change; 1 is the mean of models.
+    """
+
+    name = ""
+
+    server_lr: Annotated[
+        float, Field(gt=0, description="step size of the server along the mean change")
+    ] = 1.0
+
+    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+        """The model's change, x_H - x_0."""
+        return {"update": params.sub_(cohort.start)}
+
+    def merge(self, server: State, received: Received) -> State:
+        """x <- x + eta_g times the mean of the changes."""
+        return {"params": server["params"] + self.server_lr * received.mean["update"]}
+
+
+@dataclass(frozen=True)
+class FedAvg(Averaging):
+    """Averaging of local SGD, whose steps may have momentum.
+
+    Args:
         momentum: of the clients' SGD, x <- x - eta_l v with v <- momentum v + g, and v = 0 at the
             beginning of their local steps; no dampening, not Nesterov's.
     """
 
     name = "fedavg"
-
-    server_lr: Annotated[
-        float, Field(gt=0, description="step size of the server along the mean change")
-    ] = 1.0
 
     momentum: Annotated[
         float,
@@ -38,8 +58,8 @@ class FedAvg(Algorithm):
 
     def begin(self, cohort: Cohort) -> State:
         """The velocity, 0."""
-        own = {"velocity": torch.zeros_like(cohort.start)} if self.momentum else {}
-        return {**super().begin(cohort), **own}
+        velocity = {"velocity": torch.zeros_like(cohort.start)} if self.momentum else {}
+        return {**super().begin(cohort), **velocity}
 
     def direction(self, grads: Tensor, state: State) -> Tensor:
         """v <- momentum v + g."""
@@ -51,12 +71,4 @@ class FedAvg(Algorithm):
     @property
     def plain_sgd(self) -> bool:
         """Without momentum."""
-        return self.momentum == 0 and self.steps_like(FedAvg)
-
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """The model's change, x_H - x_0."""
-        return {"update": params.sub_(cohort.start)}
-
-    def merge(self, server: State, received: Received) -> State:
-        """x <- x + eta_g times the mean of the changes."""
-        return {"params": server["params"] + self.server_lr * received.mean["update"]}
+        return self.momentum == 0 and self._steps_like(FedAvg)

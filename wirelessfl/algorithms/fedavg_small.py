@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.arrays import IntArray
-from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Narrow, deal
 from wirelessfl.submodels import ClientSubmodels, NeuronMap

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from wirelessfl.algorithms.task_rule import BufferedRule, staleness
+from wirelessfl.algorithms.timing import Timing
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
 
@@ -22,13 +23,17 @@ class FedBuff(BufferedRule):
 
     name = "fedbuff"
     payloads = (Payload("update", each=True, unit="lr"),)
-    most_tasks: ClassVar[int | None] = 1
     uses_mean: ClassVar[bool] = False
 
     buffer: Annotated[int, Field(ge=1, description="K, updates that make a merge")] = 10
     staleness_exponent: Annotated[
         float, Field(ge=0, description="a of the weight (1 + staleness)^-a of an update")
     ] = 0.5
+
+    @property
+    def timing(self) -> Timing:
+        """Of one task."""
+        return replace(super().timing, max_tasks=1)
 
     def merge(self, server: State, received: Received) -> State:
         """The weighted sum over K: stale updates count less, and are not made up for."""

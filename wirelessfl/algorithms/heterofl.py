@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels.arrays import IntArray
-from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Adaptive, deal
 

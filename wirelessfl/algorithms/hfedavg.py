@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.fedavg import Averaging
 
 
 @dataclass(frozen=True)
-class HFedAvg(FedAvg):
+class HFedAvg(Averaging):
     """FedAvg over edge servers: E edge rounds in each cell, then the cloud averages the cells.
 
     Args:
@@ -21,6 +21,7 @@ class HFedAvg(FedAvg):
 
     name = "hfedavg"
     topology = "cells"
+    takes_local = True
 
     local: Annotated[
         str, Field(description="what clients and edge servers run: any algorithm of one server")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Dealing, Submodels, deal_masks, extract_neurons
@@ -72,7 +72,7 @@ class Hist(HFedAvg):
             )
 
     @property
-    def one_shape(self) -> bool:
+    def fixed_shapes(self) -> bool:
         """Not where the channel of each round decides the sizes."""
         return self.mask_sizes == "uniform"
 

@@ -9,12 +9,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.training.cohort import Cohort, State
 
 
 @dataclass(frozen=True)
-class LocalAdam(FedAvg):
+class LocalAdam(Averaging):
     """Clients take steps of Adam with the largest second moment (AMSGrad), without bias correction.
 
     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  vhat = max(vhat, v);
@@ -32,7 +32,6 @@ class LocalAdam(FedAvg):
     """
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
-    momentum: Annotated[float, Field(description="0: Adam has a momentum of its own, beta1")] = 0.0
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
     eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-8
@@ -40,18 +39,6 @@ class LocalAdam(FedAvg):
         Literal["reset", "carried"],
         Field(description="largest second moment: starts at v in each round, or is carried on"),
     ] = "reset"
-
-    def __post_init__(self) -> None:
-        """Refuse a second momentum.
-
-        Raises:
-            ValueError: there is one.
-        """
-        if self.momentum != 0:
-            raise ValueError(
-                f"momentum is {self.momentum}: the clients of {self.name!r} step by Adam, whose "
-                "momentum is beta1. Choose momentum 0."
-            )
 
     @property
     def client_state(self) -> tuple[str, ...]:
@@ -64,12 +51,12 @@ class LocalAdam(FedAvg):
 
     def begin(self, cohort: Cohort) -> State:
         """m = 0, and v and vhat as they were."""
-        second = cohort.own["second"]
+        second = cohort.kept["second"]
         return {
             **super().begin(cohort),
             "first": torch.zeros_like(second),
             "second": second.clone(),
-            "largest": cohort.own.get("largest", second).clone(),
+            "largest": cohort.kept.get("largest", second).clone(),
         }
 
     def direction(self, grads: Tensor, state: State) -> Tensor:

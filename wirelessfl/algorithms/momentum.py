@@ -42,8 +42,8 @@ class GlobalMomentum(Algorithm):
 
     def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
         """beta g + (1 - beta) d."""
-        own = super().gradient(grads, params, cohort)
-        return self.beta * own + (1 - self.beta) * cohort.server["momentum"]
+        gradient = super().gradient(grads, params, cohort)
+        return self.beta * gradient + (1 - self.beta) * cohort.server["momentum"]
 
     def merge(self, server: State, received: Received) -> State:
         """d: the mean step of this round."""

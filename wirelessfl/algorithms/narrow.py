@@ -12,7 +12,8 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, widths_by_deadline
-from wirelessfl.algorithms.base import Algorithm, RoundContext
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.submodels.budgets import dealt_capacities, levels_of
@@ -76,9 +77,10 @@ class Narrow(Algorithm):
             ConfigError: a client cannot afford the smallest submodel.
         """
         levels = levels_of(context.neurons())
-        own = dealt_capacities(self.capacities, context.clients, context.run_stream)
-        of = {share: levels.within(self.budget, share) for share in set(self.capacities)}
-        return np.array([of[share] for share in own[context.senders].tolist()], dtype=np.int64)
+        capacities = dealt_capacities(self.capacities, context.clients, context.run_stream)
+        level = {share: levels.within(self.budget, share) for share in set(self.capacities)}
+        shares = capacities[context.senders].tolist()
+        return np.array([level[share] for share in shares], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -129,14 +131,14 @@ class Adaptive(Narrow):
             )
 
     @property
-    def one_shape(self) -> bool:
+    def fixed_shapes(self) -> bool:
         """Not where the channel of each round decides the widths."""
         return self.budget not in ("deadline", "fastest")
 
     @property
-    def foresees(self) -> bool:
+    def plans_ahead(self) -> bool:
         """Where a coverage is demanded, or a time that may turn out too short."""
-        return self.min_coverage > 0 or not self.one_shape
+        return self.min_coverage > 0 or not self.fixed_shapes
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
         """Neurons for each sender.
@@ -165,7 +167,7 @@ class Adaptive(Narrow):
             ConfigError: a client cannot afford the smallest submodel, or has not the time for it,
                 or no data rate; or the coverage cannot be had.
         """
-        if self.one_shape:
+        if self.fixed_shapes:
             return super().levels(context)
         levels = levels_of(context.neurons())
         seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
@@ -208,14 +210,14 @@ def deal(
     chosen: list[list[IntArray]] = [[] for _ in context.senders]
     for node, rows in reporting(context):
         stream = context.stream if context.nodes == 1 else context.stream.child("cell", node)
-        own = Dealing(
+        dealing = Dealing(
             number=context.number,
             clients=context.senders[rows],
             round=stream,
             run=context.run_stream,
             overlap=overlap,
         )
-        masks = deal_masks(kind, context.neurons().layers, counts[rows], own)
+        masks = deal_masks(kind, context.neurons().layers, counts[rows], dealing)
         for row, mine in zip(rows.tolist(), masks, strict=True):
             chosen[row] = mine
     return chosen

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from channels.arrays import IntArray
-from wirelessfl.algorithms.base import RoundContext
+from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Adaptive, deal
 from wirelessfl.errors import ConfigError
@@ -49,16 +49,16 @@ class RaFed(Adaptive, FedAvg):
                 f"mask_overlap is {self.mask_overlap:g} and masks {self.masks!r}: parts alone "
                 'overlap. Choose masks "partition", or leave it out'
             )
-        if self.masks == "partition" and not self.one_shape:
+        if self.masks == "partition" and not self.fixed_shapes:
             raise ValueError(
                 f"masks is 'partition' and budget {self.budget!r}: parts of a whole are as wide as "
                 'it takes, whatever the round has time for. Choose masks "covered"'
             )
 
     @property
-    def foresees(self) -> bool:
+    def plans_ahead(self) -> bool:
         """Parts may be too many for a layer, depending on who takes part."""
-        return super().foresees or self.masks == "partition"
+        return super().plans_ahead or self.masks == "partition"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
         """By the mask maker.

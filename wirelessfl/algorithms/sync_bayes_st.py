@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
 
 from channels.streams import Stream
 from wirelessfl.algorithms.sync_st import SyncST
+from wirelessfl.algorithms.timing import Timing
 from wirelessfl.assignment import Assignment, BayesAssignment
 
 
@@ -22,7 +23,6 @@ class SyncBayesST(SyncST):
     """
 
     name = "sync-bayes-st"
-    shared = (*SyncST.shared, "fairness", "candidates")
 
     fairness: Annotated[
         float, Field(ge=0, description="cost of uneven participation, in mean rounds a variance")
@@ -30,6 +30,12 @@ class SyncBayesST(SyncST):
     candidates: Annotated[
         int, Field(ge=1, description="random assignments a round that are looked at")
     ] = 100
+
+    @property
+    def timing(self) -> Timing:
+        """Those of Sync-ST, by another assignment."""
+        timing = super().timing
+        return replace(timing, shared=(*timing.shared, "fairness", "candidates"))
 
     def assignment(self, clients: int, tasks: int, stream: Stream) -> Assignment:
         """Who trains what: the candidate of the largest expected improvement."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from channels.streams import Stream
 from wirelessfl.algorithms.task_rule import TaskRule
+from wirelessfl.algorithms.timing import CommonRounds, Timing
 from wirelessfl.assignment import Assignment, RandomAssignment
 
 
@@ -22,12 +23,19 @@ class SyncST(TaskRule):
     """
 
     name = "sync-st"
-    timing = "simultaneous"
-    shared: ClassVar[tuple[str, ...]] = ("first",)
 
     first: Annotated[
         int, Field(ge=0, description="k, updates of a task awaited in a round; 0: all of them")
     ] = 30
+
+    @property
+    def timing(self) -> Timing:
+        """Rounds with a common end."""
+        return Timing(
+            common_rounds=CommonRounds(self.first, self.assignment),
+            max_tasks=None,
+            shared=("first",),
+        )
 
     def assignment(self, clients: int, tasks: int, stream: Stream) -> Assignment:
         """Who trains what: uniformly random disjoint sets."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
 
 from channels.streams import Stream
 from wirelessfl.algorithms.sync_st import SyncST
+from wirelessfl.algorithms.timing import Timing
 from wirelessfl.assignment import Assignment, BanditAssignment
 
 
@@ -22,7 +23,6 @@ class SyncUCBST(SyncST):
     """
 
     name = "sync-ucb-st"
-    shared = (*SyncST.shared, "discount", "exploration")
 
     discount: Annotated[
         float, Field(gt=0, le=1, description="weight of losses seen a round earlier")
@@ -30,6 +30,12 @@ class SyncUCBST(SyncST):
     exploration: Annotated[
         float, Field(ge=0, description="c of the bonus of what is not known well")
     ] = 0.1
+
+    @property
+    def timing(self) -> Timing:
+        """Those of Sync-ST, by another assignment."""
+        timing = super().timing
+        return replace(timing, shared=(*timing.shared, "discount", "exploration"))
 
     def assignment(self, clients: int, tasks: int, stream: Stream) -> Assignment:
         """Who trains what: the highest upper confidence bounds on local losses."""

@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.fedavg import Averaging
+from wirelessfl.algorithms.timing import Buffering, Timing
 from wirelessfl.training.payloads import Received
 
 
 @dataclass(frozen=True)
-class TaskRule(FedAvg):
-    """FedAvg's client with weight decay (Askin et al., UAI 2024, Algorithm 1), a part of others.
+class TaskRule(Averaging):
+    """Clients take plain SGD steps with weight decay (Askin et al., UAI 2024, Algorithm 1).
 
-    The update x_tau - x is - tau eta_c Delta in the paper's terms.
+    The paper's bounds, and option D's rule, are for SGD without momentum. The update x_tau - x is
+    - tau eta_c Delta in the paper's terms.
 
     Args:
         weight_decay: lambda; a step descends loss + lambda / 2 ||x||^2.
     """
 
     name = ""
-    most_tasks: ClassVar[int | None] = None
 
     lr: Annotated[float, Field(gt=0, description="step size eta_c of the clients' SGD")] = 0.1
-    momentum: Annotated[float, Field(description="0: local steps are plain SGD")] = 0.0
     weight_decay: Annotated[
         float, Field(ge=0, description="lambda of the clients' weight decay, lambda/2 ||x||^2")
     ] = 0.0
-
-    def __post_init__(self) -> None:
-        """Refuse momentum: the paper's bounds, and option D's rule, are for plain SGD.
-
-        Raises:
-            ValueError: there is some.
-        """
-        if self.momentum != 0:
-            raise ValueError(
-                f"momentum is {self.momentum}: clients of {self.name!r} take steps of plain SGD. "
-                "Choose momentum 0."
-            )
 
     @property
     def shrink(self) -> float:
@@ -50,50 +38,41 @@ class TaskRule(FedAvg):
 
 
 @dataclass(frozen=True)
-class Reallocation:
-    """How requests are dealt out anew among tasks (Askin et al., Algorithm 3).
-
-    Args:
-        floor: requests that a task keeps at least, also when another one's are dealt out.
-        period: updates between two reallocations, in M sum R_m; None: none.
-        updates: V, the latest updates of a task that are looked at.
-    """
-
-    floor: int = 1
-    period: float | None = None
-    updates: int = 0
-
-
-@dataclass(frozen=True)
-class BufferedRule(TaskRule):
-    """A server that merges whatever has come back, some at a time; a part of others.
+class UnbufferedRule(TaskRule):
+    """A server that merges every update as it comes, of one task or several; a part of others.
 
     Args:
         requests: R_m, training requests of a task that are out at a time.
-        buffer: b_m, updates that make a merge.
     """
 
     name = ""
-    timing = "buffered"
-    buffer_scales: ClassVar[bool] = True
-    """Whether a task with more requests gets a larger buffer, R / b being kept."""
-
-    uses_mean: ClassVar[bool] = True
-    """Whether updates are merged by their mean, whose weights may be the samples."""
-
-    @property
-    def reallocation(self) -> Reallocation:
-        """None, unless an algorithm says otherwise."""
-        return Reallocation()
-
-    def spread(self, updates: Tensor, local_steps: int) -> float | None:
-        """How far updates [V, P] lie apart, for a reallocation; None where that is not known."""
-        return None
 
     requests: Annotated[
         int, Field(ge=1, description="R_m, training requests of a task that are out at a time")
     ] = 96
+
+    @property
+    def timing(self) -> Timing:
+        """Asynchronous requests, without a buffer."""
+        return Timing(Buffering(self.requests), max_tasks=None)
+
+
+@dataclass(frozen=True)
+class BufferedRule(UnbufferedRule):
+    """A server that merges full buffers, of one task or several; a part of others.
+
+    Args:
+        buffer: b_m, updates that make a merge; it grows with a task's requests.
+    """
+
+    name = ""
+
     buffer: Annotated[int, Field(ge=1, description="b_m, updates that make a merge")] = 3
+
+    @property
+    def timing(self) -> Timing:
+        """Asynchronous requests, and a merge for every full buffer."""
+        return Timing(Buffering(self.requests, self.buffer, scales=True), max_tasks=None)
 
 
 def staleness(received: Received, like: Tensor) -> Tensor:

@@ -37,8 +37,8 @@ class Tracked(Algorithm):
     @property
     def payloads(self) -> tuple[Payload, ...]:
         """What is sent without it, and from trackers the change of y_i."""
-        own = (Payload(name, senders="tracking") for name in self.tracked)
-        return (*super().payloads, *own)
+        changes = (Payload(name, senders="tracking") for name in self.tracked)
+        return (*super().payloads, *changes)
 
     @property
     def sends(self) -> tuple[str, ...]:
@@ -86,12 +86,12 @@ class Tracking(Tracked):
 
     def begin(self, cohort: Cohort) -> State:
         """The sum of raw gradients."""
-        return {**super().begin(cohort), "gradients": torch.zeros_like(cohort.own[TRACKING])}
+        return {**super().begin(cohort), "gradients": torch.zeros_like(cohort.kept[TRACKING])}
 
     def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
         """g + y - y_i."""
         corrected = super().gradient(grads, params, cohort)
-        return corrected + cohort.server[TRACKING] - cohort.own[TRACKING]
+        return corrected + cohort.server[TRACKING] - cohort.kept[TRACKING]
 
     def step(
         self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
@@ -102,12 +102,12 @@ class Tracking(Tracked):
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
         """y_i = (1/K) sum_k g_k of those who track; the others' as it was."""
-        mean, before = state["gradients"] / cohort.local_steps, cohort.own[TRACKING]
+        mean, before = state["gradients"] / cohort.local_steps, cohort.kept[TRACKING]
         now = torch.where(cohort.tracks, mean, before)
         return {**super().keep(params, state, cohort), TRACKING: now}
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """The change of y_i, beside the model's."""
-        mean, before = state["gradients"] / cohort.local_steps, cohort.own[TRACKING]
+        mean, before = state["gradients"] / cohort.local_steps, cohort.kept[TRACKING]
         change = torch.where(cohort.tracks, mean - before, 0.0)
         return {**super().send(params, state, cohort), TRACKING: change}

@@ -59,7 +59,7 @@ class Config(Settings):
         known = known or config.clients_known
         check(config, known=known)
         config = cls._made(config, {**dict(config), "sessions": placed(config.sessions)})
-        if config.choices.algorithm.timing == "rounds":
+        if config.choices.algorithm.timing.rounds:
             return config
         return config._with_tasks(known)
 
@@ -84,7 +84,7 @@ class Config(Settings):
                 check(task, known=True)
             except ConfigError as error:
                 raise ConfigError(f"task {name!r}: {error}") from error
-        if self.choices.algorithm.timing != "rounds":
+        if not self.choices.algorithm.timing.rounds:
             check_together(self.tasks, known=True)
         return self
 

@@ -147,7 +147,7 @@ def _check_compression(settings: Settings) -> None:
         ConfigError: it is asked for.
     """
     compression = settings.training.compression
-    if settings.choices.algorithm.timing != "rounds" and compression != "none":
+    if not settings.choices.algorithm.timing.rounds and compression != "none":
         raise ConfigError(
             f'compression is "{compression}", and algorithm "{settings.algorithm["name"]}" has no '
             "rounds in which a model is compressed. Leave it out."

@@ -50,7 +50,7 @@ def check_sessions(settings: Settings, *, known: bool) -> None:
                 "how many there are, or leave it out."
             )
         return
-    if settings.choices.algorithm.timing != "rounds":
+    if not settings.choices.algorithm.timing.rounds:
         raise ConfigError(
             f'sessions is {sessions.sessions}, and algorithm "{name}" has a time of its own. '
             'Choose an algorithm with synchronous rounds, such as "fedavg" or "hist".'
@@ -142,7 +142,7 @@ def check_step_sizes(settings: Settings) -> None:
                     f"{key} is {getattr(training, key)}, and lr_schedule is 'constant'. Choose "
                     "lr_schedule poly, or leave it out."
                 )
-    elif settings.choices.algorithm.timing != "rounds":
+    elif not settings.choices.algorithm.timing.rounds:
         raise ConfigError(
             f"lr_schedule is {training.lr_schedule!r}, and algorithm "
             f'"{settings.algorithm["name"]}" has a time of its own. Choose lr_schedule constant.'

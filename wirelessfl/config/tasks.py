@@ -19,7 +19,7 @@ from wirelessfl.wording import suggestion
 def _homes(settings: Settings) -> dict[str, str]:
     """The section of each setting that a task may have."""
     homes = {key: section for section, keys in TASK_SETTINGS.items() for key in keys}
-    shared = settings.choices.algorithm.shared
+    shared = settings.choices.algorithm.timing.shared
     of_algorithm = [key for key in settings.algorithm if key != "name" and key not in shared]
     return homes | dict.fromkeys(of_algorithm, "algorithm")
 
@@ -86,12 +86,13 @@ def check_tasks(settings: Settings, *, known: bool) -> None:
         ConfigError: there are such; the message names the settings.
     """
     algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
-    if algorithm.timing == "rounds":
+    timing = algorithm.timing
+    if timing.rounds:
         _check_one_model(settings)
         return
-    if algorithm.most_tasks is not None and len(settings.task) > algorithm.most_tasks:
+    if timing.max_tasks is not None and len(settings.task) > timing.max_tasks:
         raise ConfigError(
-            f'algorithm "{name}" trains {algorithm.most_tasks} task, and there are '
+            f'algorithm "{name}" trains {timing.max_tasks} task, and there are '
             f'{len(settings.task)}. Choose "fedast" or "fedast-nobuffer".'
         )
     _check_uplink(settings)
@@ -103,7 +104,7 @@ def check_tasks(settings: Settings, *, known: bool) -> None:
     busy, clients = settings.network.busy_clients, settings.network.clients
     if busy is not None and known and busy > clients:
         raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
-    if algorithm.timing == "buffered":
+    if timing.buffering is not None:
         _check_buffered(settings)
     elif busy is not None:
         raise ConfigError(
@@ -167,9 +168,7 @@ def _check_buffered(settings: Settings) -> None:
             f'clients_per_round is {training.clients_per_round}, and algorithm "{name}" has no '
             "rounds. Leave it out: requests says how many clients work on a task."
         )
-    if training.weighting == "samples" and not getattr(
-        settings.choices.algorithm, "uses_mean", True
-    ):
+    if training.weighting == "samples" and not settings.choices.algorithm.uses_mean:
         raise ConfigError(
             f'weighting is "samples", and algorithm "{name}" does not merge by a mean. Choose '
             'weighting "uniform".'
@@ -198,7 +197,7 @@ def check_together(tasks: Mapping[str, Settings], *, known: bool) -> None:
             )
     shares = [task.training.clients_per_round for task in tasks.values()]
     first = next(iter(tasks.values()))
-    if first.choices.algorithm.timing == "simultaneous" and known:
+    if first.choices.algorithm.timing.common_rounds is not None and known:
         clients = first.network.clients
         available = round(first.network.availability * clients)
         wanted = sum(share or 0 for share in shares)

@@ -112,7 +112,7 @@ class GlobalRound:
         world, algorithm, like = self.world, self.algorithm, some.servers["params"]
         clients, shards = self.plan.clients[some.rows], world.shards
         job = Job(
-            algorithm=algorithm,
+            rule=algorithm,
             spec=some.submodels.spec,
             servers=some.servers,
             node=some.node,
@@ -121,7 +121,7 @@ class GlobalRound:
             local_steps=world.settings.local_steps,
             label=label,
             tracking=self.plan.tracking[some.rows],
-            own=lambda who, node: world.states.gather(
+            recall=lambda who, node: world.states.gather(
                 algorithm.client_state, some.submodels, who, node, like
             ),
             penalties=(*algorithm.penalties, *world.penalties),

@@ -133,7 +133,8 @@ def check_participation(
             f"clients_per_round is {sampled}, with {clients} clients in {cells} cells: choose "
             f"{cells} to {clients}."
         )
-    if tracking is not None and not algorithm.tracks:
+    tracks = any(payload.senders == "tracking" for payload in algorithm.payloads)
+    if tracking is not None and not tracks:
         raise ConfigError(
             f"tracking_clients is {tracking}, and algorithm {algorithm.name!r} tracks nothing: "
             "leave it out, or choose fadamgc, fa-nt, scaffold or scaffold-m, inside cells by "

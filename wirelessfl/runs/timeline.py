@@ -156,7 +156,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         ConfigError: the algorithm has rounds of one model, or ``seconds`` is not above 0.
         DataError: an upload's size depends on data that are not there.
     """
-    if config.choices.algorithm.timing == "rounds":
+    if config.choices.algorithm.timing.rounds:
         raise ConfigError(
             f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
             'timeline shows several tasks. Choose "fedast", "sync-st" or another one for tasks.'

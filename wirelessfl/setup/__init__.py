@@ -45,7 +45,7 @@ def build(
     """
     given = GivenObjects(model, data, network)
     config = configured(config, given)
-    if config.choices.algorithm.timing != "rounds":
+    if not config.choices.algorithm.timing.rounds:
         return build_tasks(config, given, shards)
     if config.sessions.sessions is not None:
         return build_sessions(config, given, shards)

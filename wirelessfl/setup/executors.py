@@ -144,7 +144,7 @@ def _on_cpu(
         ConfigError: the number of workers cannot be had.
     """
     workload, objective = trained.workload, trained.objective
-    steady = trained.algorithm.one_shape and workload.steady
+    steady = trained.algorithm.fixed_shapes and workload.steady
     replay = (trained.long and steady) if settings.replay is None else settings.replay == "on"
     replay = replay and kind is VmapExecutor  # stacked layers gain nothing from it
     make = partial(_make, trained, kind, settings.seed)
@@ -204,8 +204,7 @@ def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> i
     ``bytes_per_sample``.
     """
     usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
-    of_sample = int(getattr(objective.module, "bytes_per_sample", 0))
-    of_client = 16 * 4 * objective.spec.size + batch_size * of_sample
+    of_client = 16 * 4 * objective.spec.size + batch_size * objective.bytes_per_sample
     return max(min(GPU_CHUNK, usable // of_client), 1)
 
 

@@ -213,7 +213,7 @@ def _checked_padding(
                 f"{planner.network.clients} clients in a session: choose 1 to {fewest}."
             )
     first = planner.plan(0, None if groups is None else np.asarray(groups.group_of == 0))
-    if planner.algorithm.foresees and config.sessions.sessions is None:
+    if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number)
     asked = config.run.padding

@@ -12,10 +12,7 @@ from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import allocate_requests
-from wirelessfl.algorithms.sync_st import SyncST
-from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
 from wirelessfl.tasks.asynchronous import Asynchronous, Merged, Model
 from wirelessfl.tasks.delays import (
@@ -76,28 +73,25 @@ def build_times(
         models: of each task.
         stream: the run's.
         observed: gets what happens; rows are not asked for by the clock then.
-
-    Raises:
-        ConfigError: the algorithm's class does not say what its timing needs.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     delays = build_delays(config, network, elements, stream)
     every = config.evaluation.eval_every
     ticks = config.evaluation.eval_seconds is not None and observed is None
     rounds = [task.training.rounds for task in tasks]
-    rules = [task.choices.algorithm for task in tasks]
+    timings = [task.choices.algorithm.timing for task in tasks]
     spans, merges = (observed.spans, observed.merges) if observed else (None, None)
-    first = rules[0]
-    if isinstance(first, BufferedRule):
+    first = timings[0].buffering
+    if first is not None:
         plans = [
-            TaskPlan(rule.requests, rule.buffer, versions, rule.buffer_scales)
-            for rule, versions in zip(rules, rounds, strict=True)
-            if isinstance(rule, BufferedRule)
+            TaskPlan(buffering.requests, buffering.buffer, versions, buffering.scales)
+            for buffering, versions in zip((t.buffering for t in timings), rounds, strict=True)
+            if buffering is not None
         ]
         buffered = Buffered(
             plans,
-            period=first.reallocation.period,
-            floor=first.reallocation.floor,
+            period=None if first.reallocation is None else first.reallocation.period,
+            floor=first.floor,
             report_every=every or (None if ticks else EVAL_EVERY),
             ticks=ticks,
         )
@@ -111,22 +105,18 @@ def build_times(
             spans=spans,
         )
         return Times(clock, buffered, Asynchronous(models, requests, merges))
-    if not isinstance(first, SyncST):
-        raise ConfigError(
-            f"algorithm {first.name!r} has the timing {first.timing!r}: derive it from "
-            "wirelessfl.algorithms.task_rule.BufferedRule, or from wirelessfl.algorithms.sync_st."
-            "SyncST."
-        )
+    common = timings[0].common_rounds
+    assert common is not None, "else there are no tasks"
     available = round(settings.availability * network.clients)
     work = TaskRounds(
         models,
         clock,
         delays,
-        first.assignment(network.clients, len(tasks), stream.child("assignment")),
+        common.assignment(network.clients, len(tasks), stream.child("assignment")),
         shares=_shares([task.training.clients_per_round for task in tasks], available),
         clients=network.clients,
         available=available,
-        first=first.first,
+        first=common.first,
         drop_out=settings.drop_out,
         stream=stream.child("requests"),
         spans=spans,

@@ -9,7 +9,6 @@ import numpy as np
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.config import Config
 from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.errors import ConfigError
@@ -110,11 +109,13 @@ def _build_model(
 ) -> TrainedModel:
     """The model of a task, with what its training stands on."""
     algorithm = task.choices.algorithm
-    together = getattr(algorithm, "requests", task.training.clients_per_round)
+    buffering = algorithm.timing.buffering
+    at_once = task.training.clients_per_round if buffering is None else buffering.requests
+    updates = None if buffering is None else buffering.buffer
     return build_model_of(
         task,
         network,
-        Workload.of(task, together or network.clients, getattr(algorithm, "buffer", None)),
+        Workload.of(task, at_once or network.clients, updates),
         given,
         loaded,
         split_stream=stream.child("split"),
@@ -125,6 +126,7 @@ def _build_model(
 def _learner(name: str, task: Config, model: TrainedModel, network: Network) -> Learner:
     """A task's model in training."""
     algorithm = model.algorithm
+    buffering = algorithm.timing.buffering
     samples: FloatArray | None = None
     if task.training.weighting == "samples":
         samples = sample_counts(model.client_samples).astype(np.float64)
@@ -139,7 +141,7 @@ def _learner(name: str, task: Config, model: TrainedModel, network: Network) -> 
         clients=network.clients,
         test_inputs=model.test_inputs,
         test_labels=model.test_labels,
-        recent=algorithm.reallocation.updates if isinstance(algorithm, BufferedRule) else 0,
+        reallocation=None if buffering is None else buffering.reallocation,
     )
 
 

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.timing import Reallocation
 from wirelessfl.errors import ConfigError
 from wirelessfl.tasks.requests import Request
 from wirelessfl.training.cohort import State
@@ -53,7 +54,7 @@ class Learner:
         clients: N.
         test_inputs: test samples on the device.
         test_labels: their labels.
-        recent: updates kept for ``spread``.
+        reallocation: by which spread of the latest updates requests are dealt out anew; None: not.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Learner:
         clients: int,
         test_inputs: Tensor,
         test_labels: Tensor,
-        recent: int = 0,
+        reallocation: Reallocation | None = None,
     ) -> None:
         self.name, self.algorithm, self.objective, self.executor = name, algorithm, task, executor
         self.local_steps, self.samples = local_steps, samples
@@ -82,7 +83,9 @@ class Learner:
         self.ready: dict[int, State] = {}
         self.clients: dict[int, int] = {}
         self.back: list[int] = []
-        self.recent: deque[State] = deque(maxlen=recent)
+        self.reallocation = reallocation
+        kept = 0 if reallocation is None else reallocation.updates
+        self.recent: deque[State] = deque(maxlen=kept)
         self.trained = 0
 
     @property
@@ -137,7 +140,7 @@ class Learner:
         node = np.array([place[own.version] for own in sent])
         order = np.argsort(node, kind="stable")  # those of one model stand together
         job = Job(
-            algorithm=self.algorithm,
+            rule=self.algorithm,
             spec=self.objective.spec,
             servers={
                 name: torch.stack([self.models[version][name] for version in versions])
@@ -190,7 +193,7 @@ class Learner:
     def round_of(self, clients: IntArray) -> Job:
         """The local training of these clients from the present model."""
         return Job(
-            algorithm=self.algorithm,
+            rule=self.algorithm,
             spec=self.objective.spec,
             servers={name: value[None] for name, value in self._sent().items()},
             node=np.zeros(len(clients), dtype=np.int64),
@@ -240,17 +243,15 @@ class Learner:
 
     def spread(self) -> float | None:
         """How far the latest V updates lie apart; None before there are as many."""
-        measure = getattr(self.algorithm, "spread", None)
-        if measure is None:
+        if self.reallocation is None:
             return None
         self._train(self.back)
         latest = [*self.recent, *(self.ready[number] for number in self.back)]
-        if len(latest) < (self.recent.maxlen or 2):
+        if len(latest) < self.reallocation.updates:
             return None
         name = self.algorithm.payloads[0].name
-        updates = torch.stack([own[name] for own in latest[-(self.recent.maxlen or 0) :]])
-        found: float | None = measure(updates, self.local_steps)
-        return found
+        updates = torch.stack([own[name] for own in latest[-self.reallocation.updates :]])
+        return self.reallocation.spread(updates, self.local_steps)
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:

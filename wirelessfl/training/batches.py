@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +16,22 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+
+
+class Batch(NamedTuple):
+    """Samples of one step: [clients, batch, ...] for clients together, or [batch, ...] for one.
+
+    Args:
+        x: inputs.
+        y: labels.
+        weight: of each sample in the loss, 0 where padded.
+        keys: of dropout, [clients, 2], or [2] for one client.
+    """
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor
+    keys: Tensor
 
 
 @dataclass(frozen=True)
@@ -71,14 +88,15 @@ class BatchSource:
         for row, (client, first) in enumerate(
             zip(clients.tolist(), first_steps.tolist(), strict=True)
         ):
-            own = self.parts[client]
-            per_pass = -(-len(own) // size)
+            samples = self.parts[client]
+            per_pass = -(-len(samples) // size)
             shuffles = self.stream.child("client", client, "batches")
-            order, shuffled = own, -1
+            order, shuffled = samples, -1
             for step in range(steps):
                 turn, place = divmod(first + step, per_pass)
                 if turn != shuffled:
-                    order, shuffled = own[shuffles.generator(turn).permutation(len(own))], turn
+                    order = samples[shuffles.generator(turn).permutation(len(samples))]
+                    shuffled = turn
                 batch = order[place * size : (place + 1) * size]
                 index[row, step, : len(batch)] = batch
                 weight[row, step, : len(batch)] = 1.0 / len(batch)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from wirelessfl.submodels import ParamSpec
 
@@ -26,7 +27,7 @@ class Cohort:
         server: what their server sent them, [clients, P] by name: ``params`` and what else is
             among the algorithm's ``sends``, or sent for the penalties.
         local_steps: H, steps that each takes.
-        own: what each has kept from its last turn, [clients, P] by the names in the algorithm's
+        kept: what each has kept from its last turn, [clients, P] by the names in the algorithm's
             ``client_state``; zeros at first. Not to be written to.
         tracks: [clients, 1] boolean, who sends the payloads that only trackers send.
         fresh: [clients, 1] boolean, who has never trained before.
@@ -35,7 +36,7 @@ class Cohort:
 
     server: Mapping[str, Tensor]
     local_steps: int
-    own: Mapping[str, Tensor] = field(default_factory=dict)
+    kept: Mapping[str, Tensor] = field(default_factory=dict)
     tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     penalties: tuple[Penalty, ...] = ()
@@ -79,11 +80,11 @@ class Penalty(ABC):
         """
 
     @abstractmethod
-    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
         """The term [batch] of each sample.
 
         Args:
-            own: outputs of the model in training.
+            outputs: of the model in training.
             anchors: of the others, by name.
             y: [batch], labels.
         """
@@ -101,6 +102,34 @@ def anchors_of(cohort: Cohort, spec: ParamSpec) -> Anchors:
     )
 
 
+@dataclass(frozen=True)
+class Terms:
+    """Terms of the loss beside the cross-entropy.
+
+    Args:
+        penalties: the terms.
+        anchors: by penalty, the parameters of the models that it compares with; of all clients of a
+            cohort, or of one.
+    """
+
+    penalties: tuple[Penalty, ...] = ()
+    anchors: Anchors = ()
+
+    @classmethod
+    def of(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
+        """Those of a cohort."""
+        return cls(cohort.penalties, anchors_of(cohort, spec))
+
+    @classmethod
+    def of_first(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
+        """Those of a cohort's first client, without the leading axis."""
+        alone = tree_map(lambda value: value[0], anchors_of(cohort, spec))
+        return cls(cohort.penalties, alone)
+
+
+NO_TERMS = Terms()
+
+
 def need_features(penalties: Iterable[Penalty]) -> bool:
     """Whether one of them needs features."""
     return any(penalty.features for penalty in penalties)
@@ -108,7 +137,7 @@ def need_features(penalties: Iterable[Penalty]) -> bool:
 
 def total(
     penalties: Sequence[Penalty],
-    own: Outputs,
+    outputs: Outputs,
     anchors: Sequence[Mapping[str, Outputs]],
     y: Tensor,
 ) -> Tensor:
@@ -116,11 +145,11 @@ def total(
 
     Args:
         penalties: the terms.
-        own: outputs of the model in training.
+        outputs: of the model in training.
         anchors: by penalty, those of its anchors.
         y: [batch], labels.
     """
     first, *others = (
-        penalty.loss(own, outputs, y) for penalty, outputs in zip(penalties, anchors, strict=True)
+        penalty.loss(outputs, others, y) for penalty, others in zip(penalties, anchors, strict=True)
     )
     return sum(others, start=first)

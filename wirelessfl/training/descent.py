@@ -47,9 +47,9 @@ def record_descent(
     graph = module.graph
     _simplify(graph)
     nodes = list(graph.nodes)
-    own, output = nodes[:parameters], nodes[-1]
-    descent = _Descent(graph, own, lr)
-    for parameter, gradient in zip(own, output.args[0], strict=True):
+    leaves, output = nodes[:parameters], nodes[-1]
+    descent = _Descent(graph, leaves, lr)
+    for parameter, gradient in zip(leaves, output.args[0], strict=True):
         descent.update(parameter, gradient)
     output.args = ([],)
     graph.eliminate_dead_code(is_impure_node=_stays)

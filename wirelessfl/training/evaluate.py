@@ -17,11 +17,11 @@ def evaluate(
     """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
 
     Sums over batches are kept in float64, so that the batch size does not matter, but for a model
-    that mixes the samples of a batch (batch normalisation). It is 2000 unless it is given, or the
-    module has an attribute ``test_batch``.
+    that mixes the samples of a batch (batch normalisation). It is the objective's
+    ``test_batch`` unless it is given.
     """
     if batch is None:
-        batch = int(getattr(objective.module, "test_batch", 2000))
+        batch = objective.test_batch
     tensors = objective.spec.views(params)
     objective.module.eval()
     right, loss = 0, 0.0

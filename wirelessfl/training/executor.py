@@ -56,22 +56,22 @@ class Job:
     """H local steps of many clients.
 
     Args:
-        algorithm: the client rule.
+        rule: what clients do.
         spec: shapes of what is trained: the model, or submodels padded to one shape.
-        servers: what each node sends its clients, [nodes, P] by name: for the algorithm, and for
-            the penalties.
+        servers: what each node sends its clients, [nodes, P] by name: for the rule, and for the
+            penalties.
         node: [clients], each client's node.
         clients: [clients], their numbers.
         first_steps: [clients], local steps that each has taken before.
         local_steps: H.
         label: where the job belongs, for error messages ("round 3, edge round 1").
         tracking: [clients], who sends what only trackers send; None: all.
-        own: of clients and their nodes, what they have kept, [clients, P] by name. It is asked
+        recall: from clients and their nodes, what they have kept, [clients, P] by name. It is asked
             chunk by chunk, so that no more than a chunk of it is on the device. None: nothing yet.
         penalties: terms of the clients' loss beside the cross-entropy.
     """
 
-    algorithm: ClientRule
+    rule: ClientRule
     spec: ParamSpec
     servers: State
     node: IntArray
@@ -80,7 +80,7 @@ class Job:
     local_steps: int
     label: str = ""
     tracking: BoolArray | None = None
-    own: Callable[[IntArray, IntArray], State] | None = None
+    recall: Callable[[IntArray, IntArray], State] | None = None
     penalties: tuple[Penalty, ...] = ()
 
     def of(self, part: slice) -> Job:
@@ -95,27 +95,27 @@ class Job:
 
     def kept(self) -> State:
         """What the clients have kept, [clients, P] by name."""
-        names, like = self.algorithm.client_state, self.servers["params"]
-        if self.own is None:
+        names, like = self.rule.client_state, self.servers["params"]
+        if self.recall is None:
             return {name: like.new_zeros(len(self.clients), self.spec.size) for name in names}
-        return self.own(self.clients, self.node) if names else {}
+        return self.recall(self.clients, self.node) if names else {}
 
     def cohort(self) -> Cohort:
         """The clients, with what they were sent and what they have kept."""
         if (self.node == self.node[0]).all():  # the usual case needs no copies
-            sent = {
+            given = {
                 name: value[int(self.node[0])].expand(len(self.clients), -1)
                 for name, value in self.servers.items()
             }
         else:
             rows = torch.tensor(self.node)
-            sent = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
+            given = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
         device = self.servers["params"].device
         tracking = np.ones(len(self.clients), bool) if self.tracking is None else self.tracking
         tracks, fresh = (
-            torch.from_numpy(own)[:, None].to(device) for own in (tracking, self.first_steps == 0)
+            torch.from_numpy(who)[:, None].to(device) for who in (tracking, self.first_steps == 0)
         )
-        return Cohort(sent, self.local_steps, self.kept(), tracks, fresh, self.penalties)
+        return Cohort(given, self.local_steps, self.kept(), tracks, fresh, self.penalties)
 
     def batches(self, source: BatchSource) -> Batches:
         """The clients' mini-batches."""
@@ -141,11 +141,11 @@ class Chunk:
 
 
 def after_training(
-    algorithm: ClientRule, params: Tensor, state: State, cohort: Cohort
+    rule: ClientRule, params: Tensor, state: State, cohort: Cohort
 ) -> dict[str, Tensor]:
     """What clients send, and what they keep under names of their own, after their local steps."""
-    kept = algorithm.keep(params, state, cohort)
-    sent = algorithm.send(params, state, cohort)
+    kept = rule.keep(params, state, cohort)
+    sent = rule.send(params, state, cohort)
     return {**sent, **{KEPT + name: value for name, value in kept.items()}}
 
 
@@ -179,32 +179,32 @@ class Executor(ABC):
             TrainingError: the model or the algorithm failed; the message says where.
         """
         try:
-            sent = self._train(job)
+            results = self._train(job)
         except (ConfigError, DataError, TrainingError):
             raise
         except Exception as error:  # whatever a user's classes raise
             raise failure(job, error) from error
-        chunk = Chunk.of(slice(0), sent)
-        if chunk.payloads.keys() != {payload.name for payload in job.algorithm.payloads}:
+        chunk = Chunk.of(slice(0), results)
+        if chunk.payloads.keys() != {payload.name for payload in job.rule.payloads}:
             raise ConfigError(
-                f"algorithm {job.algorithm.name!r} sends {sorted(chunk.payloads)}, and its "
-                f"payloads are {[p.name for p in job.algorithm.payloads]}: they must agree."
+                f"algorithm {job.rule.name!r} sends {sorted(chunk.payloads)}, and its "
+                f"payloads are {[p.name for p in job.rule.payloads]}: they must agree."
             )
-        if chunk.kept.keys() != set(job.algorithm.client_state):
+        if chunk.kept.keys() != set(job.rule.client_state):
             raise ConfigError(
-                f"algorithm {job.algorithm.name!r} keeps {sorted(chunk.kept)}, and its "
-                f"client_state is {list(job.algorithm.client_state)}: they must agree."
+                f"algorithm {job.rule.name!r} keeps {sorted(chunk.kept)}, and its "
+                f"client_state is {list(job.rule.client_state)}: they must agree."
             )
         wanted = (len(job.clients), job.spec.size)
-        for name, value in sent.items():
+        for name, value in results.items():
             if getattr(value, "shape", None) != wanted or not isinstance(value, Tensor):
                 shape = getattr(value, "shape", None)
                 raise ConfigError(
-                    f"algorithm {job.algorithm.name!r} gives {name!r} as a {type(value).__name__} "
+                    f"algorithm {job.rule.name!r} gives {name!r} as a {type(value).__name__} "
                     f"of shape {shape and tuple(shape)}: a tensor {list(wanted)}, clients by "
                     "parameters, is needed."
                 )
-        return sent
+        return results
 
     def warm_up(self) -> None:  # noqa: B027
         """Load what libraries load at their first use; workers do so before they say ready."""

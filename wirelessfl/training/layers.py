@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,12 @@ class Write:
 class Layer(ABC):
     """One layer; what its backward pass needs it hands back from its forward pass."""
 
-    trainable = False
+    trainable: ClassVar[bool] = False
+    """Whether it has parameters."""
+    training_only: ClassVar[bool] = False
+    """Whether it does nothing in evaluation mode."""
+    gives_images: ClassVar[bool | None] = None
+    """Whether its output is images side by side; None: if its input is."""
 
     @abstractmethod
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
@@ -204,6 +210,8 @@ class Free(Layer):
 class Dropout(Layer):
     """StreamDropout on [clients, batch, features]."""
 
+    training_only: ClassVar[bool] = True
+
     module: StreamDropout
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
@@ -220,6 +228,8 @@ class Dropout(Layer):
 
 class ToImages(Layer):
     """[clients, batch, channels, height, width] to images side by side."""
+
+    gives_images = True
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
         """Needs nothing for the way back."""
@@ -248,6 +258,8 @@ class Flatten(Layer):
 
 class FromImages(Layer):
     """nn.Flatten of images side by side: [clients, batch, features]."""
+
+    gives_images = False
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
         """Saves its input, for the shape."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +15,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.flat import call_with, slots
-from wirelessfl.training.cohort import Anchors, Outputs, Penalty, need_features, total
+from wirelessfl.training.batches import Batch
+from wirelessfl.training.cohort import NO_TERMS, Anchors, Outputs, Terms, need_features, total
 
 
 @dataclass(frozen=True)
@@ -56,47 +56,41 @@ class Objective:
         spec = ParamSpec.of(module)
         return cls(module, spec, keys, slots(module, spec))
 
-    def loss(
-        self,
-        params: dict[str, Tensor],
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
-        key: Tensor,
-        anchors: Anchors = (),
-        penalties: tuple[Penalty, ...] = (),
-    ) -> Tensor:
-        """Weighted training loss of one batch: cross-entropy and penalties.
+    @property
+    def bytes_per_sample(self) -> int:
+        """What a sample takes in training, where the module says it by this attribute; else 0."""
+        return int(getattr(self.module, "bytes_per_sample", 0))
+
+    @property
+    def test_batch(self) -> int:
+        """Samples of a test batch: the module's attribute of this name, or 2000."""
+        return int(getattr(self.module, "test_batch", 2000))
+
+    def loss(self, params: dict[str, Tensor], batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
+        """Weighted training loss of one client's batch: cross-entropy and further terms.
 
         Args:
             params: by name.
-            x, y, weight: [batch, ...] alike.
-            key: [2], of dropout.
-            anchors: of the penalties.
-            penalties: further terms of a sample's loss.
+            batch: samples [batch, ...].
+            terms: of that client.
         """
-        tensors = params | dict.fromkeys(self.dropout_keys, key)
-        own = self.outputs(x, tensors, features=need_features(penalties))
-        return self._loss(own, x, y, weight, anchors, penalties)
+        tensors = params | dict.fromkeys(self.dropout_keys, batch.keys)
+        outputs = self.outputs(batch.x, tensors, features=need_features(terms.penalties))
+        return self._loss(outputs, batch, terms)
 
-    def _loss(
-        self,
-        own: Outputs,
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
-        anchors: Anchors,
-        penalties: tuple[Penalty, ...],
-    ) -> Tensor:
-        loss = F.cross_entropy(own.logits, y, reduction="none")
-        if penalties:
+    def _loss(self, outputs: Outputs, batch: Batch, terms: Terms) -> Tensor:
+        loss = F.cross_entropy(outputs.logits, batch.y, reduction="none")
+        if terms.penalties:
             with self._evaluating():
                 others = [
-                    {n: self.outputs(x, tensors, features=penalty.features) for n, tensors in of}
-                    for penalty, of in zip(penalties, map(dict.items, anchors), strict=True)
+                    {
+                        name: self.outputs(batch.x, tensors, features=penalty.features)
+                        for name, tensors in anchors.items()
+                    }
+                    for penalty, anchors in zip(terms.penalties, terms.anchors, strict=True)
                 ]
-            loss = loss + total(penalties, own, others, y)
-        return (loss * weight).sum()
+            loss = loss + total(terms.penalties, outputs, others, batch.y)
+        return (loss * batch.weight).sum()
 
     def outputs(
         self, x: Tensor, params: dict[str, Tensor] | None = None, *, features: bool = False
@@ -153,57 +147,41 @@ class Objective:
                 layer.training = True
 
     def gradients(
-        self,
-        params: dict[str, Tensor],
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
-        keys: Tensor,
-        anchors: Anchors = (),
-        penalties: tuple[Penalty, ...] = (),
+        self, params: dict[str, Tensor], batch: Batch, terms: Terms = NO_TERMS
     ) -> dict[str, Tensor]:
         """Gradients of ``loss`` by name.
 
         Args:
             params: [clients, *shape] by name, or those of one client.
-            x, y, weight: [clients, batch, ...] alike.
-            keys: [clients, 2], or [2] for one client.
-            anchors: of the penalties, of all clients or of one.
-            penalties: as for ``loss``.
+            batch: samples of all clients, or of one.
+            terms: likewise.
         """
-        loss_of = partial(self.loss, penalties=penalties) if penalties else self.loss
-        more = (anchors,) if penalties else ()  # even an empty argument takes vmap's time
-        if keys.ndim == 2:
-            found: dict[str, Tensor] = vmap(grad(loss_of))(params, x, y, weight, keys, *more)
+        if batch.keys.ndim == 2:
+
+            def loss_of(params: dict[str, Tensor], batch: Batch, *anchors: Anchors) -> Tensor:
+                return self.loss(params, batch, Terms(terms.penalties, *anchors))
+
+            more = (terms.anchors,) if terms.penalties else ()  # an empty one takes vmap's time
+            found: dict[str, Tensor] = vmap(grad(loss_of))(params, batch, *more)
             return found
         leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
-        loss = loss_of(leaves, x, y, weight, keys, *more)
+        loss = self.loss(leaves, batch, terms)
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
-    def own_gradients(
-        self, flat: Tensor, x: Tensor, y: Tensor, weight: Tensor, key: Tensor
-    ) -> dict[str, Tensor]:
+    def held_gradients(self, flat: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The same for one client's ``flat`` [P], with the parameters put into the module."""
         with self.holding() as parameters:
             for name, value in self.spec.views(flat).items():
                 parameters[name].data = value
-            loss = self.own_loss(x, y, weight, key)
+            loss = self.held_loss(batch)
             return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
-    def own_loss(
-        self,
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
-        key: Tensor,
-        anchors: Anchors = (),
-        penalties: tuple[Penalty, ...] = (),
-    ) -> Tensor:
+    def held_loss(self, batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
         """The same for the parameters that the module holds, see ``holding``."""
         for layer in self._dropouts():
-            layer.key = key
-        own = self.outputs(x, features=need_features(penalties))
-        return self._loss(own, x, y, weight, anchors, penalties)
+            layer.key = batch.keys
+        outputs = self.outputs(batch.x, features=need_features(terms.penalties))
+        return self._loss(outputs, batch, terms)
 
     def _dropouts(self) -> list[StreamDropout]:
         layers = (self.module.get_submodule(key.rpartition(".")[0]) for key in self.dropout_keys)

@@ -19,15 +19,26 @@ class Payload:
     Args:
         name: key under which the client's rule returns it and the server finds it.
         each: the server needs every client's own; otherwise their weighted mean is enough.
-        unit: the algorithm's setting in whose multiples an analog uplink sends it, e.g. ``lr`` for
-            accumulated gradients (21). Noise enters in proportion to it. None: as it is.
+        unit: in whose multiples an analog uplink sends it: ``lr``, the clients' step size, for
+            accumulated gradients (21), or None for the number itself. Noise enters in proportion
+            to it. For another unit override ``Algorithm.unit``.
         senders: all clients of a round, or only those chosen to track (``tracking_clients``).
+
+    Raises:
+        ValueError: unit is something else.
     """
 
     name: str
     each: bool = False
-    unit: str | None = None
+    unit: Literal["lr"] | None = None
     senders: Literal["all", "tracking"] = "all"
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("lr", None):
+            raise ValueError(
+                f"unit of payload {self.name!r} is {self.unit!r}: choose 'lr' or None, or override "
+                "the algorithm's unit."
+            )
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,14 @@ class Contrast(Penalty):
 
     def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
         """The model that was sent, and what the client keeps as ``previous``."""
-        previous = torch.where(cohort.fresh, cohort.start, cohort.own["previous"])
+        previous = torch.where(cohort.fresh, cohort.start, cohort.kept["previous"])
         return {"global": cohort.start, "previous": previous}
 
-    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
         """Mu log(1 + e^(b - a))."""
-        like, unlike = (_cosine(own, anchors[name]) / self.tau for name in ("global", "previous"))
+        like, unlike = (
+            _cosine(outputs, anchors[name]) / self.tau for name in ("global", "previous")
+        )
         return self.mu * F.softplus(unlike - like)
 
 
@@ -74,9 +76,9 @@ class LogitDistillation(Penalty):
         """The model that the server sends as ``teacher``."""
         return {TEACHER: cohort.server[TEACHER]}
 
-    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
         """The divergence of each sample."""
-        return self.weight * _divergence(anchors[TEACHER].logits.softmax(-1), own.logits)
+        return self.weight * _divergence(anchors[TEACHER].logits.softmax(-1), outputs.logits)
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,16 @@ class RelationDistillation(Penalty):
         """The model that the server sends as ``teacher``."""
         return {TEACHER: cohort.server[TEACHER]}
 
-    def loss(self, own: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
         """The divergence of each sample from its target."""
-        classes = torch.arange(own.logits.shape[-1], device=y.device)
+        classes = torch.arange(outputs.logits.shape[-1], device=y.device)
         old = torch.zeros_like(classes, dtype=torch.bool)
         for first, end in _runs(self.old):  # by numbers alone: a GPU's recording takes no lists
             old = old | ((classes >= first) & (classes < end))
         known = anchors[TEACHER].logits.log_softmax(-1)
         label = torch.zeros_like(known).masked_fill(y[:, None] != classes, -torch.inf)  # log 0, 1
         # Of logarithms, the softmax is what normalises to sum 1.
-        return self.weight * _divergence(torch.where(old, known, label).softmax(-1), own.logits)
+        return self.weight * _divergence(torch.where(old, known, label).softmax(-1), outputs.logits)
 
 
 def _runs(labels: Iterable[int]) -> list[tuple[int, int]]:

@@ -46,7 +46,7 @@ class TensorExecutor(Executor):
 
     @abstractmethod
     def _steps(
-        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> Tensors:
         """What the cohort sends and keeps after its local steps: tensor operations alone."""
 
@@ -55,19 +55,19 @@ class TensorExecutor(Executor):
         cohort = job.cohort()
         self.objective.module.train()
         if not self.recorded:
-            return self._steps(job.algorithm, job.spec, cohort, batches)
+            return self._steps(job.rule, job.spec, cohort, batches)
         tensors = {f"server.{name}": value for name, value in cohort.server.items()}
-        tensors |= {f"own.{name}": value for name, value in cohort.own.items()}
+        tensors |= {f"kept.{name}": value for name, value in cohort.kept.items()}
         tensors |= {"tracks": cohort.tracks, "fresh": cohort.fresh}
         tensors |= {"index": batches.index, "weight": batches.weight, "keys": batches.keys}
         key = (
-            job.algorithm,
+            job.rule,
             job.penalties,
             job.local_steps,
             tuple(job.spec.shapes.items()),
             tuple((name, tuple(value.shape)) for name, value in tensors.items()),
         )
-        program = partial(self._program, replace(job, servers={}, own=None))
+        program = partial(self._program, replace(job, servers={}, recall=None))
         recording: Recording = self._kept(key, lambda: Recording(program, tensors))
         return recording(tensors)
 
@@ -83,15 +83,15 @@ class TensorExecutor(Executor):
 
     def _program(self, job: Job, tensors: Tensors) -> Tensors:
         """The steps of any job like ``job``, given all that is tensors."""
-        server, own = (
+        server, kept = (
             {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
-            for kind in ("server.", "own.")
+            for kind in ("server.", "kept.")
         )
         batches = Batches(tensors["index"], tensors["weight"], tensors["keys"])
         cohort = Cohort(
-            server, job.local_steps, own, tensors["tracks"], tensors["fresh"], job.penalties
+            server, job.local_steps, kept, tensors["tracks"], tensors["fresh"], job.penalties
         )
-        return self._steps(job.algorithm, job.spec, cohort, batches)
+        return self._steps(job.rule, job.spec, cohort, batches)
 
     def close(self) -> None:
         """Forget the recordings."""

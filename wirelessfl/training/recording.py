@@ -123,11 +123,13 @@ def _take(things: Sequence[Tensor], place: int) -> Tensor:
 def tape_of(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
     """As ``record``, still open to changes: nodes know shape, dtype and memory of their tensors."""
     # Each in memory of its own, so that views of one are told from views of another.
-    own = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in inputs]
-    for copy, tensor in zip(own, inputs, strict=True):
+    copies = [
+        torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in inputs
+    ]
+    for copy, tensor in zip(copies, inputs, strict=True):
         copy.copy_(tensor)
-    with _Tape(own) as tape:
-        results = function(*own)
+    with _Tape(copies) as tape:
+        results = function(*copies)
     module: fx.GraphModule = tape.end(results)
     constants = {memory_of(node) for node in module.graph.nodes if node.op == "get_attr"}
     if any(constants & set(written_by(node)) for node in module.graph.nodes):

@@ -76,12 +76,16 @@ class ClientRule(ABC):
     @property
     def plain_sgd(self) -> bool:
         """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
-        return self.steps_like(ClientRule)
+        return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # for its methods
 
-    def steps_like(self, other: type[object]) -> bool:
+    def _steps_like(self, other: type[ClientRule]) -> bool:
         """Whether local steps are those of ``other``, not changed by a subclass."""
-        rules = ("gradient", "direction", "step")
-        return all(getattr(type(self), rule) is getattr(other, rule) for rule in rules)
+        mine = type(self)
+        return (
+            mine.gradient is other.gradient
+            and mine.direction is other.direction
+            and mine.step is other.step
+        )
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
         """What each client keeps for its next turn: [clients, P] by the names of ``client_state``.

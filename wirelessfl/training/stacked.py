@@ -9,7 +9,6 @@ gradient, and convolutions of all clients in one call on channels-last memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,13 +18,13 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.operations import Tracer
-from wirelessfl.training.batches import Batches
+from wirelessfl.training.batches import Batch, Batches
 from wirelessfl.training.cohort import (
-    Anchors,
+    NO_TERMS,
     Cohort,
     Outputs,
     Penalty,
-    anchors_of,
+    Terms,
     need_features,
     total,
 )
@@ -104,16 +103,16 @@ def _pool_first(layers: list[Layer]) -> list[Layer]:
 
 def _images(layers: list[Layer]) -> bool:
     """Whether what comes out of ``layers`` are images."""
-    shapes = [layer for layer in layers if isinstance(layer, ToImages | FromImages)]
-    return bool(shapes) and isinstance(shapes[-1], ToImages)
+    said = [layer.gives_images for layer in layers if layer.gives_images is not None]
+    return bool(said) and said[-1]
 
 
 def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) -> list[Layer]:
     """The layers that stand for ``module``, given those before it."""
     images, kind = _images(before), type(module)
-    for own, _ in module.named_parameters():
-        if f"{name}.{own}" not in spec.shapes:
-            raise NotAChainError(f"{name}.{own} is frozen, or tied to another layer's")
+    for parameter, _ in module.named_parameters():
+        if f"{name}.{parameter}" not in spec.shapes:
+            raise NotAChainError(f"{name}.{parameter} is frozen, or tied to another layer's")
     bias = f"{name}.bias" if getattr(module, "bias", None) is not None else None
     if isinstance(module, nn.Identity):
         return []
@@ -128,7 +127,7 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
             layer = Conv2d(f"{name}.weight", bias, *size)
             return [layer] if images else [ToImages(), layer]
     if kind is nn.ReLU and before:
-        return [ReLU(in_place=isinstance(before[-1], Linear | Conv2d))]
+        return [ReLU(in_place=before[-1].trainable)]
     if isinstance(module, StreamDropout) and not images and before:
         return [Dropout(module)] if module.p > 0 else []
     if (kind in POINTWISE and before) or (kind in POOLING and images):
@@ -136,39 +135,17 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
     raise NotAChainError(f"{name!r} is a {kind.__name__}, or stands in an unusual place")
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The cohort's penalties, and the parameters of their anchors."""
+def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
+    """Those of the cohort's loss.
 
-    penalties: tuple[Penalty, ...]
-    anchors: Anchors
-
-    @classmethod
-    def of(cls, cohort: Cohort, spec: ParamSpec) -> Terms | None:
-        """Those of a cohort; None where it has none.
-
-        Raises:
-            ConfigError: they need features, and there are logits alone.
-        """
-        if need_features(cohort.penalties):
-            raise ConfigError(
-                'executor "stacked" has no features, which a term of the loss compares. Choose '
-                '"vmap".'
-            )
-        return cls(cohort.penalties, anchors_of(cohort, spec)) if cohort.penalties else None
-
-    def gradient(
-        self, logits: Tensor, taught: Sequence[Mapping[str, Tensor]], y: Tensor, weight: Tensor
-    ) -> Tensor:
-        """Of the weighted terms with respect to the logits [clients, batch, classes].
-
-        A term is a sample's own, so that samples of all clients make one batch.
-        """
-        with torch.enable_grad():
-            leaf = logits.detach().flatten(0, 1).requires_grad_()
-            others = [{n: Outputs(v.flatten(0, 1)) for n, v in of.items()} for of in taught]
-            loss = total(self.penalties, Outputs(leaf), others, y.flatten())
-        return torch.autograd.grad(loss, leaf, weight.flatten())[0].view_as(logits)
+    Raises:
+        ConfigError: they need features, and there are logits alone.
+    """
+    if need_features(cohort.penalties):
+        raise ConfigError(
+            'executor "stacked" has no features, which a term of the loss compares. Choose "vmap".'
+        )
+    return Terms.of(cohort, spec)
 
 
 class StackedExecutor(TensorExecutor):
@@ -195,60 +172,45 @@ class StackedExecutor(TensorExecutor):
 
     @torch.no_grad()
     def _steps(
-        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         params = cohort.start.clone()
         tensors = spec.views(params)
-        state = algorithm.begin(cohort)
-        flat = None if algorithm.plain_sgd else torch.empty_like(params)
-        terms = Terms.of(cohort, spec)
+        state = rule.begin(cohort)
+        flat = None if rule.plain_sgd else torch.empty_like(params)
+        terms = _terms(cohort, spec)
         for step in range(cohort.local_steps):
-            x, y = self.data.batch(batches.index[:, step])
-            weight, keys = batches.weight[:, step], batches.keys[:, step]
+            samples = self.data.batch(batches.index[:, step])
+            batch = Batch(*samples, batches.weight[:, step], batches.keys[:, step])
             if flat is None:  # plain SGD, fused
-                write = Write(tensors, algorithm.shrink, -algorithm.lr)
-                self._back(tensors, write, x, y, weight, keys, terms)
+                self._back(tensors, Write(tensors, rule.shrink, -rule.lr), batch, terms)
                 continue
-            self._back(tensors, Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys, terms)
-            params, state = algorithm.step(params, flat, state, cohort)
+            self._back(tensors, Write(spec.views(flat), 0.0, 1.0), batch, terms)
+            params, state = rule.step(params, flat, state, cohort)
             tensors = spec.views(params)
-        return after_training(algorithm, params, state, cohort)
+        return after_training(rule, params, state, cohort)
 
     def _evaluated(self, params: Params, x: Tensor, keys: Tensor) -> Tensor:
         """Logits [clients, batch, classes] in evaluation mode."""
         for layer in self.layers:
-            if not isinstance(layer, Dropout):
+            if not layer.training_only:
                 x, _ = layer.forward(x, params, keys)
         return x
 
     @torch.no_grad()
-    def gradients(
-        self, spec: ParamSpec, params: Tensor, x: Tensor, y: Tensor, weight: Tensor, keys: Tensor
-    ) -> Tensor:
+    def gradients(self, spec: ParamSpec, params: Tensor, batch: Batch) -> Tensor:
         """Gradients [clients, P] at ``params`` [clients, P] of one batch each."""
         flat = torch.empty(params.shape, device=params.device)
-        self._back(spec.views(params), Write(spec.views(flat), 0.0, 1.0), x, y, weight, keys)
+        self._back(spec.views(params), Write(spec.views(flat), 0.0, 1.0), batch)
         return flat
 
-    def _back(
-        self,
-        params: Params,
-        write: Write,
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
-        keys: Tensor,
-        terms: Terms | None = None,
-    ) -> None:
+    def _back(self, params: Params, write: Write, batch: Batch, terms: Terms = NO_TERMS) -> None:
         """One step forward and back; gradients go where ``write`` says."""
-        taught = (
-            []
-            if terms is None
-            else [
-                {name: self._evaluated(tensors, x, keys) for name, tensors in anchors.items()}
-                for anchors in terms.anchors
-            ]
-        )
+        x, y, weight, keys = batch
+        taught = [
+            {name: self._evaluated(tensors, x, keys) for name, tensors in anchors.items()}
+            for anchors in terms.anchors
+        ]
         saved: list[Any] = []
         for layer in self.layers:
             x, kept = layer.forward(x, params, keys)
@@ -257,10 +219,27 @@ class StackedExecutor(TensorExecutor):
         grad = x.softmax(-1)
         grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
         grad *= weight[..., None]
-        if terms is not None:
-            grad += terms.gradient(x, taught, y, weight)
+        if terms.penalties:
+            grad += _slope(terms.penalties, x, taught, batch)
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
+
+
+def _slope(
+    penalties: tuple[Penalty, ...],
+    logits: Tensor,
+    taught: Sequence[Mapping[str, Tensor]],
+    batch: Batch,
+) -> Tensor:
+    """Gradient of the weighted terms with respect to the logits [clients, batch, classes].
+
+    A term is a sample's own, so that samples of all clients make one batch.
+    """
+    with torch.enable_grad():
+        leaf = logits.detach().flatten(0, 1).requires_grad_()
+        others = [{n: Outputs(v.flatten(0, 1)) for n, v in of.items()} for of in taught]
+        loss = total(penalties, Outputs(leaf), others, batch.y.flatten())
+    return torch.autograd.grad(loss, leaf, batch.weight.flatten())[0].view_as(logits)
 
 
 def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
@@ -293,7 +272,9 @@ def _both_gradients(
     weight = x.new_full(y.shape, 1 / len(y), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     objective.module.train()
-    alike = (t.expand(clients, *t.shape) for t in (flat, x, y, weight, key))
-    found = objective.spec.views(fast.gradients(objective.spec, *alike))
-    alone = objective.gradients(objective.spec.views(flat), x, y, weight, key)
+    batch = Batch(x, y, weight, key)
+    alike = Batch(*(part.expand(clients, *part.shape) for part in batch))
+    params = flat.expand(clients, *flat.shape)
+    found = objective.spec.views(fast.gradients(objective.spec, params, alike))
+    alone = objective.gradients(objective.spec.views(flat), batch)
     return found, {name: value.expand(clients, *value.shape) for name, value in alone.items()}

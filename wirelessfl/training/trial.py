@@ -8,6 +8,7 @@ from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
+from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 
 
@@ -73,10 +74,13 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
         half[:, :2] = 0.5  # the samples behind the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (t.expand(2, *t.shape) for t in (x, y))
-        padded = objective.gradients(objective.spec.views(two), xs, ys, half, zero.expand(2, 2))
+        padded = objective.gradients(
+            objective.spec.views(two), Batch(xs, ys, half, zero.expand(2, 2))
+        )
     except RuntimeError as error:
         return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
-    tight = objective.gradients(objective.spec.views(two[0]), x[:2], y[:2], half[0, :2], zero)
+    alone = Batch(x[:2], y[:2], half[0, :2], zero)
+    tight = objective.gradients(objective.spec.views(two[0]), alone)
     for key, value in tight.items():
         if not all(_close(client, value) for client in padded[key]):
             return f"model {name} mixes the samples of a batch, so batches cannot be padded"
@@ -93,10 +97,10 @@ def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
     weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     with torch.random.fork_rng():
-        named = objective.gradients(objective.spec.views(flat), x, y, weight, key)
-        own = objective.own_gradients(flat, x, y, weight, key)
+        named = objective.gradients(objective.spec.views(flat), Batch(x, y, weight, key))
+        held = objective.held_gradients(flat, Batch(x, y, weight, key))
     for name, value in named.items():
-        if bool(own[name].any()) and not bool(value.any()):
+        if bool(held[name].any()) and not bool(value.any()):
             raise ConfigError(
                 f"model {type(objective.module).__name__} uses its parameter {name!r} by another "
                 "way than its name (a list of tensors of its own?), so clients cannot have their "
@@ -160,9 +164,11 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     flat, name = objective.spec.from_module(objective.module), type(objective.module).__name__
     few = [
         np.concatenate([np.arange(max(size // 2, 1)) + block * size for block in range(blocks)])
-        for blocks, size in ((own.blocks, own.width // own.blocks) for own in neurons.layers)
+        for blocks, size in (
+            (layer.blocks, layer.width // layer.blocks) for layer in neurons.layers
+        )
     ]
-    whole = [np.arange(own.width) for own in neurons.layers]
+    whole = [np.arange(layer.width) for layer in neurons.layers]
     objective.module.eval()  # dropout would draw different masks for the two
     try:
         tight, _ = _submodel_gradient(
@@ -171,7 +177,7 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(own.name for own in neurons.layers)}: {str(error).splitlines()[0]}"
+            f"{', '.join(layer.name for layer in neurons.layers)}: {str(error).splitlines()[0]}"
         ) from error
     padded, idle = _submodel_gradient(
         objective, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
@@ -194,7 +200,7 @@ def _submodel_gradient(
     labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
     weight = torch.full((len(x),), 1.0 / len(x), device=x.device)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
-    loss = objective.loss(submodels.spec.views(leaf), x, labels, weight, key)
+    loss = objective.loss(submodels.spec.views(leaf), Batch(x, labels, weight, key))
     gradient = torch.autograd.grad(loss, leaf)[0]
     full = torch.zeros_like(flat)
     full[index[index >= 0]] = gradient[index >= 0]

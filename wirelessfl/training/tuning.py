@@ -46,8 +46,8 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
 
     def count(module: nn.Module, given: tuple[Any, ...], out: Any) -> None:
         nonlocal multiplications
-        own = [p for p in module.parameters(recurse=False) if p.ndim > 1]
-        if not own or isinstance(module, nn.Embedding):
+        weights = [p for p in module.parameters(recurse=False) if p.ndim > 1]
+        if not weights or isinstance(module, nn.Embedding):
             return
         channels = 1 if isinstance(module, _ConvNd) else -1
         tensors = [out] if isinstance(module, _ConvNd) else [*given, out]
@@ -56,7 +56,7 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
             (t.numel() // max(t.shape[channels], 1) for t in tensors if isinstance(t, Tensor)),
             default=0,
         )
-        multiplications += positions * sum(parameter.numel() for parameter in own)
+        multiplications += positions * sum(parameter.numel() for parameter in weights)
 
     hooks = [module.register_forward_hook(count) for module in objective.module.modules()]
     try:
@@ -89,7 +89,7 @@ def default_chunk(
     if kind is VmapExecutor and any(isinstance(module, _ConvNd) for module in modules):
         return 1  # grouped convolutions are slower than one after the other
     room = LARGEST_BYTES // (4 * objective.spec.size)
-    if sample := int(getattr(objective.module, "bytes_per_sample", 0)):
+    if sample := objective.bytes_per_sample:
         room = min(room, SAMPLE_BYTES // (sample * batch_size))
     if seconds > LONG_STEP_SECONDS:
         room = min(room, -(-clients // PARTS))

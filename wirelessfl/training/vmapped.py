@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.batches import Batches
-from wirelessfl.training.cohort import Cohort, Penalty, anchors_of
+from wirelessfl.training.batches import Batch, Batches
+from wirelessfl.training.cohort import Cohort, Penalty, Terms, anchors_of
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.objective import Objective
@@ -57,69 +57,69 @@ class VmapExecutor(TensorExecutor):
             vmap(grad(torch.sin))(torch.zeros(2))
 
     def _steps(
-        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         if self.flat:
-            sent = self._flat_steps(algorithm, spec, cohort, batches)
-            if sent is not None:
-                return sent
+            results = self._flat_steps(rule, spec, cohort, batches)
+            if results is not None:
+                return results
         if len(batches.index) == 1:
-            return self._alone(algorithm, spec, cohort, batches)
+            return self._alone(rule, spec, cohort, batches)
         params = cohort.start.clone()
         tensors = spec.views(params)
-        state = algorithm.begin(cohort)
+        state = rule.begin(cohort)
         # One buffer for all steps: gradients come by tensor and are used as flat vectors.
-        flat = None if algorithm.plain_sgd else torch.empty_like(params)
-        anchors, penalties = anchors_of(cohort, spec), cohort.penalties
+        flat = None if rule.plain_sgd else torch.empty_like(params)
+        terms = Terms.of(cohort, spec)
         for index, weight, keys in batches.by_step():
-            x, y = self.data.batch(index)
-            found = self.objective.gradients(tensors, x, y, weight, keys, anchors, penalties)
+            batch = Batch(*self.data.batch(index), weight, keys)
+            found = self.objective.gradients(tensors, batch, terms)
             if flat is None:  # plain SGD spares the copy
-                if algorithm.shrink != 1.0:
-                    params.mul_(algorithm.shrink)
+                if rule.shrink != 1.0:
+                    params.mul_(rule.shrink)
                 for name, value in tensors.items():
-                    value.sub_(found[name], alpha=algorithm.lr)
+                    value.sub_(found[name], alpha=rule.lr)
                 continue
             for name, slot in spec.views(flat).items():
                 slot.copy_(found[name])
-            params, state = algorithm.step(params, flat, state, cohort)
+            params, state = rule.step(params, flat, state, cohort)
             tensors = spec.views(params)
-        return after_training(algorithm, params, state, cohort)
+        return after_training(rule, params, state, cohort)
 
     def _alone(
-        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
         """One client, by plain autograd on the module itself."""
         params = cohort.start.clone()
-        state = algorithm.begin(cohort)
-        anchors = tree_map(lambda value: value[0], anchors_of(cohort, spec))
+        state = rule.begin(cohort)
+        terms = Terms.of_first(cohort, spec)
         with self.objective.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
-                x, y = self.data.batch(batches.index[0, step])
-                batch = x, y, batches.weight[0, step], batches.keys[0, step]
-                loss = self.objective.own_loss(*batch, anchors, cohort.penalties)
+                samples = self.data.batch(batches.index[0, step])
+                batch = Batch(*samples, batches.weight[0, step], batches.keys[0, step])
+                loss = self.objective.held_loss(batch, terms)
                 found = torch.autograd.grad(loss, leaves, materialize_grads=True)
-                if algorithm.plain_sgd:
-                    if algorithm.shrink != 1.0:
-                        params.mul_(algorithm.shrink)
-                    torch._foreach_add_(tensors, found, alpha=-algorithm.lr)
+                if rule.plain_sgd:
+                    if rule.shrink != 1.0:
+                        params.mul_(rule.shrink)
+                    torch._foreach_add_(tensors, found, alpha=-rule.lr)
                     continue
                 flat = torch.cat([value.reshape(-1) for value in found])[None]
-                params, state = algorithm.step(params, flat, state, cohort)
+                params, state = rule.step(params, flat, state, cohort)
                 tensors = list(spec.views(params[0]).values())
-        return after_training(algorithm, params, state, cohort)
+        return after_training(rule, params, state, cohort)
 
     def _flat_steps(
-        self, algorithm: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
+        self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor] | None:
         """Each step by a recorded program; None where it cannot be recorded."""
         params = cohort.start.clone()
-        state = algorithm.begin(cohort)
-        tensors = self._own(spec, params)
-        flat = None if _fused(algorithm) else torch.empty_like(params)
+        state = rule.begin(cohort)
+        tensors = self._tensors(spec, params)
+        flat = None if _fused(rule) else torch.empty_like(params)
         anchors, form = tree_flatten(anchors_of(cohort, spec))
         if len(params) == 1:
             anchors = [value[0] for value in anchors]
@@ -131,7 +131,7 @@ class VmapExecutor(TensorExecutor):
                 x, y, *batch = (thing[0] for thing in (x, y, *batch))
             if program is None:
                 example = [*tensors, x, y, *batch, *anchors]
-                program = self._step_program(algorithm, spec, example, cohort.penalties, form)
+                program = self._step_program(rule, spec, example, cohort.penalties, form)
             if program is _unrecordable:
                 return None
             found = program(*tensors, x, y, *batch, *anchors)
@@ -139,17 +139,17 @@ class VmapExecutor(TensorExecutor):
                 continue
             for slot, value in zip(spec.views(flat).values(), found, strict=True):
                 slot.copy_(value)
-            params, state = algorithm.step(params, flat, state, cohort)
-            tensors = self._own(spec, params)
-        return after_training(algorithm, params, state, cohort)
+            params, state = rule.step(params, flat, state, cohort)
+            tensors = self._tensors(spec, params)
+        return after_training(rule, params, state, cohort)
 
-    def _own(self, spec: ParamSpec, params: Tensor) -> list[Tensor]:
+    def _tensors(self, spec: ParamSpec, params: Tensor) -> list[Tensor]:
         """Parameters [clients, *shape], or those of the only client [*shape]."""
         return list(spec.views(params[0] if len(params) == 1 else params).values())
 
     def _step_program(
         self,
-        algorithm: ClientRule,
+        rule: ClientRule,
         spec: ParamSpec,
         inputs: Sequence[Tensor],
         penalties: tuple[Penalty, ...],
@@ -158,19 +158,19 @@ class VmapExecutor(TensorExecutor):
         """A step of plain SGD in place, or the gradients.
 
         Args:
-            algorithm: the client rule.
+            rule: the client rule.
             spec: of the parameters, which come first among the inputs.
             inputs: parameters, samples, labels, weights, keys, and the anchors' tensors.
             penalties: what the anchors are for.
             form: how their tensors make up anchors.
         """
-        names, lr = list(spec.shapes), algorithm.lr if _fused(algorithm) else None
+        names, lr = list(spec.shapes), rule.lr if _fused(rule) else None
 
         def gradients(*tensors: Tensor) -> list[Tensor]:
             params = dict(zip(names, tensors, strict=False))
             x, y, weight, keys, *rest = tensors[len(names) :]
-            anchors = tree_unflatten(rest, form)
-            found = self.objective.gradients(params, x, y, weight, keys, anchors, penalties)
+            terms = Terms(penalties, tree_unflatten(rest, form))
+            found = self.objective.gradients(params, Batch(x, y, weight, keys), terms)
             return list(found.values())
 
         def make() -> Program:
@@ -186,6 +186,6 @@ class VmapExecutor(TensorExecutor):
         return program
 
 
-def _fused(algorithm: ClientRule) -> bool:
+def _fused(rule: ClientRule) -> bool:
     """Whether a step is recorded as one program, gradient and all."""
-    return algorithm.plain_sgd and algorithm.shrink == 1.0
+    return rule.plain_sgd and rule.shrink == 1.0

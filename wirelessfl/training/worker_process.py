@@ -37,14 +37,14 @@ class Order:
 
     Args:
         job: of the chunk, without what the servers send.
-        sent: shapes of that; it lies in the shared memory, one after the other.
-        own: shapes of what the clients have kept; it lies at the end of the slot.
+        servers: shapes of that; it lies in the shared memory, one after the other.
+        kept: shapes of what the clients have kept; it lies at the end of the slot.
         slot: where the results go.
     """
 
     job: Job
-    sent: Shapes
-    own: Shapes
+    servers: Shapes
+    kept: Shapes
     slot: int
 
 
@@ -96,16 +96,16 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
 def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
     """Train a chunk, and put its results into their slot."""
     slot = places.slots[order.slot]
-    kept, whole = views_in(end_of(slot, order.own), order.own), order.job.clients
+    kept, whole = views_in(end_of(slot, order.kept), order.kept), order.job.clients
 
-    def own(clients: IntArray, node: IntArray) -> State:
+    def recall(clients: IntArray, node: IntArray) -> State:
         """Of some of the chunk's clients, or of all without a copy."""
         if len(clients) == len(whole):
             return kept
         rows = torch.from_numpy(np.flatnonzero(np.isin(whole, clients)))
         return {name: value[rows] for name, value in kept.items()}
 
-    job = replace(order.job, servers=views_in(places.servers, order.sent), own=own)
+    job = replace(order.job, servers=views_in(places.servers, order.servers), recall=recall)
     results = executor.results(job)
     shapes = {name: tuple(value.shape) for name, value in results.items()}
     for name, place in views_in(slot, shapes).items():

@@ -194,14 +194,14 @@ class WorkersExecutor(Executor):
         """
         self.start()
         parts = even_parts(len(job.clients), self.chunk)
-        sent = self._share(job)
-        bare = replace(job, servers={}, own=None)
+        servers = self._share(job)
+        bare = replace(job, servers={}, recall=None)
         orders = deque(enumerate(parts))
         done: dict[int, tuple[Worker, int, Shapes]] = {}
         try:
             for number, part in enumerate(parts):
                 while number not in done:
-                    self._hand_out(orders, job, bare, sent)
+                    self._hand_out(orders, job, bare, servers)
                     self._take_in(done)
                 worker, slot, shapes = done.pop(number)
                 yield Chunk.of(part, views_in(worker.slots[slot], shapes))
@@ -211,7 +211,7 @@ class WorkersExecutor(Executor):
             raise
 
     def _hand_out(
-        self, orders: deque[tuple[int, slice]], job: Job, bare: Job, sent: Shapes
+        self, orders: deque[tuple[int, slice]], job: Job, bare: Job, servers: Shapes
     ) -> None:
         """Give the next chunks to whoever has the least to do, while there is room."""
         while orders:
@@ -220,10 +220,10 @@ class WorkersExecutor(Executor):
                 return
             number, part = orders.popleft()
             slot, kept = worker.free.popleft(), job.of(part).kept()
-            own = {name: tuple(value.shape) for name, value in kept.items()}
-            for name, place in views_in(end_of(worker.slots[slot], own), own).items():
+            shapes = {name: tuple(value.shape) for name, value in kept.items()}
+            for name, place in views_in(end_of(worker.slots[slot], shapes), shapes).items():
                 place.copy_(kept[name])
-            worker.send(Order(bare.of(part), sent, own, slot))
+            worker.send(Order(bare.of(part), servers, shapes, slot))
             worker.waiting.append(number)
 
     def _take_in(self, done: dict[int, tuple[Worker, int, Shapes]]) -> None:
@@ -257,7 +257,7 @@ class WorkersExecutor(Executor):
     def _share(self, job: Job) -> Shapes:
         """Put what the servers send into shared memory, and make sure that results have room."""
         needed = sum(value.numel() for value in job.servers.values())
-        vectors = slot_vectors(job.algorithm)
+        vectors = slot_vectors(job.rule)
         room = min(self.chunk, len(job.clients)) * job.spec.size * vectors
         small = room > max(worker.slots.shape[-1] for worker in self._workers)
         if small or needed > len(self._servers):
@@ -275,10 +275,10 @@ class WorkersExecutor(Executor):
 
     def _train(self, job: Job) -> dict[str, Tensor]:
         chunks = []
-        for chunk in self.train(job):
-            results = chunk.payloads | {KEPT + n: value for n, value in chunk.kept.items()}
+        for part in self.train(job):
+            results = part.payloads | {KEPT + n: value for n, value in part.kept.items()}
             chunks.append({name: value.clone() for name, value in results.items()})
-        return {name: torch.cat([sent[name] for sent in chunks]) for name in chunks[0]}
+        return {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
     def close(self) -> None:
         """End the processes."""
@@ -307,9 +307,9 @@ def _shared(*shape: int) -> Tensor:
     return shared
 
 
-def slot_vectors(algorithm: ClientRule) -> int:
+def slot_vectors(rule: ClientRule) -> int:
     """Vectors of a client that a slot holds: what it sends, and what it keeps, before and after."""
-    return len(algorithm.payloads) + 2 * len(algorithm.client_state)
+    return len(rule.payloads) + 2 * len(rule.client_state)
 
 
 def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None:

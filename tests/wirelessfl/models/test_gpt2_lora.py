@@ -25,6 +25,7 @@ from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.setup import build
 from wirelessfl.setup.executors import _gpu_chunk
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import record
 from wirelessfl.training.trial import check_model, why_not_vmapped
@@ -208,7 +209,7 @@ def test_a_step_can_be_recorded(base):
     def gradients(*tensors):
         given = dict(zip(names, tensors, strict=False))
         key = torch.zeros(2, dtype=torch.int32)
-        return list(task.gradients(given, *tensors[len(names) :], key).values())
+        return list(task.gradients(given, Batch(*tensors[len(names) :], key)).values())
 
     program = record(gradients, [*params, *batch])
     batch[0] = texts(4, seed=1)

@@ -92,7 +92,7 @@ def test_any_exception_names_its_place(work, engine):
         with pytest.raises(
             TrainingError, match=r"^clients? [0-2].*, round 1: TypeError: .*vmapped\.py, line"
         ):
-            engine.updates(own, replace(job, algorithm=FedAvg(lr=object())))
+            engine.updates(own, replace(job, rule=FedAvg(lr=object())))
     assert executor.pids == []
 
 

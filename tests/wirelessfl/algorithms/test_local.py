@@ -18,7 +18,7 @@ from wirelessfl.setup import build
 LOCALS = [
     name
     for name, own in algorithm_classes().items()
-    if own.topology == "star" and own.timing == "rounds" and name != "fedavg"
+    if own.topology == "star" and own().timing.rounds and name != "fedavg"
 ]
 OWN = [name for name in LOCALS if issubclass(find_algorithm(name), Narrow)]
 """Those whose clients train submodels of their own, of a whole model alone."""
@@ -40,7 +40,8 @@ def flat(result):
 )
 def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
     """N = 1, E = 1: bit for bit for chunks of one size, whoever takes part and tracks."""
-    tracking = {"tracking_clients": 2} if find_algorithm(local)().tracks else {}
+    payloads = find_algorithm(local)().payloads
+    tracking = {"tracking_clients": 2} if any(p.senders == "tracking" for p in payloads) else {}
     narrow = {"capacities": (0.5, 1.0)} if local in OWN else {}
     flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, "chunk": 2}
     flags |= tracking | narrow

@@ -166,11 +166,11 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
     own = job.servers["params"] + normal(5, task.spec.size, seed=3, scale=0.1).float()
     job = replace(
         job,
-        algorithm=Keeping(lr=0.02, decay=decay),
+        rule=Keeping(lr=0.02, decay=decay),
         servers={"params": sent, "teacher": teacher},
         node=np.array([0, 1, 0, 1, 1]),
         first_steps=np.array([3, 1, 2, 0, 4]),
-        own=Own(own),
+        recall=Own(own),
         penalties=penalties,
     )
     return module, data, task, job
@@ -205,7 +205,7 @@ def term_by_hand(penalty, model, x, y, job, row):
     sent, teacher = (job.servers[name][job.node[row]] for name in ("params", "teacher"))
     logits, z = run(model, x)
     if isinstance(penalty, Contrast):
-        previous = job.own.previous[row] if job.first_steps[row] else sent
+        previous = job.recall.previous[row] if job.first_steps[row] else sent
         powers = []
         for other in (sent, previous):
             with torch.no_grad():
@@ -236,7 +236,7 @@ def train_by_hand(module, data, job, penalties):
             own = list(model.parameters())
             with torch.no_grad():
                 for value, grad in zip(own, torch.autograd.grad(loss, own), strict=True):
-                    value -= job.algorithm.lr * (grad + job.algorithm.decay * value)
+                    value -= job.rule.lr * (grad + job.rule.decay * value)
         changes.append(nn.utils.parameters_to_vector(model.parameters()).detach() - start)
     return torch.stack(changes)
 

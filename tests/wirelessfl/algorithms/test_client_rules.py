@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from wirelessfl.algorithms import find_algorithm
+from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.fa_nt import FANT
 from wirelessfl.algorithms.fadamgc import FAdamGC
 from wirelessfl.algorithms.fedacg import FedACG
@@ -162,14 +162,28 @@ def test_momentum_takes_corrected_gradients():
     assert torch.allclose(own["tracking"], c, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["local-adam", "fadamgc", "fa-nt", "fedast", "sync-st", "fedbuff"])
-def test_momentum_is_refused_where_it_would_be_ignored(name):
-    with pytest.raises(
-        ConfigError, match=rf"momentum is 0\.9: .*clients of '{name}'.*momentum 0\."
-    ):
-        Config.from_flags(name, momentum=0.9)
-    with pytest.raises(ValueError, match=r"momentum is 0\.9"):
-        find_algorithm(name)(momentum=0.9)
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        *((name, "momentum") for name in ("local-adam", "fadamgc", "fa-nt", "fedast", "sync-st")),
+        ("fedbuff", "momentum"),
+        ("fedasync", "buffer"),
+        ("fedast-nobuffer", "buffer"),
+        ("fedadagrad", "beta2"),
+    ],
+)
+def test_what_would_be_ignored_is_no_setting(name, setting):
+    """The message names the algorithms that have it."""
+    message = rf"unknown setting '{setting}' of algorithm '{name}'.*It is a setting of algorithm "
+    with pytest.raises(ConfigError, match=message):
+        Config.from_flags(name, **{setting: 0.5})
+
+
+@pytest.mark.parametrize("name", ["hfedavg", "hist"])
+def test_cells_have_the_settings_of_what_runs_in_them(name):
+    assert find_algorithm(name)(momentum=0.9).momentum == 0.9
+    assert algorithm_classes()[name] is find_algorithm(name) is find_algorithm(name, "fedavg")
+    assert "momentum" not in vars(find_algorithm(name, "fadamgc")())
 
 
 def test_only_plain_steps_are_fused():

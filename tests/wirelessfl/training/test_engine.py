@@ -114,7 +114,7 @@ def test_every_path_equals_the_plain_loop(name, rule, engine):
     extra = {"momentum": 0.5, "weight_decay": 0.1} if rule is Momentum else {}
     expected = engine.plain_loop(module, data, job, lr=0.01, **extra)
     assert float(expected.abs().max()) > 1e-3
-    job = replace(job, algorithm=rule(lr=0.01))
+    job = replace(job, rule=rule(lr=0.01))
     for path, make_executor in engine.paths.items():
         if path.startswith("stacked") and name not in CHAINS:
             continue
@@ -346,7 +346,7 @@ def test_payloads_must_be_declared(engine):
     data = engine.training_data((9,), [20, 5])
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(ConfigError, match="gossip"):
-        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, algorithm=Talkative()))
+        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Talkative()))
 
 
 @pytest.mark.parametrize("wrong", [lambda p: torch.cat([p, p], 1), lambda p: p.numpy()])
@@ -359,4 +359,4 @@ def test_payloads_must_have_their_shape(engine, wrong):
     data = engine.training_data((9,), [20, 5])
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(ConfigError, match=r"gives 'update' as a .* of shape .*clients by param"):
-        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, algorithm=Long()))
+        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Long()))
