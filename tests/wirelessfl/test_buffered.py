@@ -15,8 +15,8 @@ from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.theory import ShiftedExponential as Law
 from wirelessfl.theory import buffer_seconds
 from wirelessfl.uplinks import find_uplink

@@ -93,10 +93,10 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "cells": 1, "padding": padding, "lr": LR}
     parts = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
-    world, spec, plan = parts.world, parts.objective.spec, parts.planner.plan(0)
+    training, spec, plan = parts.training, parts.objective.spec, parts.planner.plan(0)
     start = spec.from_module(module)
     found, jobs = torch.zeros(6, spec.size), []
-    real = world.executor.train
+    real = training.executor.train
 
     def train(job):
         jobs.append(job)
@@ -104,16 +104,16 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
             assert chunk.payloads["update"].shape[1] == job.spec.size
             yield chunk
 
-    world.executor.train = train
+    training.executor.train = train
     received = []
-    merge = type(world.algorithm).merge
+    merge = type(training.server.algorithm).merge
 
     def watching(server, seen):
         received.append(seen)
-        return merge(world.algorithm, server, seen)
+        return merge(training.server.algorithm, server, seen)
 
-    object.__setattr__(world.algorithm, "merge", watching)
-    world.train(plan, world.cloud)
+    object.__setattr__(training.server.algorithm, "merge", watching)
+    training.train(plan, training.server.cloud)
     widths = [[len(own) for own in chosen] for chosen in plan.own.chosen]
     assert len({tuple(own) for own in widths}) == 3
     assert plan.own.lengths.tolist() == [size(*own) for own in widths]
@@ -135,7 +135,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         mask = full_masks(spec, kept)
         assert int(mask.sum()) == plan.own.lengths[row]
         local = mask * start
-        batches = world.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
+        batches = training.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
         for rows, share in zip(batches.index[0], batches.weight[0], strict=True):
             rows = rows[share > 0]
             leaf = local.clone().requires_grad_()
@@ -283,13 +283,13 @@ def test_group_norms_train_by_equal_widths_alone(config):
     assert "\n" not in message
     parts = build(config("ra-fed", **flags), data=data, model=resnet())
     assert parts.config.run.padding == 0.0
-    world, plan = parts.world, parts.planner.plan(0)
-    sent = {"params": world.cloud["params"][None]}
-    jobs = list(together(plan, sent, world.settings.padding, 4))
+    training, plan = parts.training, parts.planner.plan(0)
+    sent = {"params": training.server.cloud["params"][None]}
+    jobs = list(together(plan, sent, training.settings.padding, 4))
     assert len(jobs) == 2
     for job in jobs:
         assert (job.submodels.index >= 0).all()
-    world.train(plan, world.cloud)
+    training.train(plan, training.server.cloud)
     # The narrow submodel by itself is a ResNet of half the width.
     small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
     assert small.spec.shapes == parts.objective.spec.of(ResNet18((3, 32, 32), 10, width=2)).shapes

@@ -131,8 +131,8 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
     }
     parts = build(Config.from_flags("fedavg", **settings), data=data)
     assert parts.config.run.executor == "vmap"
-    task, world = parts.objective, parts.world
-    params = world.cloud["params"]
+    task, training = parts.objective, parts.training
+    params = training.server.cloud["params"]
     before, _ = evaluate(task, params, parts.test_inputs, parts.test_labels)
     optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
     for _ in range(60):

@@ -109,7 +109,7 @@ def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
     asked.clear()
     for number in range(3):
         plan = parts.planner.plan(number)
-        parts.world.train(plan, parts.world.cloud)
+        parts.training.train(plan, parts.training.server.cloud)
         assert asked == [plan.clients.tolist()] * len(plan.draws.h)
         asked.clear()
     everybody = replace(parts.planner, per_round=None).plan(0)
@@ -147,14 +147,13 @@ def test_the_air_takes_the_channels_of_the_senders(options):
             clients=clients,
             weights=1 / np.bincount(node)[node],
             each=frozenset(),
-            sent=None,
             units={},
             draw=draw,
             stream=Stream(6),
         )
         reception = AirComp(beamformer_starts=1, **options).receive(air)
         reception.add(slice(None), {"update": sent.clone()})
-        reception.share(Shards(), ["update"], torch.zeros(3, 40))
+        reception.finish(Shards(), ["update"], torch.zeros(3, 40))
         got.append(reception.result().mean["update"])
     assert torch.equal(got[0], got[1])
     assert torch.equal(got[0], got[2])
@@ -166,11 +165,11 @@ def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy
     parts = build(settings, data=toy, network=network())
     plan = parts.planner.plan(0)
     fewer = plan.without(plan.clients[[0, 4]])
-    parts.world.train(fewer, parts.world.cloud)
+    parts.training.train(fewer, parts.training.server.cloud)
     other = build(settings, data=toy, network=network())
     cut = replace(fewer, draws=plan.draws.of(fewer.clients))
-    other.world.train(cut, other.world.cloud)
-    assert torch.equal(parts.world.cloud["params"], other.world.cloud["params"])
+    other.training.train(cut, other.training.server.cloud)
+    assert torch.equal(parts.training.server.cloud["params"], other.training.server.cloud["params"])
 
 
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])

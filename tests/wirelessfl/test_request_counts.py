@@ -5,8 +5,8 @@ from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Ask, Cancel, Deadline, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.untrained import Untrained
 
 
 class Listed:

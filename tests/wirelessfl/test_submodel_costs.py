@@ -250,7 +250,7 @@ def test_each_cell_covers_enough(make):
     """Cells merge by themselves; those that would end sooner use the time for more neurons."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     parts = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
-    planner, world = parts.planner, parts.world
+    planner, training = parts.planner, parts.training
     levels = levels_of(planner.neurons())
     for number in range(3):
         plan = planner.plan(number)
@@ -271,9 +271,9 @@ def test_each_cell_covers_enough(make):
         first = int(np.argmin(soonest))
         widest = plan.own.widths[plan.node == first]
         assert plan.cost.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
-        world.train(plan, world.cloud)
-        assert world.metrics["coverage"] >= 2
-        assert world.metrics["uncovered"] == 0
+        training.train(plan, training.server.cloud)
+        assert training.metrics["coverage"] >= 2
+        assert training.metrics["uncovered"] == 0
 
 
 def test_a_cell_that_covers_too_little_is_named(make):

@@ -7,8 +7,8 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Give, Merge
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.rounds import TaskRounds
-from wirelessfl.tasks.untrained import Untrained
 
 SECONDS = [[3.0, 1.0, 4.0, 1.5, 9.0, 2.6], [5.0, 3.5, 8.0, 9.7, 9.3, 2.3]]  # by task and client
 

@@ -14,8 +14,8 @@ from wirelessfl.schedules import Clock, Simultaneous
 from wirelessfl.schedules.base import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.rounds import TaskRounds
-from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
 from wirelessfl.uplinks import find_uplink
 

@@ -12,9 +12,9 @@ from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Give, Lost, Merge, Returned
 from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds
-from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.uplinks import find_uplink
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7

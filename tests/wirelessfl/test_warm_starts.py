@@ -217,9 +217,11 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
     with pytest.raises(Spy):
         simulate(run.schedule, work, run.clock, report, lambda: None)
     pilot = work.past.pilot
-    torch.testing.assert_close(parts.world.cloud["params"], pilot)  # no past: the latest model
+    torch.testing.assert_close(
+        parts.training.server.cloud["params"], pilot
+    )  # no past: the latest model
     there = np.flatnonzero(parts.groups.group_of == 1)
-    after = engine.full_batch_round(parts.world, spec, module, toy, pilot, there, 0.1)
+    after = engine.full_batch_round(parts.training, spec, module, toy, pilot, there, 0.1)
     torch.testing.assert_close(work.gradient, after - pilot, rtol=1e-4, atol=1e-7)
     assert work.extras.extra_rounds == 1
     assert work.extras.extra_uploads == 4

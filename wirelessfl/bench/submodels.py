@@ -18,7 +18,7 @@ from wirelessfl.bench.engine import interleaved
 from wirelessfl.bench.ways import FAST, Way, build, ways, with_threads
 from wirelessfl.bench.works import STEPS, dealt, job_of, random_samples
 from wirelessfl.models import MLP, LeNet5
-from wirelessfl.rounds.together import PADDING
+from wirelessfl.rounds.settings import PADDING
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,

@@ -18,16 +18,19 @@ from wirelessfl.build.network import build_network
 from wirelessfl.config import Config
 from wirelessfl.config.sections import TrainingSection
 from wirelessfl.data import Dataset
+from wirelessfl.data.client_samples import part_sizes
 from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.settings import PADDING, TrainingSettings
 from wirelessfl.rounds.step_sizes import Decay, constant
-from wirelessfl.rounds.together import PADDING
-from wirelessfl.rounds.world import TrainingSettings, World
+from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.server.client_states import make_states
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
 from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.objective import Objective
@@ -43,7 +46,7 @@ class Parts:
         config: with device, executor, chunk and threads resolved.
         objective: model and loss.
         planner: plans rounds.
-        world: trains them.
+        training: trains them.
         test_inputs: test samples on the device.
         test_labels: their labels.
         data: the data set.
@@ -54,7 +57,7 @@ class Parts:
     config: Config
     objective: Objective
     planner: Planner
-    world: World
+    training: RoundTraining
     test_inputs: Tensor
     test_labels: Tensor
     data: Dataset
@@ -164,29 +167,26 @@ def build(
             "run": config.run.model_copy(update={"client_states": states.kind, "padding": padding})
         }
     )
-    world = World(
+    by_samples = training.weighting == "samples"
+    samples = part_sizes(basis.parts).astype(np.float64) if by_samples else None
+    server = Server(
         algorithm,
         uplink,
-        basis.executor,
-        TrainingSettings(
-            local_steps=training.local_steps,
-            edge_rounds=edge_rounds,
-            weight_by_samples=training.weighting == "samples",
-            padding=padding or 0.0,
-            compression=compression,
-        ),
-        basis.parts,
-        basis.start.to(device),
-        network.cell_of,
-        stream,
+        Weights(network.cell_of, samples),
         states,
-        shards,
+        basis.start.to(device),
+    )
+    settings = TrainingSettings(
+        local_steps=training.local_steps,
+        edge_rounds=edge_rounds,
+        padding=padding or 0.0,
+        compression=compression,
     )
     return Parts(
         config,
         objective,
         planner,
-        world,
+        RoundTraining(server, basis.executor, settings, basis.parts, stream, shards),
         basis.data.test_inputs.to(device),
         basis.data.test_labels.to(device),
         basis.data,

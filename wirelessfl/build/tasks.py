@@ -21,6 +21,9 @@ from wirelessfl.config.tasks import OWN
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import part_sizes
 from wirelessfl.errors import ConfigError
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
     Delays,
@@ -28,7 +31,8 @@ from wirelessfl.tasks.delays import (
     Wireless,
     client_speeds,
 )
-from wirelessfl.tasks.learner import Learner
+from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.training.shards import Shards
 
 MOST_WITH_WORKERS = 2
@@ -61,7 +65,7 @@ class TaskParts:
     def elements(self) -> list[int]:
         """Numbers in an update of each task."""
         return [
-            own.objective.spec.size * len(learner.algorithm.payloads)
+            own.objective.spec.size * len(learner.server.algorithm.payloads)
             for own, learner in zip(self.bases, self.learners, strict=True)
         ]
 
@@ -135,18 +139,20 @@ def build_tasks(
         samples = None
         if own.training.weighting == "samples":
             samples = part_sizes(basis.parts).astype(np.float64)
+        server = Server(
+            algorithm,
+            own.build_uplink(),
+            Weights(np.zeros(network.clients, dtype=np.int64), samples),
+            InMemory(algorithm.remembers, basis.objective.spec.size),
+            basis.start.to(device),
+        )
+        local_steps = own.training.local_steps
         learners.append(
             Learner(
-                task,
-                algorithm,
-                basis.objective,
-                basis.executor,
-                local_steps=own.training.local_steps,
-                samples=samples,
-                params=basis.start.to(device),
-                clients=network.clients,
-                test_inputs=basis.data.test_inputs.to(device),
-                test_labels=basis.data.test_labels.to(device),
+                server,
+                LocalSteps(task, algorithm, basis.objective, basis.executor, local_steps),
+                EvaluationSet(basis.data.test_inputs.to(device), basis.data.test_labels.to(device)),
+                named,
                 recent=algorithm.reallocation.updates if isinstance(algorithm, BufferedRule) else 0,
             )
         )

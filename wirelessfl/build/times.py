@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from channels import Network
 from channels.streams import Stream
@@ -16,16 +15,13 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
 from wirelessfl.schedules.base import Deadline, Started
-from wirelessfl.tasks.asynchronous import Asynchronous, Merged, Model
+from wirelessfl.tasks.asynchronous import Asynchronous, Merged
+from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.requests import Requests, Span
-from wirelessfl.tasks.rounds import RoundModel, TaskRounds
+from wirelessfl.tasks.rounds import TaskRounds
 
 EVAL_EVERY = 20
 """Merges of a task between rows where updates come one by one, unless the settings say."""
-
-
-class TaskModel(Model, RoundModel, Protocol):
-    """A model for either kind of work."""
 
 
 @dataclass(frozen=True)

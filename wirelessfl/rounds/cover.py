@@ -48,13 +48,13 @@ class Cover:
             found[name] = own.to(like.device)
         return cls(plan.own, found, count)
 
-    def sent(self) -> Tensor | None:
+    def exchanged(self) -> Tensor | None:
         """Which elements anybody sends, [nodes, P]; None: all.
 
         Over the air the clients of a node go through these together, each silent where it has none.
         """
-        sent = self.count > 0
-        return None if sent.all() else sent
+        covered = self.count > 0
+        return None if covered.all() else covered
 
     def metrics(self) -> dict[str, float]:
         """Least number of clients that cover a covered coordinate, and the share of uncovered ones.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wirelessfl.build.executors import computing, default_threads
 from wirelessfl.config import Config
-from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.schedules import Clock
@@ -190,6 +190,7 @@ class Progress:
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
             "schema": ROWS_SCHEMA,
+            "layout": CHECKPOINT_LAYOUT,
             "numerics": NUMERICS,
             "fingerprint": self.marks,
         }

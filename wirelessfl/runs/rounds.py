@@ -33,7 +33,7 @@ class RoundsEngine:
         training, evaluation = parts.config.training, parts.config.evaluation
         self.clock = Clock()
         self.schedule: Schedule = Synchronous(training.rounds, evaluation.eval_every or 1)
-        self.work: Work = Rounds(parts.planner, parts.world, self.clock)
+        self.work: Work = Rounds(parts.planner, parts.training, self.clock)
 
     @property
     def config(self) -> Config:
@@ -48,7 +48,7 @@ class RoundsEngine:
     @property
     def shards(self) -> Shards:
         """The processes that share the clients."""
-        return self.parts.world.shards
+        return self.parts.training.shards
 
     def start(self) -> None:
         """Rounds begin now; from a checkpoint, the one that was under way is given out again."""
@@ -59,13 +59,13 @@ class RoundsEngine:
 
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
-        world = self.parts.world
+        training = self.parts.training
         accuracy, loss = evaluate(*self._deployed(), *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.clock.now,
-            **asdict(world.totals),
-            **{name: finite(value) for name, value in world.metrics.items()},
+            **asdict(training.totals),
+            **{name: finite(value) for name, value in training.metrics.items()},
             "accuracy": accuracy,
             "loss": finite(loss),
         }
@@ -73,7 +73,7 @@ class RoundsEngine:
 
     def _deployed(self) -> tuple[Objective, Tensor]:
         """The model that is evaluated, and its parameters: the cloud's, or a part of it."""
-        objective, params = self.parts.objective, self.parts.world.cloud["params"]
+        objective, params = self.parts.objective, self.parts.training.server.cloud["params"]
         if self._part is None:
             return objective, params
         return replace(objective, spec=self._part.spec), self._part.gather(params)[0]
@@ -90,13 +90,13 @@ class RoundsEngine:
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state."""
-        return self.parts.world.tensors()
+        return self.parts.training.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Rounds done, and what they cost."""
         return {
             "schedule": self.schedule.snapshot(),
-            "totals": asdict(self.parts.world.totals),
+            "totals": asdict(self.parts.training.totals),
             "sim_seconds": self.clock.now,
             "shapes": self.parts.objective.spec.shapes,
             "ties": self.parts.objective.spec.ties,
@@ -104,39 +104,39 @@ class RoundsEngine:
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on behind the last round."""
-        self.parts.world.restore(tensors, state["totals"])
+        self.parts.training.restore(tensors, state["totals"])
         self.schedule.restore(state["schedule"])
         self.clock.now = state["sim_seconds"]
         self.start()
 
     def attach(self, folder: Path) -> None:
         """Client states may lie in the run's folder."""
-        self.parts.world.states.attach(folder)
+        self.parts.training.server.states.attach(folder)
 
     def saved(self) -> None:
         """Client states on disk up to here count."""
-        self.parts.world.states.saved()
+        self.parts.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
         """Of model, data and network."""
         parts, planner = self.parts, self.parts.planner
         return {
             "the model's layers and frozen parameters are": model_mark(parts.objective),
-            "the data are": data_mark(parts.data, parts.world.parts),
+            "the data are": data_mark(parts.data, parts.training.client_samples),
             "the network's values are": network_mark(planner.network, planner.stream),
         }
 
     def params(self) -> dict[str, Tensor]:
         """The cloud's."""
-        return self.parts.objective.spec.named(self.parts.world.cloud["params"].cpu())
+        return self.parts.objective.spec.named(self.parts.training.server.cloud["params"].cpu())
 
     def prepare(self) -> None:
         """Start the executor's processes."""
-        self.parts.world.executor.start()
+        self.parts.training.executor.start()
 
     def close(self) -> None:
         """Give back the executor's processes and memory."""
-        self.parts.world.executor.close()
+        self.parts.training.executor.close()
 
 
 def finite(value: float) -> float | None:

@@ -55,7 +55,7 @@ class SessionsEngine(RoundsEngine):
         self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
         self.work: SessionRounds = SessionRounds(
             planner,
-            parts.world,
+            parts.training,
             self.clock,
             self.attendance,
             warm_start,
@@ -73,7 +73,7 @@ class SessionsEngine(RoundsEngine):
         self._check_draws()
         stream = self.parts.planner.stream.child("session weights", number)
         module = configured_model(self.config.model, self.parts.data, stream)
-        like = self.parts.world.cloud["params"]
+        like = self.parts.training.server.cloud["params"]
         return self.parts.objective.spec.from_module(module).to(like.device)
 
     def _check_draws(self) -> None:
@@ -186,7 +186,7 @@ def _attendance(
 def _labels_of_clients(parts: Parts) -> np.ndarray:
     """[clients, classes], whether a client has samples of a label."""
     labels = parts.data.train_labels.numpy()
-    found = np.zeros((len(parts.world.parts), parts.data.classes), dtype=np.bool_)
-    for client, own in enumerate(parts.world.parts):
+    found = np.zeros((len(parts.training.client_samples), parts.data.classes), dtype=np.bool_)
+    for client, own in enumerate(parts.training.client_samples):
         found[client, labels[own]] = True
     return found

@@ -139,19 +139,19 @@ class TasksEngine:
         for name, basis, learner in zip(
             self.names, self.parts.bases, self.parts.learners, strict=True
         ):
-            own = basis.objective.spec.named(learner.state["params"].cpu())
+            own = basis.objective.spec.named(learner.server.cloud["params"].cpu())
             found |= named_params(own, name if self.config.task else None)
         return found
 
     def prepare(self) -> None:
         """Start the executors' processes."""
         for learner in self.parts.learners:
-            learner.executor.start()
+            learner.local.executor.start()
 
     def close(self) -> None:
         """Give back the executors' memory."""
         for learner in self.parts.learners:
-            learner.executor.close()
+            learner.local.executor.close()
 
 
 def named_params(params: dict[str, Tensor], task: str | None) -> dict[str, Tensor]:

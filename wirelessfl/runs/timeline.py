@@ -21,8 +21,8 @@ from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.tasks.asynchronous import Merged
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Span
-from wirelessfl.tasks.untrained import Untrained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -18,26 +18,8 @@ from wirelessfl.schedules.base import (
     Measured,
     Returned,
 )
-from wirelessfl.tasks.requests import Request, Requests, Span
-
-
-class Model(Protocol):
-    """What asynchronous work needs to know of a task's model; ``Learner`` is one."""
-
-    def issue(self, request: Request) -> None:
-        """Send the present model to a client."""
-
-    def came_back(self, number: int) -> None:
-        """The update of a request is in."""
-
-    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
-        """Merge the updates of these requests."""
-
-    def end(self) -> None:
-        """Nothing that is out is wanted any more."""
-
-    def spread(self) -> float | None:
-        """How far the latest updates lie apart."""
+from wirelessfl.tasks.model import TaskModel
+from wirelessfl.tasks.requests import Requests, Span
 
 
 @dataclass(frozen=True)
@@ -59,7 +41,7 @@ class Asynchronous:
     """
 
     def __init__(
-        self, models: Sequence[Model], requests: Requests, merges: list[Merged] | None = None
+        self, models: Sequence[TaskModel], requests: Requests, merges: list[Merged] | None = None
     ) -> None:
         self.models, self.requests, self.merges = models, requests, merges
         self.versions = [0] * len(models)

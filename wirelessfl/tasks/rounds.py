@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
 from wirelessfl.tasks.asynchronous import Merged
 from wirelessfl.tasks.delays import Delays
+from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.requests import Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
 
@@ -38,16 +39,6 @@ class TaskRound:
     chosen: list[IntArray]
     times: RoundTimes
     begun: float
-
-
-class RoundModel(Protocol):
-    """What rounds need to know of a task's model; ``Learner`` is one."""
-
-    def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the present model, and merge their updates."""
-
-    def losses(self, clients: IntArray) -> FloatArray:
-        """Loss of the present model on the data of each."""
 
 
 class TaskRounds:
@@ -70,7 +61,7 @@ class TaskRounds:
 
     def __init__(
         self,
-        models: Sequence[RoundModel],
+        models: Sequence[TaskModel],
         clock: Clock,
         delays: Delays,
         assignment: Assignment,

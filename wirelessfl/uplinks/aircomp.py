@@ -122,8 +122,17 @@ class AirComp(Uplink):
         return self.seconds_per_bit(draw)
 
     def receive(self, air: AirRound) -> Reception:
-        """Open one upload over the air."""
-        return AirReception(self, air)
+        """Open one upload over the air.
+
+        Raises:
+            ConfigError: the clients do not upload at the same time.
+        """
+        if air.draw is None:
+            raise ConfigError(
+                "uplink 'aircomp' adds up what clients send at the same time, and here each "
+                'uploads at a time of its own. Choose uplink "tdma", "ofdma" or "fixed".'
+            )
+        return AirReception(self, air, air.draw)
 
 
 class AirReception(Reception):
@@ -135,9 +144,9 @@ class AirReception(Reception):
     this process's updates are held (clients x elements).
     """
 
-    def __init__(self, uplink: AirComp, air: AirRound) -> None:
+    def __init__(self, uplink: AirComp, air: AirRound, draw: ChannelDraw) -> None:
         super().__init__(air)
-        self.uplink = uplink
+        self.uplink, self.draw = uplink, draw
         self._rms: dict[str, FloatArray] = {}
         self._held: dict[str, list[tuple[slice | IntArray, Tensor]]] = {}
         self._metrics: dict[str, float] = {}
@@ -154,25 +163,25 @@ class AirReception(Reception):
 
     def _on_the_air(self, part: slice | IntArray, updates: Tensor) -> Tensor:
         """Updates with zeros where nothing is sent."""
-        if self.air.sent is None:
+        if self.air.exchanged is None:
             return updates
-        return updates * self.air.sent[self.air.node[part]]
+        return updates * self.air.exchanged[self.air.node[part]]
 
     def _fill(self, node: IntArray | int) -> FloatArray:
         """What turns a root mean square over all elements into one over those that are sent."""
-        if self.air.sent is None:
+        if self.air.exchanged is None:
             return np.ones(())
-        elements = self.air.sent.shape[1]
-        counts: FloatArray = self.air.sent.sum(1).double().cpu().numpy()
+        elements = self.air.exchanged.shape[1]
+        counts: FloatArray = self.air.exchanged.sum(1).double().cpu().numpy()
         return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
 
-    def share(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+    def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
         """Add up over the processes, and send the sums through the air.
 
         Raises:
             ConfigError: a client cannot be heard, or the beamformer is not installed.
         """
-        super().share(shards, payloads, like)
+        super().finish(shards, payloads, like)
         rms = {}
         for name in payloads:
             own = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
@@ -193,7 +202,7 @@ class AirReception(Reception):
 
     def _airs(self, name: str, rms: FloatArray) -> list[AirSum]:
         """The sum of a payload at each node; their beamformers are found in one batch."""
-        air, uplink, draw = self.air, self.uplink, self.air.draw.of(self.air.clients)
+        air, uplink, draw = self.air, self.uplink, self.draw.of(self.air.clients)
         weights = air.weights_of(name)
         scales = transmit_scales(
             weights,
@@ -269,8 +278,8 @@ class AirReception(Reception):
         for node, own in enumerate(airs):
             added = noise(air.stream.child("node", node, name), mean.shape[1])
             error[node] += error.new_tensor(unit * np.sqrt(own.noise_variance) * added)
-            if air.sent is not None:
-                error[node] *= air.sent[node]
+            if air.exchanged is not None:
+                error[node] *= air.exchanged[node]
             fill = float(self._fill(node)) ** 2
             realised[node] = float(error[node].double().square().mean()) * fill / unit**2
             mean_rms = np.sqrt(float(mean[node].double().square().mean()) * fill) / unit
@@ -294,7 +303,7 @@ class AirReception(Reception):
             for node in np.unique(self.air.node[part]):
                 own = self.air.node[part] == node
                 there = updates[torch.from_numpy(own).to(updates.device)]
-                packed = slice(None) if self.air.sent is None else self.air.sent[node]
+                packed = slice(None) if self.air.exchanged is None else self.air.exchanged[node]
                 error[node, packed] += through_the_air(
                     there[:, packed], off[part][own], self.uplink.elements_per_symbol
                 )
