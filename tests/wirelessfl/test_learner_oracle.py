@@ -230,7 +230,7 @@ def test_spread_looks_at_the_latest_updates(ran, toy):
     seen = []
 
     def watch(engine):
-        learner, back = engine.parts.learners[0], engine.work.returned
+        learner, back = engine.parts.learners[0], engine.regime.returned
         spread = learner.spread
         learner.spread = lambda: (seen.append((back[0], spread())), seen[-1][1])[1]
 
@@ -260,8 +260,8 @@ def test_rounds_train_who_is_awaited(ran, toy, weighting, drop_out, availability
     plans = []
 
     def watch(engine):
-        plan = engine.work.plan
-        engine.work.plan = lambda number: (plans.append(plan(number)), plans[-1])[1]
+        plan = engine.regime.plan
+        engine.regime.plan = lambda number: (plans.append(plan(number)), plans[-1])[1]
 
     run = ran(
         "sync-st", clients=5, rounds=10, clients_per_round=4, first=2, weighting=weighting,

@@ -40,7 +40,7 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
             )
 
     engine.start()
-    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    simulate(engine.schedule, engine.regime, engine.clock, report, lambda: None)
     assert seen[:2] == [0.0, 0.0]  # nobody of these had trained
     assert min(seen[2:]) > 0
 
@@ -90,7 +90,7 @@ def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
         seen.append(len(kept))
 
     engine.start()
-    simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+    simulate(engine.schedule, engine.regime, engine.clock, report, lambda: None)
     assert seen[:4] == [6, 6, 5, 4]
 
 
@@ -111,7 +111,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
         )
 
     run.start()
-    simulate(run.schedule, run.work, run.clock, report, lambda: None)
+    simulate(run.schedule, run.regime, run.clock, report, lambda: None)
     for before, after in pairwise(states[1:]):
         if local == "fedacg":
             assert torch.equal(before["momentum"][1], after["momentum"][1])

@@ -35,7 +35,7 @@ def finished(config, toy):
             rows.append(engine.row(decision)[0])
 
         engine.start()
-        simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
+        simulate(engine.schedule, engine.regime, engine.clock, report, lambda: None)
         return engine, rows
 
     return make
@@ -66,7 +66,7 @@ def test_trial_rounds_are_paid_for(finished, cells):
     engine, rows = finished(
         "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="proposed", **more
     )
-    last, network = rows[-1], engine.work.planner.network
+    last, network = rows[-1], engine.regime.planner.network
     group_of, stream = engine.parts.groups.group_of, Stream(2)
     groups = int(group_of.max()) + 1
     trial, whole = 0.0, 0.0
@@ -97,7 +97,7 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
     engine, rows = finished(
         "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="continuous", **more
     )
-    last, network = rows[-1], engine.work.planner.network
+    last, network = rows[-1], engine.regime.planner.network
     group_of = engine.parts.groups.group_of
     groups = int(group_of.max()) + 1
     send = 32 * P / DOWN_BPS + (32 * P / BACKHAUL_BPS if cells > 1 else 0.0)
@@ -143,8 +143,8 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
     told = []
 
     def watch(engine):
-        penalties = engine.work.warm_start.penalties
-        engine.work.warm_start.penalties = lambda session, labels: (
+        penalties = engine.regime.warm_start.penalties
+        engine.regime.warm_start.penalties = lambda session, labels: (
             told.append((session, labels)),
             penalties(session, labels),
         )[1]

@@ -66,8 +66,8 @@ def test_schedule_by_hand():
 def test_rows_of_first_rounds_and_every_few():
     schedule = Sessions(1, 10, lambda session: 0, report_every=4, report_first=2)
     seen = reports(schedule.decide(Started())) + reports(schedule.decide(There(1)))
-    for work in range(10):
-        schedule.decide(Arrived(work))
+    for number in range(10):
+        schedule.decide(Arrived(number))
         seen += reports(schedule.decide(There(1)))
     assert seen == [0, 1, 2, 4, 8, 10]
 

@@ -44,7 +44,7 @@ def engine_run(config, data, choose=None):
     """A run with clients chosen by the test."""
     engine = TasksEngine(build_tasks(config, data=data))
     if choose is not None:
-        engine.work.requests.choose = choose
+        engine.regime.requests.choose = choose
     progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
     progress.run()
     return engine, progress.directory.rows()
@@ -328,7 +328,7 @@ def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()
     assert not state["finished"], "no work was left"
-    assert state["work"]["requests"]["out"]
+    assert state["regime"]["requests"]["out"]
     assert any("ready" in name for name in tensors)
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
@@ -427,5 +427,5 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     progress.run()
     rows = progress.directory.rows()
     assert len(rows) == 20
-    assert json.dumps(engine.work.snapshot())
-    assert len(engine.work.requests.queues) <= 960
+    assert json.dumps(engine.regime.snapshot())
+    assert len(engine.regime.requests.queues) <= 960

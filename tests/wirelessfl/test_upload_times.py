@@ -217,7 +217,7 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
     """Two tasks, two clients each: the same fluid; with k = 1 who comes second is stopped."""
     delays, gains = made(uplink)
     clock = Clock()
-    work = TaskRounds(
+    regime = TaskRounds(
         [Untrained()] * 2,
         clock,
         delays,
@@ -231,7 +231,7 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
     )
     spent = 0.0
     for number in (0, 1, 2):
-        times = (plan := work.plan(number)).times
+        times = (plan := regime.plan(number)).times
         clients = [client for own in plan.chosen for client in own.tolist()]
         jobs = {i: (i // 2, client) for i, client in enumerate(clients)}
         ends, joules = fluid(uplink, jobs, gains[4 * number :], first=first)
@@ -241,8 +241,8 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         assert times.length == pytest.approx(max(ends.values()))
         assert times.joules == pytest.approx(joules)
         spent += joules
-        work.carry_out(Give(number))
-        work.settle()
+        regime.carry_out(Give(number))
+        regime.settle()
         clock.next()
-        work.carry_out(Merge(number))
-        assert work.joules == pytest.approx(spent)
+        regime.carry_out(Merge(number))
+        assert regime.joules == pytest.approx(spent)

@@ -205,7 +205,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
     )
     parts = build(settings, data=toy, model=module)
     run, spec = SessionsEngine(parts), parts.objective.spec
-    work = run.work
+    regime = run.regime
     rows = []
 
     def report(decision):
@@ -215,16 +215,16 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(run.schedule, work, run.clock, report, lambda: None)
-    pilot = work.past.pilot
+        simulate(run.schedule, regime, run.clock, report, lambda: None)
+    pilot = regime.past.pilot
     torch.testing.assert_close(
         parts.training.server.cloud["params"], pilot
     )  # no past: the latest model
     there = np.flatnonzero(parts.groups.group_of == 1)
     after = engine.full_batch_round(parts.training, spec, module, toy, pilot, there, 0.1)
-    torch.testing.assert_close(work.gradient, after - pilot, rtol=1e-4, atol=1e-7)
-    assert work.extras.extra_rounds == 1
-    assert work.extras.extra_uploads == 4
+    torch.testing.assert_close(regime.gradient, after - pilot, rtol=1e-4, atol=1e-7)
+    assert regime.extras.extra_rounds == 1
+    assert regime.extras.extra_uploads == 4
 
 
 @pytest.mark.parametrize("name", ["scaffold", "moon", "fedacg", "fadamgc"])
@@ -264,10 +264,10 @@ def test_trials_take_the_first_step_size(config, toy):
         engine.start()
         # Both have the same pilot model: that of the run with falling steps.
         if gradients:
-            engine.work.warm_start.trial_model = lambda opening: gradients[0][0]
+            engine.regime.warm_start.trial_model = lambda opening: gradients[0][0]
         with pytest.raises(Spy):
-            simulate(engine.schedule, engine.work, engine.clock, report, lambda: None)
-        gradients.append((engine.work.past.pilot, engine.work.gradient))
+            simulate(engine.schedule, engine.regime, engine.clock, report, lambda: None)
+        gradients.append((engine.regime.past.pilot, engine.regime.gradient))
     torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-7)
 
 

@@ -101,18 +101,18 @@ def _world(
         elements, stream = [199_210] * tasks, Stream(0, ("uploads",))
         durations = Wireless(network, Tdma(), [STEPS] * tasks, seconds, elements, None, stream)
     schedule = Buffered([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
-    work = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
+    regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
     clock.after(0.0, Started())
-    return schedule, work, clock
+    return schedule, regime, clock
 
 
 def _run(
     models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
 ) -> tuple[float, int]:
     """Wall seconds of a simulation to its end, and the updates that came in."""
-    schedule, work, clock = _world(models, clients, versions, delays)
+    schedule, regime, clock = _world(models, clients, versions, delays)
     start = time.perf_counter()
-    simulate(schedule, work, clock, lambda report: None, lambda: None)
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
     return time.perf_counter() - start, schedule.updates
 
 

@@ -1,4 +1,4 @@
-"""When things happen in a run of several tasks: its schedule and work on one clock."""
+"""When things happen in a run of several tasks: its schedule and regime on one clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Times:
 
     clock: Clock
     schedule: Buffered | Simultaneous
-    work: Asynchronous | TaskRounds
+    regime: Asynchronous | TaskRounds
 
     def start(self, limit: float | None) -> None:
         """Begin, or go on behind the last round; end after ``limit`` seconds."""
@@ -50,7 +50,7 @@ def make_times(
     spans: list[Span] | None = None,
     merges: list[Merged] | None = None,
 ) -> Times:
-    """Schedule and work of a run.
+    """Schedule and regime of a run.
 
     Args:
         config: the run's settings.
@@ -101,7 +101,7 @@ def make_times(
             "SyncST."
         )
     available = round(settings.availability * network.clients)
-    work = TaskRounds(
+    regime = TaskRounds(
         models,
         clock,
         delays,
@@ -116,7 +116,7 @@ def make_times(
         merges=merges,
     )
     report_every = every or (None if ticks else 1)
-    return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), work)
+    return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), regime)
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:

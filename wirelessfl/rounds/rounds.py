@@ -13,7 +13,7 @@ class Rounds:
     """Rounds of one model: planned when they are given out, trained when they are merged.
 
     Args:
-        planner: turns work into a plan with its duration.
+        planner: plans rounds with their durations.
         training: trains and merges.
         clock: virtual seconds.
     """
@@ -30,15 +30,15 @@ class Rounds:
     def carry_out(self, decision: Decision) -> None:
         """Give out a round, or train and merge it."""
         match decision:
-            case Give(work):
-                self._due.append(work)
-            case Merge(work):
-                self.training.train(*self._given.pop(work))
+            case Give(number):
+                self._due.append(number)
+            case Merge(number):
+                self.training.train(*self._given.pop(number))
 
     def settle(self) -> None:
         """The model that is sent is the one at the end of the instant."""
-        for work in self._due:
-            plan = self.planner.plan(work)
-            self._given[work] = plan, self.training.server.cloud
-            self.clock.after(float(plan.cost.seconds.max()), Arrived(work))
+        for number in self._due:
+            plan = self.planner.plan(number)
+            self._given[number] = plan, self.training.server.cloud
+            self.clock.after(float(plan.cost.seconds.max()), Arrived(number))
         self._due = []

@@ -16,7 +16,7 @@ from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Event, Report, Schedule
-from wirelessfl.schedules.loop import Work, simulate
+from wirelessfl.schedules.loop import Regime, simulate
 from wirelessfl.training.shards import Shards
 
 RowCallback = Callable[[Row], None]
@@ -46,8 +46,8 @@ class Engine(Protocol):
         """Virtual seconds."""
 
     @property
-    def work(self) -> Work:
-        """What carries decisions out."""
+    def regime(self) -> Regime:
+        """What carries its decisions out."""
 
     def start(self) -> None:
         """Put what comes first on the clock."""
@@ -138,7 +138,7 @@ class Progress:
         with computing(default_threads(config)):
             simulate(
                 engine.schedule,
-                engine.work,
+                engine.regime,
                 engine.clock,
                 self.report,
                 self.save,

@@ -18,7 +18,7 @@ from wirelessfl.runs.directory import Row
 from wirelessfl.runs.marks import data_mark, model_mark, network_mark
 from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.schedules.base import Deadline, Report, Schedule, Started
-from wirelessfl.schedules.loop import Work
+from wirelessfl.schedules.loop import Regime
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.objective import Objective
@@ -33,7 +33,7 @@ class RoundsEngine:
         training, evaluation = parts.config.training, parts.config.evaluation
         self.clock = Clock()
         self.schedule: Schedule = Synchronous(training.rounds, evaluation.eval_every or 1)
-        self.work: Work = Rounds(parts.planner, parts.training, self.clock)
+        self.regime: Regime = Rounds(parts.planner, parts.training, self.clock)
 
     @property
     def config(self) -> Config:

@@ -53,7 +53,7 @@ class SessionsEngine(RoundsEngine):
             self._check_draws()
         self._labels = _labels_of_clients(parts)
         self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
-        self.work: SessionRounds = SessionRounds(
+        self.regime: SessionRounds = SessionRounds(
             planner,
             parts.training,
             self.clock,
@@ -100,7 +100,7 @@ class SessionsEngine(RoundsEngine):
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model, on the labels of the clients who are there."""
         row, _ = super().row(report)
-        return {**report.status, **row, **self.work.numbers()}, None
+        return {**report.status, **row, **self.regime.numbers()}, None
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
         """Those with labels that are tested.
@@ -109,7 +109,7 @@ class SessionsEngine(RoundsEngine):
             DataError: the test set has none of them.
         """
         inputs, labels = super().test_samples()
-        wanted = self.work.labels
+        wanted = self.regime.labels
         if self.config.sessions.tested_labels == "all" or not wanted:  # nobody has come yet
             return inputs, labels
         if self._tested is None or self._tested[0] != wanted:
@@ -127,15 +127,15 @@ class SessionsEngine(RoundsEngine):
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state, and what is kept of past sessions."""
-        return self.work.tensors()
+        return self.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Where the session stands, too."""
-        return {**super().snapshot(), "work": self.work.snapshot()}
+        return {**super().snapshot(), "regime": self.regime.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on behind the last round, or where a session is to be opened."""
-        self.work.restore(tensors, state["work"], state["totals"])
+        self.regime.restore(tensors, state["regime"], state["totals"])
         self.schedule.restore(state["schedule"])
         self.clock.now = state["sim_seconds"]
         self.start()

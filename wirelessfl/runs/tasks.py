@@ -31,7 +31,7 @@ class TasksEngine:
             parts.learners,
             parts.stream,
         )
-        self.schedule, self.work = self.times.schedule, self.times.work
+        self.schedule, self.regime = self.times.schedule, self.times.regime
         self.clock = self.times.clock
         self.shards = Shards()
         self.names = list(parts.tasks)
@@ -56,11 +56,11 @@ class TasksEngine:
         assert report.task is not None
         number, name = report.task, self.names[report.task]
         accuracy, loss = self.parts.learners[number].evaluate()
-        work, clients = self.work, self.parts.network.clients
+        regime, clients = self.regime, self.parts.network.clients
         sizes = self.parts.elements
-        up = sum(count * size for count, size in zip(work.returned, sizes, strict=True))
-        down = sum(count * size for count, size in zip(work.sent, sizes, strict=True))
-        status = {**report.status, **self.work.status(number)}
+        up = sum(count * size for count, size in zip(regime.returned, sizes, strict=True))
+        down = sum(count * size for count, size in zip(regime.issued, sizes, strict=True))
+        status = {**report.status, **self.regime.status(number)}
         row = {
             "round": report.round,
             "task": name,
@@ -69,7 +69,7 @@ class TasksEngine:
             "uplink_mib": MIB_PER_ELEMENT * up / clients,
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
-            "joules": self.work.joules / clients,
+            "joules": self.regime.joules / clients,
             "accuracy": accuracy,
             "loss": finite(loss),
         }
@@ -86,13 +86,13 @@ class TasksEngine:
             for number, learner in enumerate(self.parts.learners)
             for name, value in learner.tensors().items()
         }
-        return found | self.work.tensors()
+        return found | self.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Everything else."""
         return {
             "schedule": self.schedule.snapshot(),
-            "work": self.work.snapshot(),
+            "regime": self.regime.snapshot(),
             "learners": [learner.snapshot() for learner in self.parts.learners],
             "reached": sorted(self.reached),
             "task_specs": {
@@ -112,8 +112,8 @@ class TasksEngine:
             )
         self.schedule.restore(state["schedule"])
         self.reached = set(state["reached"])
-        self.work.restore(tensors, state["work"])
-        if self.work.starts_again:
+        self.regime.restore(tensors, state["regime"])
+        if self.regime.starts_again:
             self.start()
 
     def attach(self, folder: Path) -> None:

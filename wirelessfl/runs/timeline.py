@@ -179,8 +179,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
         merges=merges,
     )
     times.start(seconds)
-    simulate(times.schedule, times.work, times.clock, lambda report: None, lambda: None)
-    spans += times.work.under_way(seconds)
+    simulate(times.schedule, times.regime, times.clock, lambda report: None, lambda: None)
+    spans += times.regime.under_way(seconds)
     return Timeline(list(tasks), seconds, spans, merges)
 
 

@@ -236,13 +236,13 @@ class SessionRounds:
             training, planner = self.training, self.planner
             if give.trial:
                 training, planner = self._trial_training(), self.trial_planner
-            plan = planner.plan(give.work, self.server.there)
+            plan = planner.plan(give.number, self.server.there)
             seconds = float(plan.cost.seconds.max())
             if not give.trial:
                 seconds += self._delay
-                self.attendance.given(give.work, seconds)
+                self.attendance.given(give.number, seconds)
             self._given[give.trial] = Given(plan, training.server.cloud, self.clock.now + seconds)
-            self.clock.after(seconds, Arrived(give.work, give.trial))
+            self.clock.after(seconds, Arrived(give.number, give.trial))
         self._due = []
 
     def _trial_training(self) -> RoundTraining:

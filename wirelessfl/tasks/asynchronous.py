@@ -45,7 +45,7 @@ class Asynchronous:
     ) -> None:
         self.models, self.requests, self.merges = models, requests, merges
         self.versions = [0] * len(models)
-        self.sent = [0] * len(models)
+        self.issued = [0] * len(models)
         self.returned = [0] * len(models)
         self._asked: list[Ask] = []
 
@@ -85,7 +85,7 @@ class Asynchronous:
             task = ask.task
             for _ in range(ask.count):
                 self.models[task].issue(self.requests.ask(task, self.versions[task]))
-            self.sent[task] += ask.count
+            self.issued[task] += ask.count
         self._asked = []
 
     def under_way(self, now: float) -> list[Span]:
@@ -117,12 +117,12 @@ class Asynchronous:
         return {
             "requests": self.requests.snapshot(),
             "versions": self.versions,
-            "sent": self.sent,
+            "issued": self.issued,
             "returned": self.returned,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from a snapshot; the models have their own."""
         self.requests.restore(state["requests"])
-        self.versions, self.sent = list(state["versions"]), list(state["sent"])
+        self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned = list(state["returned"])

@@ -81,7 +81,7 @@ class TaskRounds:
         self.drop_out, self.stream = drop_out, stream
         self.spans, self.merges = spans, merges
         self.running = list(range(len(models)))
-        self.sent, self.returned = [0] * len(models), [0] * len(models)
+        self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
         self.joules = 0.0
         self.merged: dict[int, tuple[int, int]] = {}
@@ -96,19 +96,19 @@ class TaskRounds:
     def carry_out(self, decision: Decision) -> None:
         """Give out a round, train and merge it, or end a task."""
         match decision:
-            case Give(work):
-                self._due.append(work)
-            case Merge(work):
-                self._merge(self._given.pop(work))
+            case Give(number):
+                self._due.append(number)
+            case Merge(number):
+                self._merge(self._given.pop(number))
             case Cancel(task):
                 self.running.remove(task)
 
     def settle(self) -> None:
         """The models that are sent are those at the end of the instant, of tasks that go on."""
-        for work in self._due:
-            plan = self.plan(work)
-            self._given[work] = plan
-            self.clock.after(plan.times.length, Arrived(work))
+        for number in self._due:
+            plan = self.plan(number)
+            self._given[number] = plan
+            self.clock.after(plan.times.length, Arrived(number))
         self._due = []
 
     def allocation(self) -> dict[int, int]:
@@ -151,7 +151,7 @@ class TaskRounds:
         for place, task in enumerate(plan.tasks):
             clients, model = plan.chosen[place], self.models[task]
             own = clients[plan.times.awaited[place]]
-            self.sent[task] += len(clients)
+            self.issued[task] += len(clients)
             self.returned[task] += len(own)
             self.lost[task] += plan.times.lost[place]
             self.merged[task] = len(clients), len(own)
@@ -210,7 +210,7 @@ class TaskRounds:
         return {
             "now": self.clock.now,
             "running": self.running,
-            "sent": self.sent,
+            "issued": self.issued,
             "returned": self.returned,
             "lost": self.lost,
             "joules": self.joules,
@@ -230,7 +230,7 @@ class TaskRounds:
         self.running, self.lost = list(state["running"]), list(state["lost"])
         self.joules = state["joules"]
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
-        self.sent, self.returned = list(state["sent"]), list(state["returned"])
+        self.issued, self.returned = list(state["issued"]), list(state["returned"])
 
 
 def _spans(plan: TaskRound, now: float) -> list[Span]:
