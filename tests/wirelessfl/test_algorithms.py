@@ -79,7 +79,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     x = task.spec.from_module(module)
     silent = torch.zeros(task.spec.size)
     if own:
-        for layer in parts.planner.make_partition("alternate").layers:
+        for layer in parts.planner.model.partition("alternate").layers:
             task.spec.views(silent)[f"{layer.producer}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):

@@ -16,6 +16,7 @@ from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.theory import ShiftedExponential as Law
 from wirelessfl.theory import buffer_seconds
@@ -66,10 +67,10 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ti
         clients,
         Stream(3),
         choose=choose,
-        spans=spans,
+        records=Records(spans, merges),
         **requests_options,
     )
-    regime = Asynchronous(models, requests, merges)
+    regime = Asynchronous(models, requests, requests.records)
     if check is not None:
         settle = regime.settle
 
@@ -364,14 +365,22 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 
 
 def test_snapshots_go_on_alike():
-    """Stopped between any two instants and restored into new objects: the same regime, to the bit."""
+    """Stopped between any two instants and restored into new objects: the same work, to the bit."""
 
     def world():
         clock, spans, merges = Clock(), [], []
         delays = wireless("ofdma", elements=100_000, clients=4)
         schedule = Buffered([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
-        requests = Requests(clock, delays, 4, Stream(3), busy_clients=3, drop_out=0.1, spans=spans)
-        regime = Asynchronous([Watched()], requests, merges)
+        requests = Requests(
+            clock,
+            delays,
+            4,
+            Stream(3),
+            busy_clients=3,
+            drop_out=0.1,
+            records=Records(spans, merges),
+        )
+        regime = Asynchronous([Watched()], requests, requests.records)
         return clock, schedule, regime, spans, merges
 
     def go(clock, schedule, regime, save):

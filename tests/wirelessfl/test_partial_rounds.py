@@ -12,6 +12,7 @@ from channels import Network, Rayleigh, Stream
 from wirelessfl.build.rounds import build
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import draw_participants
+from wirelessfl.rounds.plan import Participation
 from wirelessfl.submodels import levels_of
 from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import AirRound
@@ -70,21 +71,21 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
         assert plan.draws.h.shape == (blocks, len(plan.clients), 3)
         assert np.array_equal(plan.draws.h, whole.h[:, plan.clients])
         stream = planner.stream.child("round", number)
-        who = draw_participants(planner.network, 9, planner.tracking, stream, there)
-        if plan.own is None:
+        who = draw_participants(planner.network, 9, planner.participation.tracking, stream, there)
+        if plan.client_submodels is None:
             cost = costs.of_nodes(whole, plan.submodels, who)
         else:
-            cost = costs.of_clients(whole, plan.own, who)
-            levels = levels_of(planner.neurons()).parameters
-            by_level = costs.most_seconds(plan.draws, who, levels)
-            assert np.array_equal(costs.most_seconds(whole, who, levels), by_level)
+            cost = costs.of_clients(whole, plan.client_submodels, who)
+            levels = levels_of(planner.model.neurons()).parameters
+            by_level = costs.max_seconds(plan.draws, who, levels)
+            assert np.array_equal(costs.max_seconds(whole, who, levels), by_level)
         assert np.array_equal(cost.seconds, plan.cost.seconds)
         for traffic in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules"):
             assert getattr(cost, traffic) == getattr(plan.cost, traffic)
         attended = np.bincount(plan.node, minlength=planner.network.cells) > 0
         waits = plan.cost.seconds > 0
         assert waits[attended].all()
-        if plan.own is None:
+        if plan.client_submodels is None:
             assert not waits[~attended].any()
 
 
@@ -112,7 +113,7 @@ def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
         parts.training.train(plan, parts.training.server.cloud)
         assert asked == [plan.clients.tolist()] * len(plan.draws.h)
         asked.clear()
-    everybody = replace(parts.planner, per_round=None).plan(0)
+    everybody = replace(parts.planner, participation=Participation()).plan(0)
     assert asked == [list(range(18))] * len(everybody.draws.h)
 
 
@@ -120,7 +121,8 @@ def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
     """20 of 10^5: less than one byte for each who takes no part."""
     cells = np.repeat(np.arange(2), 50_000)
     planner = build(config("hfedavg", cells=2), data=toy).planner
-    planner = replace(planner, network=Network(cells, cpu_hz=1e9, snr_db=30.0), per_round=20)
+    links = replace(planner.links, network=Network(cells, cpu_hz=1e9, snr_db=30.0))
+    planner = replace(planner, links=links, participation=Participation(20))
     planner.plan(0)  # what a network finds out about itself once
     tracemalloc.start()
     try:

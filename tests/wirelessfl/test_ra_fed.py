@@ -111,7 +111,7 @@ def trained(parts, number, who, chosen, change):
         clients=np.array(who),
         tracking=np.ones(len(who), bool),
         node=np.zeros(len(who), int),
-        own=ClientSubmodels(plan.own.neurons, chosen),
+        client_submodels=ClientSubmodels(plan.client_submodels.neurons, chosen),
     )
     training.train(plan, training.server.cloud)
     return by_neuron(parts.objective.spec, training.server.cloud["params"] - before)
@@ -184,7 +184,7 @@ def test_parts_that_overlap_meet_in_their_mean(config, toy):
     settings = config("ra-fed", clients=3, cells=1, **flags)
     parts = build(settings, data=toy, model=model((12,)))
     plan, training = parts.planner.plan(0), parts.training
-    holders = [{n for n in range(3) if k in plan.own.chosen[n][0]} for k in range(12)]
+    holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
     assert sorted(map(len, holders)) == [1] * 6 + [2] * 6
     training.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
     before = training.server.cloud["params"]
@@ -223,7 +223,7 @@ def written_out(parts, module, data, rounds, memory):
         plan = planner.plan(number)
         masks = {
             client: mask_of(spec, own)
-            for client, own in zip(plan.clients.tolist(), plan.own.chosen, strict=True)
+            for client, own in zip(plan.clients.tolist(), plan.client_submodels.chosen, strict=True)
         }
         models = []
         for node in range(nodes):

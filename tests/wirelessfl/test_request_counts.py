@@ -6,6 +6,7 @@ from wirelessfl.schedules.base import Ask, Cancel, Deadline, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 
 
@@ -29,15 +30,15 @@ class Watched(Untrained):
         self.back.append(number)
 
 
-def work_of(tasks, clock, spans=None):
+def regime_of(tasks, clock, records=None):
     models = [Watched() for _ in range(tasks)]
-    return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), spans=spans)), models
+    return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), records=records)), models
 
 
 def test_each_task_counts_its_own():
     """Three tasks of unequal speed and size, the first of which ends on the way."""
     clock, spans = Clock(), []
-    regime, models = work_of(3, clock, spans)
+    regime, models = regime_of(3, clock, Records(spans))
     schedule = Buffered(
         [TaskPlan(5, 2, 3), TaskPlan(2, 1, 99), TaskPlan(3, 3, 99)], report_every=None
     )
@@ -55,7 +56,7 @@ def test_each_task_counts_its_own():
 
 
 def test_what_an_ended_task_asked_for_in_the_same_instant_is_not_sent():
-    regime, models = work_of(2, Clock())
+    regime, models = regime_of(2, Clock())
     for decision in (Ask(0, 2), Ask(1, 1), Cancel(0)):
         regime.carry_out(decision)
     regime.settle()

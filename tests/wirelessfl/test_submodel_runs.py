@@ -99,7 +99,7 @@ def test_noise_is_larger_where_few_cover(config, toy):
     for parts in (loud, clear):
         parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
     error = (loud.training.server.cloud["params"] - clear.training.server.cloud["params"]).double()
-    masks = plan.own.covers(np.arange(4)).double()
+    masks = plan.client_submodels.covers(np.arange(4)).double()
     weights = torch.from_numpy(loud.training.server.weights.in_means(np.arange(4)))
     weight = (weights[:, None] * masks).sum(0)
     kinds = [own for own in weight.unique().tolist() if own < 1 - 1e-6]
@@ -130,7 +130,7 @@ def test_what_nobody_covers_hears_no_noise(config, toy):
     before = loud.training.server.cloud["params"].clone()
     for parts in (loud, clear):
         parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
-    covered = loud.planner.plan(0).own.covers(np.arange(6)).any(0)
+    covered = loud.planner.plan(0).client_submodels.covers(np.arange(6)).any(0)
     moved = loud.training.server.cloud["params"] != before
     assert not moved[~covered].any()
     assert moved[covered].all()
@@ -192,7 +192,7 @@ def test_clients_start_from_the_compressed_model(config, toy):
     expected = torch.where(before.abs() >= least, before, 0.0)
     for job in seen:
         rows = np.flatnonzero(np.isin(plan.clients, job.clients))
-        held = plan.own.of(rows).gather(expected)
+        held = plan.client_submodels.of(rows).gather(expected)
         assert torch.equal(job.servers["params"], held)
     error = (before - expected).norm() / before.norm()
     assert training.metrics["compression_error"] == pytest.approx(float(error), rel=1e-6)

@@ -8,7 +8,8 @@ from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Give, Merge
 from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 
 SECONDS = [[3.0, 1.0, 4.0, 1.5, 9.0, 2.6], [5.0, 3.5, 8.0, 9.7, 9.3, 2.3]]  # by task and client
 
@@ -55,8 +56,8 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
     clock, assignment, models = Clock(), Told(), [Counted(-1), Counted(4)]
     merges = []
     regime = TaskRounds(
-        models, clock, Seconds(), assignment, shares=(3, 3), clients=6, available=6, first=2,
-        drop_out=0.0, stream=Stream(2), merges=merges,
+        models, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2), Stream(2),
+        Records(merges=merges),
     )  # fmt: skip
 
     def one_round(number):
@@ -94,8 +95,8 @@ def test_without_losses_who_was_stopped_takes_no_less_than_the_round():
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)
     regime = TaskRounds(
-        [Untrained()] * 2, clock, Seconds(), assignment, shares=(3, 3), clients=6, available=6,
-        first=2, drop_out=0.0, stream=Stream(2),
+        [Untrained()] * 2, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2),
+        Stream(2),
     )  # fmt: skip
     regime.carry_out(Give(0))
     regime.settle()

@@ -15,7 +15,8 @@ from wirelessfl.schedules.base import Cancel, Deadline, Give, Merge, Reached, Re
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.delays import Wireless
 from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
 from wirelessfl.uplinks import find_uplink
 
@@ -30,20 +31,16 @@ class Exponential:
         return float(self.drawn[number])
 
 
-def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0, **options):
+def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0, records=None):
     clock = Clock()
     regime = TaskRounds(
         [Untrained() for _ in shares],
         clock,
         delays,
         RandomAssignment(Stream(1)),
-        shares=shares,
-        clients=clients,
-        available=available or clients,
-        first=first,
-        drop_out=drop_out,
-        stream=Stream(2),
-        **options,
+        TaskRoundSettings(clients, available or clients, shares, first, drop_out),
+        Stream(2),
+        records,
     )
     return regime, clock
 
@@ -144,7 +141,7 @@ def test_the_schedule_decides_as_written():
 
 def test_who_reaches_the_target_takes_no_part_in_the_next_round():
     """The evaluation behind a merge comes before the next round is given out."""
-    regime, clock = rounds(Exponential(), (6, 6), spans=[], merges=[])
+    regime, clock = rounds(Exponential(), (6, 6), records=Records())
     clock.after(0.0, Started())
     clock.at(40.0, Deadline())
 
@@ -152,8 +149,8 @@ def test_who_reaches_the_target_takes_no_part_in_the_next_round():
         return Reached(0) if decision.task == 0 and decision.round == 2 else None
 
     simulate(Simultaneous([99, 99]), regime, clock, report, lambda: None)
-    first = [merge.seconds for merge in regime.merges if merge.task == 0]
-    second = [merge.seconds for merge in regime.merges if merge.task == 1]
+    first = [merge.seconds for merge in regime.records.merges if merge.task == 0]
+    second = [merge.seconds for merge in regime.records.merges if merge.task == 1]
     assert first == second[:2]
     assert len(second) > 3
     assert regime.issued[0] == 12

@@ -14,7 +14,7 @@ from wirelessfl.schedules.base import Give, Lost, Merge, Returned
 from wirelessfl.tasks.delays import Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.uplinks import find_uplink
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7
@@ -222,12 +222,8 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         clock,
         delays,
         RandomAssignment(Stream(1)),
-        shares=(2, 2),
-        clients=4,
-        available=4,
-        first=first,
-        drop_out=0.0,
-        stream=Stream(2),
+        TaskRoundSettings(4, 4, (2, 2), first),
+        Stream(2),
     )
     spent = 0.0
     for number in (0, 1, 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -24,7 +24,7 @@ from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import PADDING, TrainingSettings
 from wirelessfl.rounds.step_sizes import Decay, constant
 from wirelessfl.rounds.training import RoundTraining
@@ -117,22 +117,21 @@ def build(
     edge_rounds = training.edge_rounds or 1
     mbps = 1e6
     down, back = config.network.downlink_mbps, config.network.backhaul_mbps
+    settings = TrainingSettings(training.local_steps, edge_rounds, compression=compression)
     planner = Planner(
-        algorithm=algorithm,
-        network=network,
-        uplink=uplink,
-        links=Links(down * mbps if down else uplink.downlink_bps, back and back * mbps),
-        spec=objective.spec,
-        make_partition=partition,
-        local_steps=training.local_steps,
-        edge_rounds=edge_rounds,
-        coherence=config.network.coherence or uplink.coherence,
-        stream=stream,
-        per_round=training.clients_per_round,
-        tracking=training.tracking_clients,
-        lr_share=_lr_share(training),
-        make_neurons=neurons,
-        compression=compression,
+        algorithm,
+        Links(
+            network,
+            uplink,
+            coherence=config.network.coherence or uplink.coherence,
+            downlink_bps=down * mbps if down else uplink.downlink_bps,
+            backhaul_bps=back and back * mbps,
+        ),
+        WholeModel(objective.spec, partition, neurons),
+        settings,
+        stream,
+        Participation(training.clients_per_round, training.tracking_clients),
+        _lr_share(training),
     )
     if config.model.layers is not None:
         partition("alternate")  # wrong names are refused, whether or not they are used
@@ -150,7 +149,7 @@ def build(
         for number in range(1, training.rounds):
             planner.plan(number)
     padding = config.run.padding
-    if first.own is not None:
+    if first.client_submodels is not None:
         inputs = widened(basis.data.train_inputs[:8].to(config.run.device))
         alone = basis.executor.chunk == 1
         padding = _padding(padding, check_neurons(objective, neurons(), inputs), alone)
@@ -176,12 +175,7 @@ def build(
         states,
         basis.start.to(device),
     )
-    settings = TrainingSettings(
-        local_steps=training.local_steps,
-        edge_rounds=edge_rounds,
-        padding=padding or 0.0,
-        compression=compression,
-    )
+    settings = replace(settings, padding=padding or 0.0)
     return Parts(
         config,
         objective,

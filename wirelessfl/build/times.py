@@ -15,10 +15,11 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
 from wirelessfl.schedules.base import Deadline, Started
-from wirelessfl.tasks.asynchronous import Asynchronous, Merged
+from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.model import TaskModel
-from wirelessfl.tasks.requests import Requests, Span
-from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 
 EVAL_EVERY = 20
 """Merges of a task between rows where updates come one by one, unless the settings say."""
@@ -47,8 +48,7 @@ def make_times(
     models: Sequence[TaskModel],
     stream: Stream,
     *,
-    spans: list[Span] | None = None,
-    merges: list[Merged] | None = None,
+    records: Records | None = None,
 ) -> Times:
     """Schedule and regime of a run.
 
@@ -59,8 +59,7 @@ def make_times(
         elements: [tasks], numbers in an update.
         models: of each task.
         stream: the run's.
-        spans: gets a line for every piece of work that is over; None: nobody wants them.
-        merges: gets a line for every merge; likewise.
+        records: of what clients do, and of merges; None: nobody wants them.
 
     Raises:
         ConfigError: the algorithm's class does not say what its timing needs.
@@ -91,9 +90,9 @@ def make_times(
             stream.child("requests"),
             busy_clients=settings.busy_clients,
             drop_out=settings.drop_out,
-            spans=spans,
+            records=records,
         )
-        return Times(clock, buffered, Asynchronous(models, requests, merges))
+        return Times(clock, buffered, Asynchronous(models, requests, records))
     if not isinstance(first, SyncST):
         raise ConfigError(
             f"algorithm {first.name!r} has the timing {first.timing!r}: derive it from "
@@ -106,14 +105,15 @@ def make_times(
         clock,
         delays,
         first.assignment(network.clients, len(tasks), stream.child("assignment")),
-        shares=_shares([own.training.clients_per_round for own in tasks.values()], available),
-        clients=network.clients,
-        available=available,
-        first=first.first,
-        drop_out=settings.drop_out,
-        stream=stream.child("requests"),
-        spans=spans,
-        merges=merges,
+        TaskRoundSettings(
+            network.clients,
+            available,
+            tuple(_shares([own.training.clients_per_round for own in tasks.values()], available)),
+            first.first,
+            settings.drop_out,
+        ),
+        stream.child("requests"),
+        records,
     )
     report_every = every or (None if ticks else 1)
     return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), regime)

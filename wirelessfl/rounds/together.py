@@ -49,11 +49,11 @@ def together(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator
         padding: share of a job's parameters that may be padding.
         chunk: clients that an executor trains at a time.
     """
-    everybody = np.arange(len(plan.clients))
-    if plan.own is None:
+    everybody, each = np.arange(len(plan.clients)), plan.client_submodels
+    if each is None:
         yield Together(everybody, plan.submodels, plan.node, servers)
         return
-    for rows in plan.own.batches(padding, max(SOME, chunk)):
-        submodels, node = plan.own.of(rows), plan.node[rows]
+    for rows in each.batches(padding, max(SOME, chunk)):
+        submodels, node = each.of(rows), plan.node[rows]
         taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
         yield Together(rows, submodels, np.arange(len(rows)), taken, apart=True)

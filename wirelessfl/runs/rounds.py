@@ -81,7 +81,7 @@ class RoundsEngine:
     @cached_property
     def _part(self) -> Submodels | None:
         planner = self.parts.planner
-        own = planner.algorithm.tested(planner.neurons)
+        own = planner.algorithm.tested(planner.model.neurons)
         return None if own is None else own.of(np.zeros(1, dtype=np.int64))
 
     def test_samples(self) -> tuple[Tensor, Tensor]:

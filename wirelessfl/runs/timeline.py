@@ -20,9 +20,8 @@ from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.tasks.asynchronous import Merged
 from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.requests import Span
+from wirelessfl.tasks.records import Merged, Records, Span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,7 +164,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     config = with_given(config)
     stream, tasks = Stream(config.run.seed), config.tasks
     network = build_network(config.network, stream)
-    spans, merges = list[Span](), list[Merged]()
+    records = Records()
     times = make_times(
         config.model_copy(
             update={"evaluation": config.evaluation.model_copy(update={"eval_seconds": None})}
@@ -175,13 +174,12 @@ def timeline(config: Config, seconds: float) -> Timeline:
         [_elements(own) for own in tasks.values()],
         [Untrained() for _ in tasks],
         stream,
-        spans=spans,
-        merges=merges,
+        records=records,
     )
     times.start(seconds)
     simulate(times.schedule, times.regime, times.clock, lambda report: None, lambda: None)
-    spans += times.regime.under_way(seconds)
-    return Timeline(list(tasks), seconds, spans, merges)
+    spans = [*records.spans, *times.regime.under_way(seconds)]
+    return Timeline(list(tasks), seconds, spans, records.merges)
 
 
 def _elements(own: Config) -> int:

@@ -29,7 +29,7 @@ class Sessions:
 
     A session has the clients who are there when it is opened; where there are none, it waits for
     one. Then come its trial rounds, if the warm start wants any, and its rounds. A session that all
-    of its clients have left is over. Round t of session s has the number s T + t, trial v the number
+    of its clients have left is over. Round t of session s has the number s T + t, trial v has
     s V + v among the trials, V being the maximum of any session.
 
     Args:

@@ -263,7 +263,7 @@ class SessionRounds:
             copy.server.there = self.server.there
             copy.train(plan, given.broadcast)
             self.training.totals.add(plan)
-            self.extras.add_trial(given.plan, self.planner.edge_rounds)
+            self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
         else:
             self.training.train(plan, given.broadcast)
             self._delay = 0.0
@@ -311,7 +311,7 @@ class SessionRounds:
         self._session, self.extras = state["session"], Extras(**state["extras"])
         self.labels, self.labels_before = tuple(state["labels"]), tuple(state["labels_before"])
         self.gradient = _there(tensors, "session.gradient", device)
-        self.weights = {int(session): own for session, own in state["weights"].items()}
+        self.weights = {int(session): weight for session, weight in state["weights"].items()}
         self._teach(_there(tensors, "session.teacher", device))
         self.attendance.restore(state["attendance"])
         self._left, self._delay = state["left"], state["delay"]

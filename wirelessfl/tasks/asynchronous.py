@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -19,16 +18,8 @@ from wirelessfl.schedules.base import (
     Returned,
 )
 from wirelessfl.tasks.model import TaskModel
-from wirelessfl.tasks.requests import Requests, Span
-
-
-@dataclass(frozen=True)
-class Merged:
-    """A merge, for a picture: of which task, when, with updates how stale."""
-
-    task: int
-    seconds: float
-    staleness: tuple[int, ...]
+from wirelessfl.tasks.records import Merged, Records, Span
+from wirelessfl.tasks.requests import Requests
 
 
 class Asynchronous:
@@ -37,13 +28,13 @@ class Asynchronous:
     Args:
         models: of each task.
         requests: who works on what.
-        merges: gets a line for every merge; None: nobody wants them.
+        records: gets every merge; None: nobody wants them.
     """
 
     def __init__(
-        self, models: Sequence[TaskModel], requests: Requests, merges: list[Merged] | None = None
+        self, models: Sequence[TaskModel], requests: Requests, records: Records | None = None
     ) -> None:
-        self.models, self.requests, self.merges = models, requests, merges
+        self.models, self.requests, self.records = models, requests, records
         self.versions = [0] * len(models)
         self.issued = [0] * len(models)
         self.returned = [0] * len(models)
@@ -65,9 +56,9 @@ class Asynchronous:
             case Aggregate(task, numbers, staleness):
                 self.versions[task] += 1
                 self.models[task].merge(numbers, staleness)
-                if self.merges is not None:
+                if self.records is not None:
                     now = self.requests.clock.now
-                    self.merges.append(Merged(task, now, tuple(staleness)))
+                    self.records.merges.append(Merged(task, now, tuple(staleness)))
             case Cancel(task):
                 self._asked = [ask for ask in self._asked if ask.task != task]
                 self.requests.cancel(task)

@@ -11,16 +11,15 @@ import torch
 from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
-from channels.indexed import uniform
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.assignment import Assignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
-from wirelessfl.tasks.asynchronous import Merged
 from wirelessfl.tasks.delays import Delays
+from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
-from wirelessfl.tasks.requests import Span
+from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
 
 
@@ -41,6 +40,25 @@ class TaskRound:
     begun: float
 
 
+@dataclass(frozen=True)
+class TaskRoundSettings:
+    """Who takes part in rounds of several tasks, and who of them is awaited.
+
+    Args:
+        clients: N.
+        available: clients who take work in a round, drawn anew for each.
+        shares: [tasks], clients of each in a round.
+        first: k, updates of a task that are awaited; 0: all.
+        drop_out: probability that a client drops out of a training, at a time uniform over it.
+    """
+
+    clients: int
+    available: int
+    shares: tuple[int, ...]
+    first: int = 0
+    drop_out: float = 0.0
+
+
 class TaskRounds:
     """Carries out what ``Simultaneous`` decides.
 
@@ -49,14 +67,9 @@ class TaskRounds:
         clock: virtual seconds.
         delays: durations.
         assignment: who trains what.
-        shares: [tasks], clients of each in a round.
-        clients: N.
-        available: clients who take work in a round, drawn anew for each.
-        first: k, updates of a task that are awaited; 0: all.
-        drop_out: probability that a client drops out of a training, at a time uniform over it.
+        settings: how many clients take part.
         stream: randomness of availability and drop-outs.
-        spans: gets a line for every client of a round; None: nobody wants them.
-        merges: gets a line for every merge; likewise.
+        records: gets a span for every client of a round, and every merge; None: nobody wants them.
     """
 
     def __init__(
@@ -65,27 +78,19 @@ class TaskRounds:
         clock: Clock,
         delays: Delays,
         assignment: Assignment,
-        *,
-        shares: Sequence[int],
-        clients: int,
-        available: int,
-        first: int,
-        drop_out: float,
+        settings: TaskRoundSettings,
         stream: Stream,
-        spans: list[Span] | None = None,
-        merges: list[Merged] | None = None,
+        records: Records | None = None,
     ) -> None:
         self.models, self.clock, self.delays = models, clock, delays
-        self.assignment, self.shares = assignment, tuple(shares)
-        self.clients, self.available, self.first = clients, available, first
-        self.drop_out, self.stream = drop_out, stream
-        self.spans, self.merges = spans, merges
+        self.assignment, self.settings = assignment, settings
+        self.stream, self.records = stream, records
         self.running = list(range(len(models)))
         self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
         self.joules = 0.0
         self.merged: dict[int, tuple[int, int]] = {}
-        self._fates = uniform(stream.child("drop-outs"))
+        self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
         self._given: dict[int, TaskRound] = {}
 
@@ -113,54 +118,48 @@ class TaskRounds:
 
     def allocation(self) -> dict[int, int]:
         """Clients of each task that goes on: those of ended ones are dealt out to the others."""
-        total = min(sum(self.shares), self.available)
-        weights = [float(self.shares[task]) for task in self.running]
+        total = min(sum(self.settings.shares), self.settings.available)
+        weights = [float(self.settings.shares[task]) for task in self.running]
         dealt = allocate_requests(weights, total, floor=1).value
         assert dealt is not None, "there are more clients than tasks"
         return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
 
     def plan(self, number: int) -> TaskRound:
         """Round ``number``: who trains what, and how long it takes."""
-        pool = np.arange(self.clients)
-        if self.available < self.clients:
+        clients, available = self.settings.clients, self.settings.available
+        pool = np.arange(clients)
+        if available < clients:
             dice = self.stream.child("available").generator(number)
-            pool = dice.choice(self.clients, self.available, replace=False, shuffle=False)
+            pool = dice.choice(clients, available, replace=False, shuffle=False)
             pool.sort()
         shares = np.zeros(len(self.models), dtype=np.int64)
         for task, count in self.allocation().items():
             shares[task] = count
-        tasks = tuple(self.running)
         sets = self.assignment.choose(number, pool, shares)
-        chosen = [sets[task] for task in tasks]
-        times = round_times(
-            self.delays,
-            tasks,
-            chosen,
-            first=self.first,
-            drop_out=self.drop_out,
-            fates=self._fates,
-            number=number * self.available,
-        )
-        return TaskRound(tasks, chosen, times, self.clock.now)
+        chosen = {task: sets[task] for task in self.running}
+        first, numbered = self.settings.first, number * available
+        times = round_times(self.delays, self._drop_outs, chosen, first, numbered)
+        return TaskRound(tuple(chosen), list(chosen.values()), times, self.clock.now)
 
     def _merge(self, plan: TaskRound) -> None:
         self.joules += plan.times.joules
-        if self.spans is not None:
-            self.spans += _spans(plan, self.clock.now)
+        if self.records is not None:
+            self.records.spans.extend(_spans(plan, self.clock.now))
         losses: list[FloatArray] = []
         for place, task in enumerate(plan.tasks):
             clients, model = plan.chosen[place], self.models[task]
-            own = clients[plan.times.awaited[place]]
+            awaited = clients[plan.times.awaited[place]]
             self.issued[task] += len(clients)
-            self.returned[task] += len(own)
+            self.returned[task] += len(awaited)
             self.lost[task] += plan.times.lost[place]
-            self.merged[task] = len(clients), len(own)
+            self.merged[task] = len(clients), len(awaited)
             if self.assignment.wants_losses:
-                losses.append(model.losses(own))
-            if len(own) and task in self.running:
-                model.train_round(own)
-                if self.merges is not None:
-                    self.merges.append(Merged(task, self.clock.now, (0,) * len(own)))
+                losses.append(model.losses(awaited))
+            if len(awaited) and task in self.running:
+                model.train_round(awaited)
+                if self.records is not None:
+                    fresh = (0,) * len(awaited)
+                    self.records.merges.append(Merged(task, self.clock.now, fresh))
         self._learn(plan, losses)
 
     def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
@@ -188,7 +187,7 @@ class TaskRounds:
             "staleness_mean": 0.0,
             "staleness_max": 0,
             "requests": clients,
-            "buffer": awaited or self.first or clients,
+            "buffer": awaited or self.settings.first or clients,
             "allocation": clients,
             "updates": sum(self.returned),
             "lost": self.lost[task],
