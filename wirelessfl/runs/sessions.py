@@ -59,7 +59,6 @@ class SessionsEngine(RoundsEngine):
             self.clock,
             self.attendance,
             warm_start,
-            spec=parts.objective.spec,
             draw=self._draw,
             labels_of=self._labels_among,
         )

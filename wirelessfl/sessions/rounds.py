@@ -29,40 +29,11 @@ from wirelessfl.schedules.base import (
 )
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, Passing
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.sessions.extras import Extras
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
 from wirelessfl.warm_starts.checked import Checked
-
-
-@dataclass
-class Extras:
-    """Running sums of what warm starts cost beyond the rounds, and of updates that were lost.
-
-    Args:
-        extra_rounds: trial rounds.
-        extra_uploads: clients' uploads in them.
-        extra_broadcasts: models that the server sent for them, to all of its clients, and teachers.
-        extra_seconds: simulated seconds that all this took.
-        extra_mib: clients' bytes up and down, mean over all that are registered.
-        dropped: updates of clients who left in the middle of a round.
-    """
-
-    extra_rounds: int = 0
-    extra_uploads: int = 0
-    extra_broadcasts: int = 0
-    extra_seconds: float = 0.0
-    extra_mib: float = 0.0
-    dropped: int = 0
-
-    def add_trial(self, plan: Plan, edge_rounds: int) -> None:
-        """Count a trial round."""
-        self.extra_rounds += 1
-        self.extra_uploads += edge_rounds * len(plan.clients)
-        self.extra_broadcasts += 1
-        self.extra_seconds += float(plan.cost.seconds.max())
-        self.extra_mib += plan.cost.uplink_mib + plan.cost.downlink_mib
 
 
 @dataclass
@@ -94,7 +65,6 @@ class SessionRounds:
         clock: virtual seconds.
         attendance: who is there.
         warm_start: gives sessions their first model.
-        spec: names and shapes of the parameters.
         draw: gives a newly drawn model by number.
         labels_of: labels that some clients have among them.
     """
@@ -107,13 +77,12 @@ class SessionRounds:
         attendance: Attendance,
         warm_start: WarmStart,
         *,
-        spec: ParamSpec,
         draw: Callable[[int], Tensor],
         labels_of: Callable[[IntArray], tuple[int, ...]],
     ) -> None:
         self.planner, self.training, self.clock = planner, training, clock
         self.attendance, self.warm_start = attendance, Checked(warm_start)
-        self.spec, self.draw, self.labels_of = spec, draw, labels_of
+        self.draw, self.labels_of = draw, labels_of
         # The copy has channels, participants and noise of its own, so that rounds have equal ones
         # whatever the warm start. Its batches are those of the first rounds, as of any copy.
         self.trial_planner = replace(
@@ -196,7 +165,7 @@ class SessionRounds:
             past=self.past,
             latest=self.server.cloud["params"].clone(),  # the warm start's own
             gradient=self.gradient,
-            spec=self.spec,
+            spec=self.planner.model.spec,
             draw=self.draw,
         )
 
@@ -215,14 +184,14 @@ class SessionRounds:
 
     def _send_teacher(self) -> None:
         """Once, to all clients of the session; the first round begins when they have it."""
-        mib = MIB_PER_ELEMENT * self.spec.size * float(self.server.there.mean())
+        mib = MIB_PER_ELEMENT * self.planner.model.spec.size * float(self.server.there.mean())
         self._delay = self.planner.broadcast_seconds()
         self.extras.extra_broadcasts += 1
         self.extras.extra_seconds += self._delay
         self.extras.extra_mib += mib
         self.training.totals.downlink_mib += mib
         if self.planner.hierarchical:
-            self.training.totals.backhaul_mib += MIB_PER_ELEMENT * self.spec.size
+            self.training.totals.backhaul_mib += MIB_PER_ELEMENT * self.planner.model.spec.size
 
     def _teach(self, latest: Tensor | None) -> None:
         """Give the clients the terms of the session's warm start, and their teacher."""
