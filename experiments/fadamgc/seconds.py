@@ -14,8 +14,9 @@ from wirelessfl.algorithms import find_algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18
 from wirelessfl.rounds.costs import Links
-from wirelessfl.rounds.plan import Planner
-from wirelessfl.submodels import ParamSpec, Partition
+from wirelessfl.rounds.plan import Participation, Planner, WholeModel
+from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.submodels import NeuronMap, ParamSpec, Partition
 from wirelessfl.uplinks.fixed import Fixed
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60
@@ -42,31 +43,30 @@ def round_seconds(
     """
     algorithm = find_algorithm(method)()
     uplink = Fixed(wait=wait)  # type: ignore[arg-type]
+    network = Network(
+        np.zeros(CLIENTS, dtype=np.int64),
+        cpu_hz=1e9,
+        snr_db=20.0,
+        antennas=1,
+        cycles_per_step=1e9 * step_seconds,
+    )
     planner = Planner(
-        algorithm=algorithm,
-        network=Network(
-            np.zeros(CLIENTS, dtype=np.int64),
-            cpu_hz=1e9,
-            snr_db=20.0,
-            antennas=1,
-            cycles_per_step=1e9 * step_seconds,
-        ),
-        uplink=uplink,
-        links=Links(downlink_bps=uplink.downlink_bps),
-        spec=ParamSpec({"all": (parameters,)}),
-        make_partition=_no_parts,
-        local_steps=steps,
-        edge_rounds=1,
-        coherence="round",
-        stream=Stream(1),
-        per_round=SAMPLED,
-        tracking=tracking if method in SELECTIVE else None,
+        algorithm,
+        Links(network, uplink, downlink_bps=uplink.downlink_bps),
+        WholeModel(ParamSpec({"all": (parameters,)}), _no_parts, _no_neurons),
+        TrainingSettings(steps, edge_rounds=1),
+        Stream(1),
+        Participation(SAMPLED, tracking if method in SELECTIVE else None),
     )
     return float(planner.plan(0).cost.seconds.max())
 
 
 def _no_parts(scheme: str) -> Partition:
     raise ConfigError(f"partition is {scheme!r}: the run-time model is one of whole models.")
+
+
+def _no_neurons() -> NeuronMap:
+    raise ConfigError("the run-time model is one of whole models")
 
 
 def published_seconds(dataset: str) -> dict[str, float]:

@@ -38,13 +38,13 @@ class Frontier(NamedTuple):
 def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     """The frontier of each of a run's first rounds: its channels, its clients; no training."""
     planner = build(config).planner
-    levels = levels_of(planner.neurons())
+    levels, wanted = levels_of(planner.model.neurons()), planner.participation
     seconds, full = [], []
     for number in range(rounds):
         stream = planner.stream.child("round", number)
-        who = draw_participants(planner.network, planner.per_round, planner.tracking, stream)
+        who = draw_participants(planner.network, wanted.per_round, wanted.tracking, stream)
         draws = planner.network.draws(planner.stream.child("channel"), [number], who.clients)
-        by_level = planner.costs.most_seconds(draws, who, levels.parameters)
+        by_level = planner.costs.max_seconds(draws, who, levels.parameters)
         seconds.append(np.asarray(coverage_frontier(by_level, levels.widths.T).value))
         full.append(by_level[:, -1].max())
     return Frontier(np.array(seconds), np.array(full))

@@ -204,7 +204,7 @@ def test_the_frontier_is_what_the_solver_says_of_the_run(out):
         assert planned == pytest.approx(points.seconds[number, 4], rel=1e-12)
     full = build(case.config(1)).planner.plan(3).cost.seconds.max()
     assert full == pytest.approx(points.full[3], rel=1e-12)
-    levels = levels_of(planner.neurons())
+    levels = levels_of(planner.model.neurons())
     assert fastest_widths(np.ones((10, len(levels.shares))), levels.widths.T, 5).objective == 1
     arguments = argparse.Namespace(scale="smoke", data_dir=None, out=out)
     command.draw(arguments)

@@ -135,11 +135,11 @@ def plain_loop(module, data, job, lr, **options):
     return torch.stack(changes)
 
 
-def full_batch_round(world, spec, module, data, params, clients, lr):
+def full_batch_round(training, spec, module, data, params, clients, lr):
     """FedAvg with one full-batch step a client, written out."""
     changes = []
     for client in clients:
-        own = world.parts[client]
+        own = training.client_samples[client]
         leaf = params.clone().requires_grad_()
         logits = functional_call(module, spec.views(leaf), (data.train_inputs[own],))
         loss = F.cross_entropy(logits, data.train_labels[own])

@@ -298,9 +298,18 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     tensors, state = directory.load()
     del state["schema"]
     directory.save(tensors, state)
-    with pytest.raises(ConfigError, match=r"another layout \(schema None\).* --out NEW"):
+    with pytest.raises(ConfigError, match=r"rows of schema None.* --out NEW"):
         wirelessfl.resume(settings.run.out, data=toy)
-    directory.save(tensors, state | {"schema": ROWS_SCHEMA, "numerics": 0})
+    state |= {"schema": ROWS_SCHEMA}
+    earlier = {name: value for name, value in state.items() if name != "layout"}
+    for other, age, layout in ((earlier, "an earlier", 1), (state | {"layout": 9}, "a later", 9)):
+        directory.save(tensors, other)
+        message = (
+            f"begun with {age} version of wirelessfl .*layout {layout}, this one reads 2.* NEW"
+        )
+        with pytest.raises(ConfigError, match=message):
+            wirelessfl.resume(settings.run.out, data=toy)
+    directory.save(tensors, state | {"numerics": 0})
     if finished:
         assert wirelessfl.resume(settings.run.out).rows
         return

@@ -47,7 +47,7 @@ def test_the_folder_holds_its_four_files_and_no_drafts(config, toy):
 def test_checkpoints_are_not_pickles(config, toy):
     result = wirelessfl.run(config(), data=toy)
     with safe_open(result.directory / "checkpoint.safetensors", framework="pt") as file:
-        assert "cloud.params" in file.keys()  # noqa: SIM118
+        assert "server.cloud.params" in file.keys()  # noqa: SIM118
         assert json.loads(file.metadata()["state"])["finished"] is True
 
 
@@ -76,7 +76,7 @@ def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, net
     parts = build(
         config(network=True, split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1])
     )
-    sizes = [len(part) for part in parts.world.parts]
+    sizes = [len(part) for part in parts.training.client_samples]
     assert (sum(sizes[:5]), sizes[5]) == (120, 120)
     assert parts.config.network.cells == 2
     assert parts.config.data.dataset == "toy"
@@ -89,7 +89,7 @@ def test_natural_clients_and_clients_of_one_sample(config, toy):
     natural = replace(toy, groups=groups)
     settings = config("hist", split="natural", clients=7, weighting="samples")
     parts = build(settings, data=natural)
-    assert [len(part) for part in parts.world.parts] == [40, 40, 40, 40, 40, 39, 1]
+    assert [len(part) for part in parts.training.client_samples] == [40, 40, 40, 40, 40, 39, 1]
     result = wirelessfl.run(settings, data=natural)
     assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"] + 0.2
 

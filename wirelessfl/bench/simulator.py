@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from channels import section_vi_c
@@ -24,11 +25,15 @@ from wirelessfl.processes import cores
 from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Started
 from wirelessfl.schedules.loop import simulate
-from wirelessfl.tasks.asynchronous import Asynchronous, Model
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
+from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
-from wirelessfl.tasks.learner import Learner
+from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.model import TaskModel, Untrained
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
@@ -96,25 +101,25 @@ def _world(
         elements, stream = [199_210] * tasks, Stream(0, ("uploads",))
         durations = Wireless(network, Tdma(), [STEPS] * tasks, seconds, elements, None, stream)
     schedule = Buffered([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
-    work = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
+    regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
     clock.after(0.0, Started())
-    return schedule, work, clock
+    return schedule, regime, clock
 
 
 def _run(
     models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
 ) -> tuple[float, int]:
     """Wall seconds of a simulation to its end, and the updates that came in."""
-    schedule, work, clock = _world(models, clients, versions, delays)
+    schedule, regime, clock = _world(models, clients, versions, delays)
     start = time.perf_counter()
-    simulate(schedule, work, clock, lambda report: None, lambda: None)
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
     return time.perf_counter() - start, schedule.updates
 
 
 def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
     """Updates a second: an update is an event that asks, draws, queues, buffers and merges."""
     versions = max(updates // (tasks * BUFFER), 1)
-    models: list[Model] = [Untrained() for _ in range(tasks)]
+    models: list[TaskModel] = [Untrained() for _ in range(tasks)]
     if delays == SHARED:
         versions = max(versions // 10, 1)
     seen = [_run(models, clients, versions, delays) for _ in range(repeats + 1)][1:]
@@ -157,18 +162,10 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     start = task.spec.from_module(module)
 
     def learner(executor: Executor) -> Learner:
-        return Learner(
-            "mnist",
-            algorithm,
-            task,
-            executor,
-            local_steps=STEPS,
-            samples=None,
-            params=start,
-            clients=clients,
-            test_inputs=x[:1],
-            test_labels=y[:1],
-        )
+        weights = Weights(np.zeros(clients, dtype=np.int64))
+        server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
+        local = LocalSteps("mnist", algorithm, task, executor, STEPS)
+        return Learner(server, local, EvaluationSet(x[:1], y[:1]), Stream(0))
 
     ways: dict[str, Executor] = {}
     for name, kind in (("any module", VmapExecutor), ("stacked layers", StackedExecutor)):
@@ -181,7 +178,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     def together(name: str) -> None:
         model = learner(ways[name])
         _run([model], clients, merges)
-        trained[name] = model.trained
+        trained[name] = model.ahead.trained
 
     few = TrainingData(x, y, BatchSource(client_samples[:REQUESTS], BATCH, Stream(0)))
     calls: dict[str, Callable[[], Any]] = {

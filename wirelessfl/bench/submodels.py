@@ -18,7 +18,7 @@ from wirelessfl.bench.executors import FAST, Variant, build, variants
 from wirelessfl.bench.timing import Rows, interleaved, with_threads
 from wirelessfl.bench.workloads import STEPS, client_data, job_of, random_samples
 from wirelessfl.models import MLP, LeNet5
-from wirelessfl.rounds.together import PADDING
+from wirelessfl.rounds.settings import PADDING
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,

@@ -73,8 +73,8 @@ class TopK(Compression):
         count = max(1, round(self.keep * spec.size))
         # NaN ranks first, as infinity does: a diverged model stays one that can be seen.
         size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)
-        least = size.topk(count, sorted=False).values.amin(-1, keepdim=True)
-        above, equal = size > least, size == least
+        smallest = size.topk(count, sorted=False).values.amin(-1, keepdim=True)
+        above, equal = size > smallest, size == smallest
         room = count - above.sum(-1, keepdim=True)
         stays = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= room))
         return torch.where(stays, flat, 0.0)

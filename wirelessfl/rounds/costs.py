@@ -16,24 +16,31 @@ from channels import (
 )
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.participants import Participants
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.base import Coherence
 
-MOST_AT_ONCE = 1 << 20  # clients times levels of width, so that many clients do not take memory
+MAX_AT_ONCE = 1 << 20  # clients times levels of width, so that many clients do not take memory
 
 
 @dataclass(frozen=True)
 class Links:
-    """Links beyond the uplink. They are error-free; without a rate they take no time.
+    """The links of a run. Those beyond the uplink are error-free; without a rate they take no time.
 
     Args:
+        network: cells, clients, channels.
+        uplink: how updates cross the air.
+        coherence: how long a channel draw lasts.
         downlink_bps: edge server to each client.
         backhaul_bps: edge server to cloud, each way.
     """
 
+    network: Network
+    uplink: Uplink
+    coherence: Coherence = "round"
     downlink_bps: float | None = None
     backhaul_bps: float | None = None
 
@@ -59,19 +66,19 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Counts what rounds take; arguments are those of ``Planner``.
+    """Counts what rounds take, on the part of the network that takes part: [senders] are in it.
 
-    All work is on the part of the network that takes part; [senders] are its clients.
+    Args:
+        algorithm: whose payloads are sent.
+        links: that they cross.
+        spec: of the full model.
+        settings: steps and edge rounds.
     """
 
     algorithm: Algorithm
-    network: Network
-    uplink: Uplink
     links: Links
     spec: ParamSpec
-    local_steps: int
-    edge_rounds: int
-    compression: Compression | None = None
+    settings: TrainingSettings
 
     @property
     def hierarchical(self) -> bool:
@@ -80,10 +87,10 @@ class Costs:
 
     @property
     def downlink_vectors(self) -> float:
-        """Vectors of 32 bits an element that a client is sent; a compressed model counts less."""
-        vectors = float(len(self.algorithm.sends))
-        if self.compression is not None:
-            vectors += self.compression.bits_per_element(self.spec) / BITS_PER_ELEMENT - 1
+        """Vectors of 32 bits an element that go down to a client, less of a compressed model."""
+        vectors, compression = float(len(self.algorithm.sends)), self.settings.compression
+        if compression is not None:
+            vectors += compression.bits_per_element(self.spec) / BITS_PER_ELEMENT - 1
         return vectors
 
     def seconds_per_parameter(self, draws: ChannelDraw, who: Participants) -> FloatArray:
@@ -98,18 +105,18 @@ class Costs:
         """
         draws = draws.of(who.clients)
         vectors = who.vectors(self.algorithm)
-        charged = self.uplink.charged(vectors, draws.network.cell_of)
+        charged = self.links.uplink.charged(vectors, draws.network.cell_of)
         seconds_per_bit = self._upload_seconds(draws, charged)
         if self.links.downlink_bps is not None:
             seconds_per_bit = seconds_per_bit + self.downlink_vectors / self.links.downlink_bps
         edge = seconds_per_parameter(
             draws,
             model_parameters=self.spec.size,
-            local_steps=self.local_steps,
+            local_steps=self.settings.local_steps,
             seconds_per_bit=seconds_per_bit,
             bits_per_parameter=BITS_PER_ELEMENT,
         )
-        seconds = self.edge_rounds * edge.mean(0)
+        seconds = self.settings.edge_rounds * edge.mean(0)
         if self.hierarchical and self.links.backhaul_bps is not None:
             seconds = seconds + 2 * BITS_PER_ELEMENT / self.links.backhaul_bps  # once, down and up
         return np.asarray(seconds)
@@ -121,52 +128,56 @@ class Costs:
         length = lengths[draws.network.cell_of]
         return self._counted(draws, who, seconds, length, float(lengths.mean()))
 
-    def of_clients(self, draws: ChannelDraw, own: ClientSubmodels, who: Participants) -> Cost:
+    def of_clients(self, draws: ChannelDraw, submodels: ClientSubmodels, who: Participants) -> Cost:
         """Of a round in which clients have submodels of their own, and nodes the whole model."""
-        draws, length = draws.of(who.clients), own.lengths.astype(np.float64)
+        draws, length = draws.of(who.clients), submodels.lengths.astype(np.float64)
         network = draws.network
-        elements = self._upload_elements(own, network.cell_of)
-        sent = self.uplink.charged(who.vectors(self.algorithm) * elements, network.cell_of)
-        client = self.client_seconds(draws, length, sent)
+        vectors = who.vectors(self.algorithm) * self._upload_elements(submodels, network.cell_of)
+        elements = self.links.uplink.charged(vectors, network.cell_of)
+        client = self.client_seconds(draws, length, elements)
         cells = network.over_cells(np.maximum, client)
-        seconds = self.edge_rounds * cells.mean(0) + self._backhaul_seconds
+        seconds = self.settings.edge_rounds * cells.mean(0) + self._backhaul_seconds
         return self._counted(draws, who, seconds, length, self.spec.size)
 
     def client_seconds(
-        self, draws: ChannelDraw, length: FloatArray, sent: FloatArray
+        self, draws: ChannelDraw, length: FloatArray, elements: FloatArray
     ) -> FloatArray:
         """Seconds of an edge round for clients with submodels of their own: (17) in its brackets.
 
         Args:
             draws: the channels of those who take part, in blocks.
             length: [..., senders], parameters of the submodels.
-            sent: [..., senders], elements that their uploads last, of all payloads.
+            elements: [..., senders], that their uploads last, of all payloads.
 
         Returns:
             [..., blocks, senders].
         """
-        upload = BITS_PER_ELEMENT * self._upload_seconds(draws, sent[..., None, :])
-        steps = compute_seconds(draws.network, self.local_steps, length / self.spec.size)
+        upload = BITS_PER_ELEMENT * self._upload_seconds(draws, elements[..., None, :])
+        steps = compute_seconds(draws.network, self.settings.local_steps, length / self.spec.size)
         if self.links.downlink_bps is not None:
             bits = BITS_PER_ELEMENT * self.downlink_vectors * length
             steps = steps + bits / self.links.downlink_bps
         return np.asarray(steps[..., None, :] + upload)
 
-    def most_seconds(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
+    def max_seconds(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
         """Seconds of the round [senders, levels] with submodels of ``lengths`` [levels].
 
         Of several channel draws each client's worst counts, so that no round takes longer.
         """
         draws, vectors = draws.of(who.clients), who.vectors(self.algorithm)
         edge = np.empty((len(lengths), len(vectors)))
-        some = MOST_AT_ONCE // max(1, len(vectors)) or 1
+        some = MAX_AT_ONCE // max(1, len(vectors)) or 1
         for start in range(0, len(lengths), some):
             part = slice(start, start + some)
             length = np.repeat(lengths[part, None].astype(np.float64), len(vectors), 1)
             # Over the air an upload may last as long as that of the whole model.
-            sent = length if self.uplink.gives == "each" else np.full_like(length, self.spec.size)
-            edge[part] = self.client_seconds(draws, length, vectors * sent).max(-2)
-        return np.asarray(self.edge_rounds * edge.T + self._backhaul_seconds)
+            upload = (
+                length
+                if self.links.uplink.gives == "each"
+                else np.full_like(length, self.spec.size)
+            )
+            edge[part] = self.client_seconds(draws, length, vectors * upload).max(-2)
+        return np.asarray(self.settings.edge_rounds * edge.T + self._backhaul_seconds)
 
     @property
     def _backhaul_seconds(self) -> float:
@@ -174,23 +185,23 @@ class Costs:
             return 0.0
         return 2 * BITS_PER_ELEMENT * self.spec.size / self.links.backhaul_bps  # down and up
 
-    def _upload_seconds(self, draws: ChannelDraw, sent: FloatArray) -> FloatArray:
-        """Seconds [blocks, senders] of as many bits as ``sent`` says, [senders]."""
+    def _upload_seconds(self, draws: ChannelDraw, bits: FloatArray) -> FloatArray:
+        """Seconds [blocks, senders] of uploads of ``bits`` [senders]."""
         # An uplink whose seconds do not depend on the channel may leave out the blocks.
-        seconds_per_bit = self.uplink.seconds_per_bit(draws)
+        seconds_per_bit = self.links.uplink.seconds_per_bit(draws)
         seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
         with np.errstate(invalid="ignore"):  # who sends nothing takes no time at rate 0
-            return np.where(sent > 0, sent * seconds_per_bit, 0.0)
+            return np.where(bits > 0, bits * seconds_per_bit, 0.0)
 
-    def _upload_elements(self, own: ClientSubmodels, node: IntArray) -> IntArray:
+    def _upload_elements(self, submodels: ClientSubmodels, node: IntArray) -> IntArray:
         """Elements [senders] that each upload lasts.
 
         Over the air the clients of a node go together through all that any of them sends.
         """
-        if self.uplink.gives == "each":
-            return own.lengths
-        sizes = np.bincount(node, minlength=self.network.cells)
-        _, count = own.cover(node, (1.0 / sizes[node]).tolist(), self.network.cells)
+        if self.links.uplink.gives == "each":
+            return submodels.lengths
+        sizes = np.bincount(node, minlength=self.links.network.cells)
+        _, count = submodels.cover(node, (1.0 / sizes[node]).tolist(), self.links.network.cells)
         return np.asarray((count > 0).sum(1).numpy()[node])
 
     def _counted(
@@ -205,21 +216,21 @@ class Costs:
 
         ``node_length`` is the mean over edge servers. Means over clients are over all of them.
         """
-        clients, vectors = self.network.clients, who.vectors(self.algorithm)
-        airtime = self.uplink.airtime_per_bit(draws) * BITS_PER_ELEMENT * vectors * length
+        clients, vectors = self.links.network.clients, who.vectors(self.algorithm)
+        airtime = self.links.uplink.airtime_per_bit(draws) * BITS_PER_ELEMENT * vectors * length
         joules = transmit_joules(draws.network, airtime) + compute_joules(
-            draws.network, self.local_steps, length / self.spec.size
+            draws.network, self.settings.local_steps, length / self.spec.size
         )
         blocks = np.atleast_2d(joules)  # an uplink without channels has one
-        sent = float((vectors * (length + self.uplink.side_elements)).sum()) / clients
+        elements = float((vectors * (length + self.links.uplink.side_elements)).sum()) / clients
         return Cost(
             seconds=seconds,
-            uplink_mib=self.edge_rounds * MIB_PER_ELEMENT * sent,
-            downlink_mib=self.edge_rounds
+            uplink_mib=self.settings.edge_rounds * MIB_PER_ELEMENT * elements,
+            downlink_mib=self.settings.edge_rounds
             * MIB_PER_ELEMENT
             * self.downlink_vectors
             * float(length.sum())
             / clients,
             backhaul_mib=2 * MIB_PER_ELEMENT * node_length if self.hierarchical else 0.0,
-            joules=self.edge_rounds * float(blocks.sum(1).mean()) / clients,
+            joules=self.settings.edge_rounds * float(blocks.sum(1).mean()) / clients,
         )

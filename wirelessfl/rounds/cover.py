@@ -39,31 +39,32 @@ class Cover:
             payloads: names of all.
             like: a tensor on the device that is wanted.
         """
-        if plan.own is None:
+        each = plan.client_submodels
+        if each is None:
             return None
-        common, count = plan.own.cover(plan.node, air.weights.tolist(), air.nodes)
+        common, count = each.cover(plan.node, air.weights.tolist(), air.nodes)
         found = dict.fromkeys(payloads, common.to(like.device))
         for name in air.silent:
-            own, _ = plan.own.cover(plan.node, air.weights_of(name).tolist(), air.nodes)
-            found[name] = own.to(like.device)
-        return cls(plan.own, found, count)
+            weight, _ = each.cover(plan.node, air.weights_of(name).tolist(), air.nodes)
+            found[name] = weight.to(like.device)
+        return cls(each, found, count)
 
-    def sent(self) -> Tensor | None:
+    def exchanged(self) -> Tensor | None:
         """Which elements anybody sends, [nodes, P]; None: all.
 
         Over the air the clients of a node go through these together, each silent where it has none.
         """
-        sent = self.count > 0
-        return None if sent.all() else sent
+        covered = self.count > 0
+        return None if covered.all() else covered
 
     def metrics(self) -> dict[str, float]:
-        """Least number of clients that cover a covered coordinate, and the share of uncovered ones.
+        """Minimum number of clients on a covered coordinate, and the share of uncovered ones.
 
         The first is Gamma_q, whose minimum over the rounds is Gamma*.
         """
         covered = self.count[self.count > 0]
-        least = int(covered.min()) if len(covered) else 0
-        return {"coverage": float(least), "uncovered": 1 - len(covered) / self.count.numel()}
+        fewest = int(covered.min()) if len(covered) else 0
+        return {"coverage": float(fewest), "uncovered": 1 - len(covered) / self.count.numel()}
 
     def of_those_who_cover(self, received: Received) -> Received:
         """``received`` with means over those who cover a coordinate, and 0 where nobody does."""

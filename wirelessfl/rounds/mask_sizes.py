@@ -44,7 +44,7 @@ class MaskSizeProblem:
     partition: Partition
 
     def solve(self, backend: str | MaskSizeBackend = "exact") -> Solution[NDArray[np.int64]]:
-        """The sizes of least latency; every cell gets at least one step of neurons."""
+        """The sizes of minimum latency; every cell gets at least one step of neurons."""
         return optimize_mask_sizes(
             self.seconds_per_unit,
             self.total,

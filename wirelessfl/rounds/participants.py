@@ -69,17 +69,17 @@ def draw_participants(
                 f"{sizes[small]} of the {network.clients} clients: in some rounds none of it would "
                 "take part. Sample more clients."
             )
-        most = min(per_round, int(sizes.sum()))
-        sampled = trackers = _shares(sizes, most, stream.child("participants of cells"))
+        total = min(per_round, int(sizes.sum()))
+        sampled = trackers = _shares(sizes, total, stream.child("participants of cells"))
     if tracking is not None:
-        most = min(tracking, int(sampled.sum()))
-        trackers = _shares(sampled, most, stream.child("trackers of cells"))
+        total = min(tracking, int(sampled.sum()))
+        trackers = _shares(sampled, total, stream.child("trackers of cells"))
     places, tracks = [], []
     for cell, first in enumerate(np.cumsum(sizes) - sizes):
-        own = stream.child("participants", cell)
-        places.append(first + _some(sizes[cell], sampled[cell], own))
+        dice = stream.child("participants", cell)
+        places.append(first + _some(sizes[cell], sampled[cell], dice))
         tracks.append(np.zeros(sampled[cell], dtype=np.bool_))
-        tracks[cell][_some(sampled[cell], trackers[cell], own.child("trackers"))] = True
+        tracks[cell][_some(sampled[cell], trackers[cell], dice.child("trackers"))] = True
     clients = np.concatenate(places)
     return Participants(clients if present is None else present[clients], np.concatenate(tracks))
 

@@ -12,16 +12,14 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.costs import Cost, Costs, Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import constant
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.units import BITS_PER_ELEMENT
-from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import Coherence
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Plan:
         submodels: what each node trains.
         cost: what it takes.
         lr_share: of the algorithm's step size, what clients use.
-        own: what each sender trains of its node's model; None: all of it.
+        client_submodels: what each sender trains of its node's model; None: all of it.
     """
 
     round: int
@@ -49,17 +47,17 @@ class Plan:
     submodels: Submodels
     cost: Cost
     lr_share: float = 1.0
-    own: ClientSubmodels | None = None
+    client_submodels: ClientSubmodels | None = None
 
     def without(self, clients: IntArray) -> Plan:
         """The round when these clients have left in the middle of it; its cost and draws stay."""
-        stays = ~np.isin(self.clients, clients)
+        stays, each = ~np.isin(self.clients, clients), self.client_submodels
         return replace(
             self,
             clients=self.clients[stays],
             tracking=self.tracking[stays],
             node=self.node[stays],
-            own=None if self.own is None else self.own.of_rows(np.flatnonzero(stays)),
+            client_submodels=None if each is None else each.of_rows(np.flatnonzero(stays)),
         )
 
     def draw(self, edge_round: int) -> ChannelDraw:
@@ -69,61 +67,64 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class WholeModel:
+    """The model of a run, and what submodels may leave out of it.
+
+    Args:
+        spec: its parameters.
+        partition: its neuron partition by scheme, for submodels of cells.
+        neurons: finds all neurons that submodels of clients may leave out.
+    """
+
+    spec: ParamSpec
+    partition: Callable[[Scheme], Partition]
+    neurons: Callable[[], NeuronMap]
+
+
+@dataclass(frozen=True)
+class Participation:
+    """How many clients take part in a round.
+
+    Args:
+        per_round: S; None: all.
+        tracking: how many of these track; None: all.
+    """
+
+    per_round: int | None = None
+    tracking: int | None = None
+
+
+@dataclass(frozen=True)
 class Planner:
     """Plans rounds; a plan depends on the round's number and the settings alone.
 
     Args:
         algorithm: hands out the submodels.
-        network: cells, clients, channels.
-        uplink: how updates cross the air.
-        links: the other links.
-        spec: the full model.
-        make_partition: neuron partition of the model by scheme.
-        local_steps: H.
-        edge_rounds: E.
-        coherence: how long a channel draw lasts.
+        links: cells and clients, and how models and updates get about.
+        model: that is trained.
+        settings: steps and edge rounds.
         stream: the run's stream.
-        per_round: S, clients that take part in a round; None: all.
-        tracking: of these, who tracks; None: all.
+        participation: how many clients take part.
         lr_share: of the algorithm's step size, what clients use in round ``number``.
-        make_neurons: finds what clients' submodels may leave out of the model.
-        compression: of the model on its way to the clients.
     """
 
     algorithm: Algorithm
-    network: Network
-    uplink: Uplink
     links: Links
-    spec: ParamSpec
-    make_partition: Callable[[Scheme], Partition]
-    local_steps: int
-    edge_rounds: int
-    coherence: Coherence
+    model: WholeModel
+    settings: TrainingSettings
     stream: Stream
-    per_round: int | None = None
-    tracking: int | None = None
+    participation: Participation = Participation()
     lr_share: Callable[[int], float] = constant
-    make_neurons: Callable[[], NeuronMap] | None = None
-    compression: Compression | None = None
+
+    @property
+    def network(self) -> Network:
+        """Cells, clients, channels."""
+        return self.links.network
 
     @property
     def costs(self) -> Costs:
         """Counts what rounds take."""
-        return Costs(
-            self.algorithm,
-            self.network,
-            self.uplink,
-            self.links,
-            self.spec,
-            self.local_steps,
-            self.edge_rounds,
-            self.compression,
-        )
-
-    def neurons(self) -> NeuronMap:
-        """All neurons that clients' submodels may leave out."""
-        assert self.make_neurons is not None, "the algorithm has submodels of clients"
-        return self.make_neurons()
+        return Costs(self.algorithm, self.links, self.model.spec, self.settings)
 
     def plan(self, number: int, there: BoolArray | None = None) -> Plan:
         """Global round ``number``, from its channel draws to its cost.
@@ -133,18 +134,20 @@ class Planner:
             there: [clients], who is there; None: all.
         """
         indices = [number]
-        if self.coherence == "edge-round":
-            indices = [number * self.edge_rounds + e for e in range(self.edge_rounds)]
+        if self.links.coherence == "edge-round":
+            edge_rounds = self.settings.edge_rounds
+            indices = [number * edge_rounds + e for e in range(edge_rounds)]
         stream = self.stream.child("round", number)
-        who = draw_participants(self.network, self.per_round, self.tracking, stream, there)
+        wanted = self.participation
+        who = draw_participants(self.network, wanted.per_round, wanted.tracking, stream, there)
         draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
         context = _RoundContext(self, number, draws, stream, who)
         submodels = self.algorithm.submodels(context)
-        own = self.algorithm.client_submodels(context)
-        if own is None:
+        each = self.algorithm.client_submodels(context)
+        if each is None:
             cost = self.costs.of_nodes(draws, submodels, who)
         else:
-            cost = self.costs.of_clients(draws, own, who)
+            cost = self.costs.of_clients(draws, each, who)
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
@@ -153,14 +156,16 @@ class Planner:
             )
         node = draws.network.cell_of
         share = self.lr_share(number)
-        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, own)
+        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, each)
 
     def broadcast_seconds(self) -> float:
         """Seconds that the whole model takes to all clients, beside any round."""
         links = [self.links.downlink_bps]
         if self.hierarchical:
             links.append(self.links.backhaul_bps)
-        return sum(BITS_PER_ELEMENT * self.spec.size / bps for bps in links if bps is not None)
+        return sum(
+            BITS_PER_ELEMENT * self.model.spec.size / bps for bps in links if bps is not None
+        )
 
     @property
     def hierarchical(self) -> bool:
@@ -180,7 +185,7 @@ class _RoundContext:
 
     @property
     def spec(self) -> ParamSpec:
-        return self.planner.spec
+        return self.planner.model.spec
 
     @property
     def nodes(self) -> int:
@@ -203,13 +208,13 @@ class _RoundContext:
         return self.draws.network.cell_of
 
     def partition(self, scheme: Scheme) -> Partition:
-        return self.planner.make_partition(scheme)
+        return self.planner.model.partition(scheme)
 
     def neurons(self) -> NeuronMap:
-        return self.planner.neurons()
+        return self.planner.model.neurons()
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
-        return self.planner.costs.most_seconds(self.draws, self.who, lengths)
+        return self.planner.costs.max_seconds(self.draws, self.who, lengths)
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         if partition.scheme != "alternate":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.rounds.plan import Plan, Planner
-from wirelessfl.rounds.world import World
+from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Decision, Event, Give, Merge
 from wirelessfl.training.cohort import State
@@ -13,13 +13,13 @@ class Rounds:
     """Rounds of one model: planned when they are given out, trained when they are merged.
 
     Args:
-        planner: turns work into a plan with its duration.
-        world: trains and merges.
+        planner: plans rounds with their durations.
+        training: trains and merges.
         clock: virtual seconds.
     """
 
-    def __init__(self, planner: Planner, world: World, clock: Clock) -> None:
-        self.planner, self.world, self.clock = planner, world, clock
+    def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
+        self.planner, self.training, self.clock = planner, training, clock
         self._given: dict[int, tuple[Plan, State]] = {}
         self._due: list[int] = []
 
@@ -30,15 +30,15 @@ class Rounds:
     def carry_out(self, decision: Decision) -> None:
         """Give out a round, or train and merge it."""
         match decision:
-            case Give(work):
-                self._due.append(work)
-            case Merge(work):
-                self.world.train(*self._given.pop(work))
+            case Give(number):
+                self._due.append(number)
+            case Merge(number):
+                self.training.train(*self._given.pop(number))
 
     def settle(self) -> None:
         """The model that is sent is the one at the end of the instant."""
-        for work in self._due:
-            plan = self.planner.plan(work)
-            self._given[work] = plan, self.world.cloud
-            self.clock.after(float(plan.cost.seconds.max()), Arrived(work))
+        for number in self._due:
+            plan = self.planner.plan(number)
+            self._given[number] = plan, self.training.server.cloud
+            self.clock.after(float(plan.cost.seconds.max()), Arrived(number))
         self._due = []

@@ -14,9 +14,6 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.submodels.client_submodels import SOME
 from wirelessfl.training.cohort import State
 
-PADDING = 0.1
-"""Share of padding that clients with submodels of different widths may train together with."""
-
 
 @dataclass(frozen=True, eq=False)
 class Together:
@@ -36,11 +33,11 @@ class Together:
     servers: State
     apart: bool = False
 
-    def sent(self, payloads: dict[str, Tensor], share: slice) -> dict[str, Tensor]:
-        """What some of them send, by payload, in the coordinates of their node."""
+    def at_nodes(self, payloads: dict[str, Tensor], part: slice) -> dict[str, Tensor]:
+        """What those in ``part`` send, by payload, in the coordinates of their node."""
         if not self.apart:
             return payloads
-        return {name: self.submodels.spread(own, share) for name, own in payloads.items()}
+        return {name: self.submodels.spread(value, part) for name, value in payloads.items()}
 
 
 def together(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator[Together]:
@@ -52,11 +49,11 @@ def together(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator
         padding: share of a job's parameters that may be padding.
         chunk: clients that an executor trains at a time.
     """
-    everybody = np.arange(len(plan.clients))
-    if plan.own is None:
+    everybody, each = np.arange(len(plan.clients)), plan.client_submodels
+    if each is None:
         yield Together(everybody, plan.submodels, plan.node, servers)
         return
-    for rows in plan.own.batches(padding, max(SOME, chunk)):
-        submodels, node = plan.own.of(rows), plan.node[rows]
-        sent = {name: submodels.gather_from(value, node) for name, value in servers.items()}
-        yield Together(rows, submodels, np.arange(len(rows)), sent, apart=True)
+    for rows in each.batches(padding, max(SOME, chunk)):
+        submodels, node = each.of(rows), plan.node[rows]
+        taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
+        yield Together(rows, submodels, np.arange(len(rows)), taken, apart=True)

@@ -16,7 +16,7 @@ from channels.streams import Stream
 from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.objective import Objective
 
@@ -44,8 +44,15 @@ def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
     remedy = f"Start a new run: wirelessfl run --config {directory.path}/config.toml --out NEW"
     if state.get("schema") != ROWS_SCHEMA:
         raise ConfigError(
-            f"{directory.path} has another layout (schema {state.get('schema')}) than this version "
-            f"of wirelessfl reads ({ROWS_SCHEMA}). {remedy}"
+            f"{directory.path} has rows of schema {state.get('schema')}, and this version of "
+            f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
+        )
+    layout = state.get("layout", 1)  # the first one did not say
+    if layout != CHECKPOINT_LAYOUT:
+        age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
+        raise ConfigError(
+            f"the run in {directory.path} was begun with {age} version of wirelessfl (checkpoint "
+            f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}). {remedy}"
         )
     if not state["finished"] and state["numerics"] != NUMERICS:
         raise ConfigError(

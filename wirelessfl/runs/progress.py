@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.marks import check_marks, settings_mark
 from wirelessfl.schedules.base import Event, Report
@@ -160,6 +160,7 @@ class Progress:
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
             "schema": ROWS_SCHEMA,
+            "layout": CHECKPOINT_LAYOUT,
             "numerics": NUMERICS,
             "fingerprint": self.marks,
         }

@@ -32,13 +32,13 @@ class RoundsEngine:
 
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
-        world = self.setup.world
+        training = self.setup.training
         accuracy, loss = evaluate(*self._deployed(), *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
-            **asdict(world.totals),
-            **{name: finite(value) for name, value in world.metrics.items()},
+            **asdict(training.totals),
+            **{name: finite(value) for name, value in training.metrics.items()},
             "accuracy": accuracy,
             "loss": finite(loss),
         }
@@ -46,7 +46,7 @@ class RoundsEngine:
 
     def _deployed(self) -> tuple[Objective, Tensor]:
         """The model that is evaluated, and its parameters: the cloud's, or a part of it."""
-        objective, params = self.setup.model.objective, self.setup.world.cloud["params"]
+        objective, params = self.setup.model.objective, self.setup.training.server.cloud["params"]
         tested = self.setup.tested
         if tested is None:
             return objective, params
@@ -58,14 +58,14 @@ class RoundsEngine:
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state."""
-        return self.setup.world.tensors()
+        return self.setup.training.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Rounds done, and what they cost."""
         spec = self.setup.model.objective.spec
         return {
             "schedule": self.setup.schedule.snapshot(),
-            "totals": asdict(self.setup.world.totals),
+            "totals": asdict(self.setup.training.totals),
             "sim_seconds": self.setup.clock.now,
             "shapes": spec.shapes,
             "ties": spec.ties,
@@ -73,18 +73,18 @@ class RoundsEngine:
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on behind the last round."""
-        self.setup.world.restore(tensors, state["totals"])
+        self.setup.training.restore(tensors, state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
         self.start()
 
     def attach(self, folder: Path) -> None:
         """Client states may lie in the run's folder."""
-        self.setup.world.states.attach(folder)
+        self.setup.training.server.states.attach(folder)
 
     def saved(self) -> None:
         """Client states on disk up to here count."""
-        self.setup.world.states.saved()
+        self.setup.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
         """Of model, data and network."""
@@ -97,7 +97,9 @@ class RoundsEngine:
 
     def params(self) -> dict[str, Tensor]:
         """The cloud's."""
-        return self.setup.model.objective.spec.named(self.setup.world.cloud["params"].cpu())
+        return self.setup.model.objective.spec.named(
+            self.setup.training.server.cloud["params"].cpu()
+        )
 
 
 def finite(value: float) -> float | None:

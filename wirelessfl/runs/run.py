@@ -165,10 +165,10 @@ def _stored_params(
         return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}, ties).named(flat)
 
     if "task_specs" not in state:
-        return named(state["shapes"], state["ties"], tensors["cloud.params"])
+        return named(state["shapes"], state["ties"], tensors["server.cloud.params"])
     found: dict[str, Tensor] = {}
     for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
-        own = named(shapes, ties, tensors[f"task{number}.state.params"])
+        own = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
         found |= named_params(own, task if config.task else None)
     return found
 

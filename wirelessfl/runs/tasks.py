@@ -34,7 +34,7 @@ class TasksEngine:
         accuracy, loss = setup.learners[number].evaluate()
         clients, sizes = setup.network.clients, setup.elements
         up = sum(count * size for count, size in zip(regime.returned, sizes, strict=True))
-        down = sum(count * size for count, size in zip(regime.sent, sizes, strict=True))
+        down = sum(count * size for count, size in zip(regime.issued, sizes, strict=True))
         row = {
             "round": report.round,
             "task": setup.names[number],
@@ -115,7 +115,7 @@ class TasksEngine:
         for name, model, learner in zip(
             self.setup.names, self.setup.models, self.setup.learners, strict=True
         ):
-            params = model.objective.spec.named(learner.state["params"].cpu())
+            params = model.objective.spec.named(learner.server.cloud["params"].cpu())
             found |= named_params(params, name if self.setup.titled else None)
         return found
 

@@ -19,11 +19,10 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given import configured
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.network import build_network
-from wirelessfl.setup.task_times import Observed, build_times
+from wirelessfl.setup.task_times import build_times
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.tasks.asynchronous import Merged
-from wirelessfl.tasks.requests import Span
-from wirelessfl.tasks.untrained import Untrained
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Merged, Records, Span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,19 +164,19 @@ def timeline(config: Config, seconds: float) -> Timeline:
         raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
     config = configured(config)
     stream, tasks = Stream(config.run.seed), config.tasks
-    observed = Observed([], [])
+    records = Records()
     times = build_times(
         config,
         build_network(config.network, stream),
         [_elements(task) for task in tasks.values()],
         [Untrained() for _ in tasks],
         stream,
-        observed=observed,
+        records=records,
     )
     begin(times.clock, seconds)
     simulate(times.schedule, times.regime, times.clock, lambda report: None, lambda: None)
-    spans = observed.spans + times.regime.under_way(seconds)
-    return Timeline(list(tasks), seconds, spans, observed.merges)
+    spans = [*records.spans, *times.regime.under_way(seconds)]
+    return Timeline(list(tasks), seconds, spans, records.merges)
 
 
 def _elements(task: Config) -> int:

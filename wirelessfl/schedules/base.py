@@ -14,9 +14,9 @@ class Started:
 
 @dataclass(frozen=True)
 class Arrived:
-    """All that was given out as ``work`` has come back; ``trial`` as for ``Give``."""
+    """All that was given out as round ``number`` has come back; ``trial`` as for ``Give``."""
 
-    work: int
+    number: int
     trial: bool = False
 
 
@@ -90,23 +90,23 @@ Event = Started | Arrived | Returned | Lost | Measured | Reached | There | Joine
 
 @dataclass(frozen=True)
 class Give:
-    """Give out work number ``work``, at the end of this instant: clients train the model, or the
-    models of all tasks that go on, as they are then.
+    """Give out round ``number``, at the end of this instant: clients train the model, or the models
+    of all tasks that go on, as they are then.
 
     Args:
-        work: its number.
+        number: of the round, from 0; trial rounds are counted apart.
         trial: whether a copy of everything is trained, from the warm start's trial model.
     """
 
-    work: int
+    number: int
     trial: bool = False
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge the results of ``work`` into the cloud's model, or models, or into the trial's copy."""
+    """Merge round ``number`` into the cloud's model, or models, or into the trial's copy."""
 
-    work: int
+    number: int
     trial: bool = False
 
 

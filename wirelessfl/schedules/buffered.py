@@ -137,7 +137,7 @@ class Buffered:
         task.stale.append(task.version - event.version)
         if self.period and self.updates % self.period == 0:
             self._waiting = event
-            return [Measure(tuple(i for i, own in enumerate(self.tasks) if not own.ended))]
+            return [Measure(tuple(i for i, other in enumerate(self.tasks) if not other.ended))]
         return self._buffered(event.task, task)
 
     def _buffered(self, number: int, task: _Task) -> list[Decision]:
@@ -181,7 +181,7 @@ class Buffered:
         known = [i for i in running if spread[i] is not None]
         if len(known) > 1:  # a task of which too little is known keeps what it has
             budget = self.budget - sum(self.tasks[i].requests for i in running if i not in known)
-            weights = [own for i in known if (own := spread[i]) is not None]
+            weights = [apart for i in known if (apart := spread[i]) is not None]
             for i, requests in zip(known, self._deal(weights, budget), strict=True):
                 self.tasks[i].later = [requests, self._buffer(i, requests)]
         event, self._waiting = self._waiting, None
@@ -209,7 +209,7 @@ class Buffered:
             return []
         self.active -= task.active
         task.ended, task.active, task.held, task.stale = True, 0, [], []
-        running = [i for i, own in enumerate(self.tasks) if not own.ended]
+        running = [i for i, other in enumerate(self.tasks) if not other.ended]
         if not running:
             return [Cancel(number), Stop()]
         weights = [known for i in running if (known := self.spread[i]) is not None]
@@ -217,11 +217,11 @@ class Buffered:
             weights = [float(self.tasks[i].requests) for i in running]
         decisions: list[Decision] = [Cancel(number)]
         for i, requests in zip(running, self._deal(weights, self.budget), strict=True):
-            own = self.tasks[i]
-            own.requests, own.buffer, own.later = requests, self._buffer(i, requests), None
+            other = self.tasks[i]
+            other.requests, other.buffer, other.later = requests, self._buffer(i, requests), None
         for i in running:
-            own = self.tasks[i]
-            count = min(own.requests - own.active, self.budget - self.active)
+            other = self.tasks[i]
+            count = min(other.requests - other.active, self.budget - self.active)
             if count > 0:
                 decisions.append(self._ask(i, count))
         return [*decisions, Save()]

@@ -21,8 +21,8 @@ from wirelessfl.schedules.base import (
 )
 
 
-class Work(Protocol):
-    """What carries decisions out: plans work and so knows when its result arrives, and trains."""
+class Regime(Protocol):
+    """What carries decisions out in rounds, sessions or tasks: plans, knows arrivals, trains."""
 
     def happened(self, what: Any) -> Event | None:
         """What the schedule is told of something that the clock has come to; None: nothing."""
@@ -48,7 +48,7 @@ def begin(clock: Clock, max_seconds: float | None) -> None:
 
 def simulate(
     schedule: Schedule,
-    work: Work,
+    regime: Regime,
     clock: Clock,
     report: Callable[[Report], Event | None],
     save: Callable[[], None],
@@ -59,7 +59,7 @@ def simulate(
 
     Args:
         schedule: decides what follows from each event.
-        work: carries its decisions out.
+        regime: carries its decisions out.
         clock: virtual seconds.
         report: evaluates a model and writes its row; what the schedule is told of it.
         save: called where the schedule allows it, at the end of an instant.
@@ -68,7 +68,7 @@ def simulate(
     answers: deque[Event] = deque()
     savable = False
     while (what := clock.next()) is not None:
-        event = work.happened(what)
+        event = regime.happened(what)
         while event is not None:
             for decision in schedule.decide(event):
                 answer: Event | None = None
@@ -82,12 +82,12 @@ def simulate(
                     case Stop():
                         return
                     case _:
-                        answer = work.carry_out(decision)
+                        answer = regime.carry_out(decision)
                 if answer is not None:
                     answers.append(answer)
             event = answers.popleft() if answers else None
         if clock.upcoming > clock.now:
-            work.settle()
+            regime.settle()
             if savable:
                 save()
                 savable = False

@@ -29,8 +29,8 @@ class Sessions:
 
     A session has the clients who are there when it is opened; where there are none, it waits for
     one. Then come its trial rounds, if the warm start wants any, and its rounds. A session that all
-    of its clients have left is over. Round t of session s is work number s T + t, trial v is work
-    number s V + v among the trials, V being the most of any session.
+    of its clients have left is over. Round t of session s has the number s T + t, trial v has
+    s V + v among the trials, V being the maximum of any session.
 
     Args:
         sessions: S.
@@ -50,7 +50,7 @@ class Sessions:
         report_first: int = 0,
     ) -> None:
         self.sessions, self.rounds, self.trials = sessions, rounds, trials
-        self.most_trials = max(map(trials, range(sessions)))
+        self.max_trials = max(map(trials, range(sessions)))
         self.report_every, self.report_first = report_every, report_first
         self._session, self._round, self._tried = 0, 0, 0
         self._begun = self._waiting = False
@@ -63,12 +63,12 @@ class Sessions:
                 return [self._give()] if self._begun else [Open(self._session)]
             case Joined():
                 return [Open(self._session)] if self._waiting else []
-            case Arrived(work, trial):
+            case Arrived(number, trial):
                 if trial:
                     self._tried += 1
                 else:
                     self._round, self._done = self._round + 1, self._done + 1
-                return [Merge(work, trial)]
+                return [Merge(number, trial)]
             case There(clients):
                 return self._with(clients)
             case Deadline():
@@ -109,7 +109,7 @@ class Sessions:
         return Give(self._session * self.rounds + self._round)
 
     def _try(self) -> Give:
-        return Give(self._session * self.most_trials + self._tried, trial=True)
+        return Give(self._session * self.max_trials + self._tried, trial=True)
 
     def snapshot(self) -> dict[str, Any]:
         """Where it stands; trial rounds are made again."""

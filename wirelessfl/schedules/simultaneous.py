@@ -59,8 +59,8 @@ class Simultaneous:
                 if self.ticks:
                     first.append(Wake(self._ticks + 1))
                 return [*first, Give(self._done)]
-            case Arrived(work):
-                return self._arrived(work)
+            case Arrived(number):
+                return self._arrived(number)
             case Reached(task):
                 return self._end(task)
             case Tick(number):
@@ -70,9 +70,9 @@ class Simultaneous:
                 return [*(self._report(i) for i in self.running), Stop()]
         raise AssertionError(f"{event} is no event of this schedule")
 
-    def _arrived(self, work: int) -> list[Decision]:
-        decisions: list[Decision] = [Merge(work)]
-        self._done = work + 1
+    def _arrived(self, number: int) -> list[Decision]:
+        decisions: list[Decision] = [Merge(number)]
+        self._done = number + 1
         due = bool(self.report_every) and self._done % (self.report_every or 1) == 0
         for task in self.running:
             over = self._done == self.rounds[task]

@@ -41,9 +41,9 @@ class Synchronous:
                 # Not saved: from a checkpoint with no round done, row 0 is written again.
                 first: list[Decision] = [Report(0)] if self._done == 0 else []
                 return [*first, self._next()]
-            case Arrived(work):
-                self._done = work + 1
-                decisions: list[Decision] = [Merge(work)]
+            case Arrived(number):
+                self._done = number + 1
+                decisions: list[Decision] = [Merge(number)]
                 if self._done % self.report_every == 0 or self._done == self.rounds:
                     decisions.append(Report(self._done))
                 return [*decisions, Save(), self._next()]

@@ -1,1 +1,1 @@
-"""One model's server: its state, and what is kept for each client."""
+"""One model's server: its state, weights of clients, what it receives, merges and keeps."""

@@ -78,10 +78,10 @@ class ClientStates(ABC):
         gathered = {}
         for name in names:
             rows = torch.zeros(len(clients), submodels.spec.size)
-            for row, client, own in zip(rows, clients.tolist(), node.tolist(), strict=True):
+            for row, client, place in zip(rows, clients.tolist(), node.tolist(), strict=True):
                 full = self.get(name, client)
                 if full is not None:
-                    submodels.take(full, own, row)
+                    submodels.take(full, place, row)
             gathered[name] = rows.to(like.device)
         return gathered
 
@@ -89,13 +89,13 @@ class ClientStates(ABC):
         """Store what clients keep [clients, P_max]; other coordinates stay as they are."""
         for name, values in kept.items():
             rows = values.detach().cpu()
-            for client, own, row in zip(clients.tolist(), node.tolist(), rows, strict=True):
+            for client, place, row in zip(clients.tolist(), node.tolist(), rows, strict=True):
                 if submodels.index is None:
                     self.put(name, client, row)
                     continue
                 before = self.get(name, client)
                 full = torch.zeros(self.size) if before is None else before.clone()
-                index = submodels.index[own]
+                index = submodels.index[place]
                 full[index[index >= 0]] = row[index >= 0]
                 self.put(name, client, full)
 
@@ -151,8 +151,8 @@ class Overlay(InMemory):
 
     def get(self, name: str, client: int) -> Tensor | None:
         """A client's vector."""
-        own = super().get(name, client)
-        return self.below.get(name, client) if own is None else own
+        written = super().get(name, client)
+        return self.below.get(name, client) if written is None else written
 
     def put(self, name: str, client: int, value: Tensor) -> None:
         """Store a copy, also of zeros: what is below may be something else."""

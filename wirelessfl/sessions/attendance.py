@@ -32,8 +32,8 @@ class Attendance(Protocol):
     def start(self) -> None:
         """Put the time of what is to come on the clock."""
 
-    def given(self, work: int, seconds: float) -> None:
-        """Round number ``work`` begins now, and takes that long."""
+    def given(self, number: int, seconds: float) -> None:
+        """Round ``number`` begins now, and takes that long."""
 
     def passed(self) -> list[Change]:
         """All changes up to now that have not been told yet."""
@@ -63,7 +63,7 @@ class InTurn:
     def start(self) -> None:
         """Nothing is to come."""
 
-    def given(self, work: int, seconds: float) -> None:
+    def given(self, number: int, seconds: float) -> None:
         """Rounds change nothing."""
 
     def passed(self) -> list[Change]:
@@ -105,7 +105,7 @@ class Comings:
         while self._told < told:
             self._tell()
         # The round under way: its number, when it began, how long it takes.
-        self._work, self._began, self._lasts = -1, 0.0, 0.0
+        self._round, self._began, self._lasts = -1, 0.0, 0.0
         self._marked = -1.0
 
     def _tell(self) -> Change:
@@ -120,9 +120,9 @@ class Comings:
         """Its time on the clock; infinity where no round has come to it yet."""
         if self.unit == "seconds":
             return change.time
-        if change.time > self._work + 1:
+        if change.time > self._round + 1:
             return math.inf
-        return self._began + max(change.time - self._work, 0.0) * self._lasts
+        return self._began + max(change.time - self._round, 0.0) * self._lasts
 
     def open(self, session: int) -> BoolArray:
         """Whoever is there now.
@@ -151,9 +151,9 @@ class Comings:
             self._marked = when
             self.clock.at(when, Passing())
 
-    def given(self, work: int, seconds: float) -> None:
+    def given(self, number: int, seconds: float) -> None:
         """Now the times of this round's changes are known, where they are in rounds."""
-        self._work, self._began, self._lasts = work, self.clock.now, seconds
+        self._round, self._began, self._lasts = number, self.clock.now, seconds
         self.start()
 
     def passed(self) -> list[Change]:

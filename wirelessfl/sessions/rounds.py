@@ -13,7 +13,7 @@ from torch import Tensor
 from channels.arrays import IntArray
 from wirelessfl.rounds.plan import Plan, Planner
 from wirelessfl.rounds.step_sizes import constant
-from wirelessfl.rounds.world import World
+from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import (
     Arrived,
@@ -27,41 +27,13 @@ from wirelessfl.schedules.base import (
     Open,
     There,
 )
+from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, Passing
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.sessions.extras import Extras
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
 from wirelessfl.warm_starts.checked import Checked
-
-
-@dataclass
-class Extras:
-    """Running sums of what warm starts cost beyond the rounds, and of updates that were lost.
-
-    Args:
-        extra_rounds: trial rounds.
-        extra_uploads: clients' uploads in them.
-        extra_broadcasts: models that the server sent for them, to all of its clients, and teachers.
-        extra_seconds: simulated seconds that all this took.
-        extra_mib: clients' bytes up and down, mean over all that are registered.
-        dropped: updates of clients who left in the middle of a round.
-    """
-
-    extra_rounds: int = 0
-    extra_uploads: int = 0
-    extra_broadcasts: int = 0
-    extra_seconds: float = 0.0
-    extra_mib: float = 0.0
-    dropped: int = 0
-
-    def add_trial(self, plan: Plan, edge_rounds: int) -> None:
-        """Count a trial round."""
-        self.extra_rounds += 1
-        self.extra_uploads += edge_rounds * len(plan.clients)
-        self.extra_broadcasts += 1
-        self.extra_seconds += float(plan.cost.seconds.max())
-        self.extra_mib += plan.cost.uplink_mib + plan.cost.downlink_mib
 
 
 @dataclass
@@ -70,13 +42,13 @@ class Given:
 
     Args:
         plan: of it.
-        sent: the cloud's state when it was given out.
+        broadcast: the cloud's state when it was given out.
         ends: when it is over.
         left: clients who have left in the middle of it.
     """
 
     plan: Plan
-    sent: State
+    broadcast: State
     ends: float
     left: list[int] = field(default_factory=list)
 
@@ -89,11 +61,10 @@ class SessionRounds:
 
     Args:
         planner: plans rounds.
-        world: trains them.
+        training: trains them.
         clock: virtual seconds.
         attendance: who is there.
         warm_start: gives sessions their first model.
-        spec: names and shapes of the parameters.
         draw: gives a newly drawn model by number.
         labels_of: labels that some clients have among them.
     """
@@ -101,18 +72,17 @@ class SessionRounds:
     def __init__(
         self,
         planner: Planner,
-        world: World,
+        training: RoundTraining,
         clock: Clock,
         attendance: Attendance,
         warm_start: WarmStart,
         *,
-        spec: ParamSpec,
         draw: Callable[[int], Tensor],
         labels_of: Callable[[IntArray], tuple[int, ...]],
     ) -> None:
-        self.planner, self.world, self.clock = planner, world, clock
+        self.planner, self.training, self.clock = planner, training, clock
         self.attendance, self.warm_start = attendance, Checked(warm_start)
-        self.spec, self.draw, self.labels_of = spec, draw, labels_of
+        self.draw, self.labels_of = draw, labels_of
         # The copy has channels, participants and noise of its own, so that rounds have equal ones
         # whatever the warm start. Its batches are those of the first rounds, as of any copy.
         self.trial_planner = replace(
@@ -124,11 +94,16 @@ class SessionRounds:
         self.labels: tuple[int, ...] = ()
         self.labels_before: tuple[int, ...] = ()
         self._session = 0
-        self._trial: World | None = None
+        self._trial: RoundTraining | None = None
         self._given: dict[bool, Given] = {}
         self._due: list[Give] = []
         self._left = False
         self._delay = 0.0
+
+    @property
+    def server(self) -> Server:
+        """The model's, of sessions; trial rounds have a copy."""
+        return self.training.server
 
     def happened(self, what: Event | Passing) -> Event | None:
         """Clients come or go, or a round is over."""
@@ -139,9 +114,9 @@ class SessionRounds:
     def _look(self) -> bool:
         """See who has left the session by now; whether somebody has come."""
         changes = self.attendance.passed()
-        gone = [c.client for c in changes if not c.joins and self.world.there[c.client]]
+        gone = [c.client for c in changes if not c.joins and self.server.there[c.client]]
         for client in gone:
-            self.world.there[client] = False
+            self.server.there[client] = False
             for given in self._given.values():
                 # Who leaves as the round ends has sent its update.
                 if client in given.plan.clients and self.clock.now < given.ends:
@@ -156,30 +131,30 @@ class SessionRounds:
         match decision:
             case Open(session):
                 self._open(session)
-                return There(int(self.world.there.sum()))
+                return There(int(self.server.there.sum()))
             case Begin(session):
                 self._begin(session)
             case Close(session):
                 self.past = self.warm_start.remember(
-                    self.past, session, self.world.cloud["params"].clone(), self.gradient
+                    self.past, session, self.server.cloud["params"].clone(), self.gradient
                 )
                 self.labels_before = self.labels
             case Give():
                 self._due.append(decision)
             case Merge(_, trial):
                 self._merge(trial)
-                return There(int(self.world.there.sum()))
+                return There(int(self.server.there.sum()))
         return None
 
     def _open(self, session: int) -> None:
-        self.world.there = self.attendance.open(session)
+        self.server.there = self.attendance.open(session)
         self._session, self._trial, self.gradient = session, None, None
         self._left = False
         self._note_labels()
 
     def _note_labels(self) -> None:
         """What is tested on; when the last client has left it stays as it was."""
-        there = np.flatnonzero(self.world.there)
+        there = np.flatnonzero(self.server.there)
         if len(there):
             self.labels = self.labels_of(there)
 
@@ -188,62 +163,62 @@ class SessionRounds:
         return Opening(
             session=self._session,
             past=self.past,
-            latest=self.world.cloud["params"].clone(),  # the warm start's own
+            latest=self.server.cloud["params"].clone(),  # the warm start's own
             gradient=self.gradient,
-            spec=self.spec,
+            spec=self.planner.model.spec,
             draw=self.draw,
         )
 
     def _begin(self, session: int) -> None:
         if self._trial is not None:
             start = self.warm_start.trial_model(self.opening())
-            self.gradient, self._trial = self._trial.cloud["params"] - start, None
+            self.gradient, self._trial = self._trial.server.cloud["params"] - start, None
         opening = self.opening()
         begun = self.warm_start.initial(opening)
-        self.world.begin(begun.params)
+        self.server.begin(begun.params)
         self.weights = begun.weights
         self._teach(opening.latest)
         self._left = False
-        if self.world.teacher is not None:
+        if self.training.teacher is not None:
             self._send_teacher()
 
     def _send_teacher(self) -> None:
         """Once, to all clients of the session; the first round begins when they have it."""
-        mib = MIB_PER_ELEMENT * self.spec.size * float(self.world.there.mean())
+        mib = MIB_PER_ELEMENT * self.planner.model.spec.size * float(self.server.there.mean())
         self._delay = self.planner.broadcast_seconds()
         self.extras.extra_broadcasts += 1
         self.extras.extra_seconds += self._delay
         self.extras.extra_mib += mib
-        self.world.totals.downlink_mib += mib
+        self.training.totals.downlink_mib += mib
         if self.planner.hierarchical:
-            self.world.totals.backhaul_mib += MIB_PER_ELEMENT * self.spec.size
+            self.training.totals.backhaul_mib += MIB_PER_ELEMENT * self.planner.model.spec.size
 
     def _teach(self, latest: Tensor | None) -> None:
         """Give the clients the terms of the session's warm start, and their teacher."""
         penalties = self.warm_start.penalties(self._session, self.labels_before)
-        self.world.penalties = penalties
-        self.world.teacher = latest if penalties else None
+        self.training.penalties = penalties
+        self.training.teacher = latest if penalties else None
 
     def settle(self) -> None:
         """The model that is sent is the one at the end of the instant."""
         for give in self._due:
-            world, planner = self.world, self.planner
+            training, planner = self.training, self.planner
             if give.trial:
-                world, planner = self._trial_world(), self.trial_planner
-            plan = planner.plan(give.work, self.world.there)
+                training, planner = self._trial_training(), self.trial_planner
+            plan = planner.plan(give.number, self.server.there)
             seconds = float(plan.cost.seconds.max())
             if not give.trial:
                 seconds += self._delay
-                self.attendance.given(give.work, seconds)
-            self._given[give.trial] = Given(plan, world.cloud, self.clock.now + seconds)
-            self.clock.after(seconds, Arrived(give.work, give.trial))
+                self.attendance.given(give.number, seconds)
+            self._given[give.trial] = Given(plan, training.server.cloud, self.clock.now + seconds)
+            self.clock.after(seconds, Arrived(give.number, give.trial))
         self._due = []
 
-    def _trial_world(self) -> World:
+    def _trial_training(self) -> RoundTraining:
         """The copy that trial rounds train, from the trial model."""
         if self._trial is None:
-            self._trial = self.world.branch(self.trial_planner.stream)
-            self._trial.begin(self.warm_start.trial_model(self.opening()))
+            self._trial = self.training.branch(self.trial_planner.stream)
+            self._trial.server.begin(self.warm_start.trial_model(self.opening()))
         return self._trial
 
     def _merge(self, trial: bool) -> None:
@@ -253,22 +228,22 @@ class SessionRounds:
         plan = given.plan.without(np.array(given.left, dtype=np.int64))
         self.extras.dropped += len(given.left)
         if trial:
-            copy = self._trial_world()
-            copy.there = self.world.there
-            copy.train(plan, given.sent)
-            self.world.totals.add(plan)
-            self.extras.add_trial(given.plan, self.planner.edge_rounds)
+            copy = self._trial_training()
+            copy.server.there = self.server.there
+            copy.train(plan, given.broadcast)
+            self.training.totals.add(plan)
+            self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
         else:
-            self.world.train(plan, given.sent)
+            self.training.train(plan, given.broadcast)
             self._delay = 0.0
         if self._left:
-            (self._trial_world() if trial else self.world).recount()
+            (self._trial_training() if trial else self.training).server.recount()
             self._left = trial
 
     def numbers(self) -> dict[str, Any]:
         """What a row says of the session."""
         return {
-            "present": int(self.world.there.sum()),
+            "present": int(self.server.there.sum()),
             **asdict(self.extras),
             "stored_bytes": self.past.stored_bytes,
             "warm_weights": {str(s): round(w, 6) for s, w in self.weights.items()},
@@ -276,9 +251,8 @@ class SessionRounds:
 
     def tensors(self) -> dict[str, Tensor]:
         """For a checkpoint."""
-        found = {**self.world.tensors(), **self.past.tensors()}
-        found["there"] = torch.from_numpy(self.world.there.copy())
-        for name, value in (("gradient", self.gradient), ("teacher", self.world.teacher)):
+        found = {**self.training.tensors(), **self.past.tensors()}
+        for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
             if value is not None:
                 found[f"session.{name}"] = value.clone()  # the cloud may have the same
         return found
@@ -300,14 +274,13 @@ class SessionRounds:
         self, tensors: dict[str, Tensor], state: dict[str, Any], totals: dict[str, float]
     ) -> None:
         """Go on from a checkpoint, behind a round or with a session to be opened."""
-        self.world.restore(tensors, totals)
-        device = self.world.cloud["params"].device
-        self.world.there = tensors["there"].numpy().copy()
+        self.training.restore(tensors, totals)
+        device = self.server.cloud["params"].device
         self.past = Past.of(tensors, device)
         self._session, self.extras = state["session"], Extras(**state["extras"])
         self.labels, self.labels_before = tuple(state["labels"]), tuple(state["labels_before"])
         self.gradient = _there(tensors, "session.gradient", device)
-        self.weights = {int(session): own for session, own in state["weights"].items()}
+        self.weights = {int(session): weight for session, weight in state["weights"].items()}
         self._teach(_there(tensors, "session.teacher", device))
         self.attendance.restore(state["attendance"])
         self._left, self._delay = state["left"], state["delay"]

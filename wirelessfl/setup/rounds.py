@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,18 +12,20 @@ from torch import Tensor
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.config.sections import NetworkSection, TrainingSection
+from wirelessfl.config.sections import TrainingSection
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.compression import Compression, make_compression
+from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.rounds import Rounds
+from wirelessfl.rounds.settings import PADDING, TrainingSettings
 from wirelessfl.rounds.step_sizes import Decay, constant
-from wirelessfl.rounds.together import PADDING
-from wirelessfl.rounds.world import TrainingSettings, World
+from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Synchronous
 from wirelessfl.server.client_states import make_states
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given import GivenObjects
@@ -34,7 +36,6 @@ from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partit
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.trial import check_neurons, check_partition
-from wirelessfl.uplinks import Uplink
 
 SAMPLES = 8
 """Training samples that a model's parts are tried on."""
@@ -66,20 +67,17 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         stream=stream,
     )
     parts = _ModelParts(model, config.model.layers)
-    compression = make_compression(
-        training.compression, training.compression_keep, training.compression_bits
-    )
-    planner = _planner(config, network, parts, compression, stream)
-    if config.model.layers is not None:
-        parts.partition("alternate")  # wrong names are refused, whether or not they are used
-    padding = _checked_padding(config, model, planner, parts)
     settings = TrainingSettings(
         local_steps=training.local_steps,
         edge_rounds=training.edge_rounds or 1,
-        weight_by_samples=training.weighting == "samples",
-        padding=padding or 0.0,
-        compression=compression,
+        compression=make_compression(
+            training.compression, training.compression_keep, training.compression_bits
+        ),
     )
+    planner = _planner(config, network, parts, settings, stream)
+    if config.model.layers is not None:
+        parts.partition("alternate")  # wrong names are refused, whether or not they are used
+    padding = _checked_padding(config, model, planner, parts)
     algorithm = choices.algorithm
     states = make_states(
         config.run.client_states,
@@ -88,19 +86,16 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         network.clients,
         shards.count,
     )
-    world = World(
-        algorithm,
-        choices.uplink,
+    weights = Weights(network.cell_of, model.sample_weights(training.weighting))
+    round_training = RoundTraining(
+        Server(algorithm, choices.uplink, weights, states, model.start),
         model.executor,
-        settings,
+        replace(settings, padding=padding or 0.0),
         model.client_samples,
-        model.start,
-        network.cell_of,
         stream,
-        states,
         shards,
     )
-    clock, tested = Clock(), algorithm.tested(planner.neurons)
+    clock, tested = Clock(), algorithm.tested(parts.neurons)
     return RoundsSetup(
         config=config.with_run(
             model.computing.settings() | {"client_states": states.kind, "padding": padding}
@@ -114,8 +109,8 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         shards=shards,
         notes=model.notes,
         planner=planner,
-        world=world,
-        regime=Rounds(planner, world, clock),
+        training=round_training,
+        regime=Rounds(planner, round_training, clock),
         tested=None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
     )
 
@@ -124,27 +119,26 @@ def _planner(
     config: Config,
     network: Network,
     parts: _ModelParts,
-    compression: Compression | None,
+    settings: TrainingSettings,
     stream: Stream,
 ) -> Planner:
     """What plans rounds."""
-    choices, training = config.choices, config.training
+    uplink, wanted, training = config.choices.uplink, config.network, config.training
+    down, back = wanted.downlink_mbps, wanted.backhaul_mbps
     return Planner(
-        algorithm=choices.algorithm,
-        network=network,
-        uplink=choices.uplink,
-        links=_links(config.network, choices.uplink),
-        spec=parts.model.objective.spec,
-        make_partition=parts.partition,
-        local_steps=training.local_steps,
-        edge_rounds=training.edge_rounds or 1,
-        coherence=config.network.coherence or choices.uplink.coherence,
-        stream=stream,
-        per_round=training.clients_per_round,
-        tracking=training.tracking_clients,
-        lr_share=_lr_share(training),
-        make_neurons=parts.neurons,
-        compression=compression,
+        config.choices.algorithm,
+        Links(
+            network,
+            uplink,
+            coherence=wanted.coherence or uplink.coherence,
+            downlink_bps=1e6 * down if down else uplink.downlink_bps,
+            backhaul_bps=back and 1e6 * back,
+        ),
+        WholeModel(parts.model.objective.spec, parts.partition, parts.neurons),
+        settings,
+        stream,
+        Participation(training.clients_per_round, training.tracking_clients),
+        _lr_share(training),
     )
 
 
@@ -217,7 +211,7 @@ def _checked_padding(
         for number in range(1, config.training.rounds):
             planner.plan(number)
     asked = config.run.padding
-    if first.own is None:
+    if first.client_submodels is None:
         return asked
     mixes = check_neurons(model.objective, parts.neurons(), parts.samples)
     if mixes is not None and asked:
@@ -226,12 +220,6 @@ def _checked_padding(
         return asked
     # A batch of several gains nothing where clients train one by one.
     return 0.0 if model.executor.chunk == 1 or mixes is not None else PADDING
-
-
-def _links(settings: NetworkSection, uplink: Uplink) -> Links:
-    """Links beside the uplink."""
-    down, back = settings.downlink_mbps, settings.backhaul_mbps
-    return Links(1e6 * down if down else uplink.downlink_bps, back and 1e6 * back)
 
 
 def _lr_share(training: TrainingSection) -> Callable[[int], float]:

@@ -62,11 +62,10 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     )
     regime = SessionRounds(
         rounds.planner,
-        rounds.world,
+        rounds.training,
         rounds.clock,
         _attendance(config, rounds),
         warm_start,
-        spec=model.objective.spec,
         draw=draw,
         labels_of=labels_among,
     )

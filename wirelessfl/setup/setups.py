@@ -11,10 +11,10 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.rounds.plan import Planner
 from wirelessfl.rounds.rounds import Rounds
-from wirelessfl.rounds.world import World
+from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Schedule
-from wirelessfl.schedules.loop import Work
+from wirelessfl.schedules.loop import Regime
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import Submodels
@@ -74,7 +74,7 @@ class Setup:
     models: Sequence[TrainedModel]
     clock: Clock
     schedule: Schedule
-    regime: Work
+    regime: Regime
     limits: Limits
     shards: Shards
     notes: Sequence[str]
@@ -96,12 +96,12 @@ class RoundsSetup(Setup):
 
     Args:
         planner: plans rounds.
-        world: trains them.
+        training: trains them.
         tested: the part of the model that is evaluated; None: all of it.
     """
 
     planner: Planner
-    world: World
+    training: RoundTraining
     regime: Rounds | SessionRounds
     tested: Submodels | None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.config import Config
 from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
-from wirelessfl.tasks.asynchronous import Asynchronous, Merged, Model
+from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
     Delays,
@@ -22,28 +22,13 @@ from wirelessfl.tasks.delays import (
     Wireless,
     client_speeds,
 )
-from wirelessfl.tasks.requests import Requests, Span
-from wirelessfl.tasks.rounds import RoundModel, TaskRounds
+from wirelessfl.tasks.model import TaskModel
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 
 EVAL_EVERY = 20
 """Merges of a task between rows where updates come one by one, unless the settings say."""
-
-
-class TaskModel(Model, RoundModel, Protocol):
-    """A model for either kind of work."""
-
-
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """What happens, a line each, for a picture.
-
-    Args:
-        spans: pieces of clients' work that are over.
-        merges: of all tasks.
-    """
-
-    spans: list[Span]
-    merges: list[Merged]
 
 
 @dataclass(frozen=True)
@@ -62,7 +47,7 @@ def build_times(
     models: Sequence[TaskModel],
     stream: Stream,
     *,
-    observed: Observed | None = None,
+    records: Records | None = None,
 ) -> Times:
     """Schedule and work of a run.
 
@@ -72,15 +57,15 @@ def build_times(
         elements: [tasks], numbers in an update.
         models: of each task.
         stream: the run's.
-        observed: gets what happens; rows are not asked for by the clock then.
+        records: of what clients do, and of merges; rows are not asked for by the clock then. None:
+            nobody wants them.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     delays = build_delays(config, network, elements, stream)
     every = config.evaluation.eval_every
-    ticks = config.evaluation.eval_seconds is not None and observed is None
+    ticks = config.evaluation.eval_seconds is not None and records is None
     rounds = [task.training.rounds for task in tasks]
     timings = [task.choices.algorithm.timing for task in tasks]
-    spans, merges = (observed.spans, observed.merges) if observed else (None, None)
     first = timings[0].buffering
     if first is not None:
         plans = [
@@ -102,28 +87,26 @@ def build_times(
             stream.child("requests"),
             busy_clients=settings.busy_clients,
             drop_out=settings.drop_out,
-            spans=spans,
+            records=records,
         )
-        return Times(clock, buffered, Asynchronous(models, requests, merges))
+        return Times(clock, buffered, Asynchronous(models, requests, records))
     common = timings[0].common_rounds
     assert common is not None, "else there are no tasks"
     available = round(settings.availability * network.clients)
-    work = TaskRounds(
+    shares = _shares([task.training.clients_per_round for task in tasks], available)
+    regime = TaskRounds(
         models,
         clock,
         delays,
         common.assignment(network.clients, len(tasks), stream.child("assignment")),
-        shares=_shares([task.training.clients_per_round for task in tasks], available),
-        clients=network.clients,
-        available=available,
-        first=common.first,
-        drop_out=settings.drop_out,
-        stream=stream.child("requests"),
-        spans=spans,
-        merges=merges,
+        TaskRoundSettings(
+            network.clients, available, tuple(shares), common.first, settings.drop_out
+        ),
+        stream.child("requests"),
+        records,
     )
     report_every = every or (None if ticks else 1)
-    return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), work)
+    return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), regime)
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from channels import Network
-from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.data.client_samples import sample_counts
 from wirelessfl.errors import ConfigError
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given import GivenObjects
@@ -19,7 +20,8 @@ from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
 from wirelessfl.setup.task_times import build_times
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
-from wirelessfl.tasks.learner import Learner
+from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.training.shards import Shards
 
 MAX_TASKS_WITH_WORKERS = 2
@@ -50,10 +52,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     models, learners = list[TrainedModel](), list[Learner]()
     for name, task in config.tasks.items():
         # A run without tables is that of one model, to the last stream.
-        own_stream = stream.child("task", name) if config.task else stream
-        model = _build_model(task, network, given, loaded, stream, own_stream)
+        task_stream = stream.child("task", name) if config.task else stream
+        model = _build_model(task, network, given, loaded, stream, task_stream)
         models.append(model)
-        learners.append(_learner(name, task, model, network))
+        learners.append(_learner(name, task, model, network, task_stream))
     elements = [model.objective.spec.size * len(model.algorithm.payloads) for model in models]
     times = build_times(config, network, elements, learners, stream)
     names = list(config.tasks)
@@ -105,7 +107,7 @@ def _build_model(
     given: GivenObjects,
     loaded: Loaded,
     stream: Stream,
-    own_stream: Stream,
+    task_stream: Stream,
 ) -> TrainedModel:
     """The model of a task, with what its training stands on."""
     algorithm = task.choices.algorithm
@@ -119,28 +121,29 @@ def _build_model(
         given,
         loaded,
         split_stream=stream.child("split"),
-        stream=own_stream,
+        stream=task_stream,
     )
 
 
-def _learner(name: str, task: Config, model: TrainedModel, network: Network) -> Learner:
+def _learner(
+    name: str, task: Config, model: TrainedModel, network: Network, stream: Stream
+) -> Learner:
     """A task's model in training."""
-    algorithm = model.algorithm
-    buffering = algorithm.timing.buffering
-    samples: FloatArray | None = None
-    if task.training.weighting == "samples":
-        samples = sample_counts(model.client_samples).astype(np.float64)
-    return Learner(
-        name,
+    algorithm, objective = model.algorithm, model.objective
+    star = np.zeros(network.clients, dtype=np.int64)
+    server = Server(
         algorithm,
-        model.objective,
-        model.executor,
-        local_steps=task.training.local_steps,
-        samples=samples,
-        params=model.start,
-        clients=network.clients,
-        test_inputs=model.test_inputs,
-        test_labels=model.test_labels,
+        task.choices.uplink,
+        Weights(star, model.sample_weights(task.training.weighting)),
+        InMemory(algorithm.remembers, objective.spec.size),
+        model.start,
+    )
+    buffering = algorithm.timing.buffering
+    return Learner(
+        server,
+        LocalSteps(name, algorithm, objective, model.executor, task.training.local_steps),
+        EvaluationSet(model.test_inputs, model.test_labels),
+        stream,
         reallocation=None if buffering is None else buffering.reallocation,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from channels import Network
-from channels.arrays import IntArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
@@ -59,6 +59,12 @@ class TrainedModel:
     executor: Executor
     computing: Computing
     notes: list[str]
+
+    def sample_weights(self, weighting: str) -> FloatArray | None:
+        """[clients], weight of each in means: its samples; None: all weigh alike."""
+        if weighting == "uniform":
+            return None
+        return sample_counts(self.client_samples).astype(np.float64)
 
 
 def build_model_of(

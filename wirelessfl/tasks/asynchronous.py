@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -18,35 +17,9 @@ from wirelessfl.schedules.base import (
     Measured,
     Returned,
 )
-from wirelessfl.tasks.requests import Request, Requests, Span
-
-
-class Model(Protocol):
-    """What asynchronous work needs to know of a task's model; ``Learner`` is one."""
-
-    def issue(self, request: Request) -> None:
-        """Send the present model to a client."""
-
-    def came_back(self, number: int) -> None:
-        """The update of a request is in."""
-
-    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
-        """Merge the updates of these requests."""
-
-    def end(self) -> None:
-        """Nothing that is out is wanted any more."""
-
-    def spread(self) -> float | None:
-        """How far the latest updates lie apart."""
-
-
-@dataclass(frozen=True)
-class Merged:
-    """A merge, for a picture: of which task, when, with updates how stale."""
-
-    task: int
-    seconds: float
-    staleness: tuple[int, ...]
+from wirelessfl.tasks.model import TaskModel
+from wirelessfl.tasks.records import Merged, Records, Span
+from wirelessfl.tasks.requests import Requests
 
 
 class Asynchronous:
@@ -55,15 +28,15 @@ class Asynchronous:
     Args:
         models: of each task.
         requests: who works on what.
-        merges: gets a line for every merge; None: nobody wants them.
+        records: gets every merge; None: nobody wants them.
     """
 
     def __init__(
-        self, models: Sequence[Model], requests: Requests, merges: list[Merged] | None = None
+        self, models: Sequence[TaskModel], requests: Requests, records: Records | None = None
     ) -> None:
-        self.models, self.requests, self.merges = models, requests, merges
+        self.models, self.requests, self.records = models, requests, records
         self.versions = [0] * len(models)
-        self.sent = [0] * len(models)
+        self.issued = [0] * len(models)
         self.returned = [0] * len(models)
         self._asked: list[Ask] = []
 
@@ -83,9 +56,9 @@ class Asynchronous:
             case Aggregate(task, numbers, staleness):
                 self.versions[task] += 1
                 self.models[task].merge(numbers, staleness)
-                if self.merges is not None:
+                if self.records is not None:
                     now = self.requests.clock.now
-                    self.merges.append(Merged(task, now, tuple(staleness)))
+                    self.records.merges.append(Merged(task, now, tuple(staleness)))
             case Cancel(task):
                 self._asked = [ask for ask in self._asked if ask.task != task]
                 self.requests.cancel(task)
@@ -103,7 +76,7 @@ class Asynchronous:
             task = ask.task
             for _ in range(ask.count):
                 self.models[task].issue(self.requests.ask(task, self.versions[task]))
-            self.sent[task] += ask.count
+            self.issued[task] += ask.count
         self._asked = []
 
     def under_way(self, now: float) -> list[Span]:
@@ -135,12 +108,12 @@ class Asynchronous:
         return {
             "requests": self.requests.snapshot(),
             "versions": self.versions,
-            "sent": self.sent,
+            "issued": self.issued,
             "returned": self.returned,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from a snapshot; the models have their own."""
         self.requests.restore(state["requests"])
-        self.versions, self.sent = list(state["versions"]), list(state["sent"])
+        self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned = list(state["returned"])

@@ -44,12 +44,12 @@ class ShiftedExponential:
     that X has mean 3 beta (Askin et al., UAI 2024, Appendix C.6).
 
     Args:
-        least_seconds: [tasks], tau_m beta_m of a normal client.
+        min_seconds: [tasks], tau_m beta_m of a normal client.
         speeds: [clients], factors of beta, see ``client_speeds``.
         stream: randomness of the durations.
     """
 
-    least_seconds: Sequence[float]
+    min_seconds: Sequence[float]
     speeds: FloatArray
     stream: Stream
 
@@ -64,7 +64,7 @@ class ShiftedExponential:
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number``, of ``task`` at ``client``."""
-        return self.least_seconds[task] * self._factors[client] * (1 + 2 * self._excess[number])
+        return self.min_seconds[task] * self._factors[client] * (1 + 2 * self._excess[number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,8 @@ class Wireless:
     @cached_property
     def _computing(self) -> list[list[float]]:
         return [
-            (steps * own).tolist() for steps, own in zip(self.steps, self.step_seconds, strict=True)
+            (steps * seconds).tolist()
+            for steps, seconds in zip(self.steps, self.step_seconds, strict=True)
         ]
 
     @cached_property

@@ -16,6 +16,8 @@ from channels.streams import Stream
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Deadline, Event, Lost, Returned, Started, Tick
 from wirelessfl.tasks.delays import Delays, Wireless
+from wirelessfl.tasks.drop_outs import DropOuts
+from wirelessfl.tasks.records import Records, Span
 
 
 @dataclass(slots=True, eq=False)
@@ -57,16 +59,6 @@ class Uploaded(NamedTuple):
     change: int
 
 
-class Span(NamedTuple):
-    """What a client did, for a picture: ``how`` is done, lost, cancelled or under way."""
-
-    task: int
-    client: int
-    begin: float
-    end: float
-    how: str
-
-
 class Requests:
     """Who works on what, and when it is done; nothing is trained here.
 
@@ -78,13 +70,13 @@ class Requests:
         delays: durations.
         clients: N.
         stream: randomness of choices and drop-outs.
-        busy_clients: most clients that have work at a time; when there are that many, requests go
-            to one of them (the published simulator's availability). None: no limit.
+        busy_clients: maximum number of clients that have work at a time; when there are that many,
+            requests go to one of them (the published simulator's availability). None: no limit.
         drop_out: probability that a client drops out of a training, at a time uniform over it. Its
             update is lost; the client goes on with its queue.
         choose: whom request ``number`` goes to; None: anybody, uniformly. Where a random share of
             the clients, independent of the past, accepts requests, the law is the same.
-        spans: gets a line for every piece of work that is over; None: nobody wants them.
+        records: gets a span for every piece of work that is over; None: nobody wants them.
     """
 
     def __init__(
@@ -97,16 +89,16 @@ class Requests:
         busy_clients: int | None = None,
         drop_out: float = 0.0,
         choose: Callable[[int], int] | None = None,
-        spans: list[Span] | None = None,
+        records: Records | None = None,
     ) -> None:
         self.clock, self.delays, self.clients = clock, delays, clients
-        self.busy_clients, self.drop_out, self.spans = busy_clients, drop_out, spans
+        self.busy_clients, self.records = busy_clients, records
         self.issued = 0
         self.joules = 0.0
         self.queues: dict[int, deque[Request]] = {}
         self.out: dict[int, Request] = {}
         self._places = uniform(stream.child("clients"))
-        self._fates = uniform(stream.child("drop-outs"))
+        self.drop_outs = DropOuts(drop_out, stream.child("drop-outs"))
         self.choose = choose
         self._busy: list[int] = []
         self._at: dict[int, int] = {}
@@ -122,9 +114,7 @@ class Requests:
         self.issued = number + 1
         client = self._client(number)
         seconds = self.delays.seconds(task, client, number)
-        lost_after = None
-        if self.drop_out and (fate := self._fates[number]) < self.drop_out:
-            lost_after = seconds * fate / self.drop_out
+        lost_after = self.drop_outs.lost_after(number, seconds)
         request = Request(number, task, client, version, self.clock.now, seconds, lost_after)
         self.out[number] = request
         queue = self.queues.get(client)
@@ -176,9 +166,9 @@ class Requests:
         if isinstance(self.delays, Wireless) and request.begun is not None:
             seconds = self.clock.now - request.begun
             self.joules += self.delays.compute_joules(request.task, request.client, seconds)
-        if self.spans is not None and request.begun is not None:
-            begin = request.begun
-            self.spans.append(Span(request.task, request.client, begin, self.clock.now, how))
+        if self.records is not None and request.begun is not None:
+            span = Span(request.task, request.client, request.begun, self.clock.now, how)
+            self.records.spans.append(span)
         queue = self.queues[request.client]
         queue.popleft()
         if queue:
@@ -245,7 +235,7 @@ class Requests:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         self.issued, self.joules = state["issued"], state["joules"]
-        self.out = {own[0]: Request(*own) for own in state["out"]}
+        self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}
         self._busy = list(state["busy"])
         self._at = {client: place for place, client in enumerate(self._busy)}
@@ -285,24 +275,24 @@ class Requests:
         assert found is not None, "an upload was to end"
         request = self.out[found[1]]
         self.band.finish(self.clock.now, request.number)
-        self._sent(request, 0.0)
+        self._book_upload(request, 0.0)
         self._over(request, "done")
         self._changed()
         return Returned(request.number, request.task, request.version)
 
     def _stop(self, request: Request) -> None:
         if self.band is not None and request.number in self._snrs:
-            self._sent(request, self.band.remove(self.clock.now, request.number))
+            self._book_upload(request, self.band.remove(self.clock.now, request.number))
             self._changed()
 
-    def _sent(self, request: Request, left: float) -> None:
+    def _book_upload(self, request: Request, left: float) -> None:
         """Energy of an upload that is over, with these bits left."""
         delays, snr = self.delays, self._snrs.pop(request.number)
         assert isinstance(delays, Wireless)
         assert request.begun is not None
         took = self.clock.now - request.begun - request.seconds
-        sent = delays.bits(request.task) - left
-        self.joules += delays.transmit_joules(request.client, snr, sent, took)
+        bits = delays.bits(request.task) - left
+        self.joules += delays.transmit_joules(request.client, snr, bits, took)
 
     def _changed(self) -> None:
         """Wait for the next upload that will be through, as things stand."""

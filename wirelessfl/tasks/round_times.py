@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from channels import SharedBand
 from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.indexed import Draws
 from wirelessfl.tasks.delays import Delays, Wireless
+from wirelessfl.tasks.drop_outs import DropOuts
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,48 +36,37 @@ class RoundTimes:
 
 
 def round_times(
-    delays: Delays,
-    tasks: Sequence[int],
-    chosen: Sequence[IntArray],
-    *,
-    first: int,
-    drop_out: float,
-    fates: Draws,
-    number: int,
+    delays: Delays, drop_outs: DropOuts, chosen: Mapping[int, IntArray], first: int, number: int
 ) -> RoundTimes:
     """Times of one round.
 
     Args:
         delays: durations.
-        tasks: that it trains.
-        chosen: [clients] of each, sorted.
+        drop_outs: who is lost.
+        chosen: by task, its clients, sorted.
         first: k, updates of a task that are awaited; 0: all.
-        drop_out: probability that a client drops out of a training, at a time uniform over it.
-        fates: uniform numbers for that.
         number: of the first training; the others count on from there.
     """
-    numbers = np.split(
-        number + np.arange(sum(map(len, chosen))), np.cumsum([len(own) for own in chosen])[:-1]
-    )
+    counts = np.cumsum([len(clients) for clients in chosen.values()])
+    numbers = np.split(number + np.arange(counts[-1]), counts[:-1])
     ends, lost = [], []
-    for task, clients, own in zip(tasks, chosen, numbers, strict=True):
-        pairs = zip(clients.tolist(), own.tolist(), strict=True)
-        took = np.array([delays.seconds(task, client, n) for client, n in pairs])
-        fate = np.array([fates[n] if drop_out else 1.0 for n in own.tolist()])
-        gone = fate < drop_out
-        ends.append(np.where(gone, took * fate / (drop_out or 1.0), took))
-        lost.append(gone)
+    for (task, clients), trainings in zip(chosen.items(), numbers, strict=True):
+        pairs = list(zip(clients.tolist(), trainings.tolist(), strict=True))
+        took = [delays.seconds(task, client, n) for client, n in pairs]
+        drops = [drop_outs.lost_after(n, s) for (_, n), s in zip(pairs, took, strict=True)]
+        lost.append(np.array([drop is not None for drop in drops], dtype=np.bool_))
+        ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
     joules = 0.0
     if isinstance(delays, Wireless):
-        seconds, stops, joules = _uploads(delays, tasks, chosen, numbers, ready, first)
-        for task, clients, end, stop in zip(tasks, chosen, ends, stops, strict=True):
+        seconds, stops, joules = _uploads(delays, chosen, numbers, ready, first)
+        for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
             worked = np.minimum(end, stop).tolist()
-            for client, own in zip(clients.tolist(), worked, strict=True):
-                joules += delays.compute_joules(task, client, own)
+            for client, busy in zip(clients.tolist(), worked, strict=True):
+                joules += delays.compute_joules(task, client, busy)
     else:
         seconds = ready
-    awaited = [_awaited(own, first) for own in seconds]
+    awaited = [_awaited(times, first) for times in seconds]
     length = 0.0
     for times, wanted, gone, end in zip(seconds, awaited, lost, ends, strict=True):
         length = max(length, *times[wanted].tolist(), 0.0)
@@ -96,8 +85,7 @@ def _awaited(seconds: FloatArray, first: int) -> BoolArray:
 
 def _uploads(
     delays: Wireless,
-    tasks: Sequence[int],
-    chosen: Sequence[IntArray],
+    chosen: Mapping[int, IntArray],
     numbers: Sequence[IntArray],
     ready: Sequence[FloatArray],
     first: int,
@@ -109,31 +97,32 @@ def _uploads(
     Returns:
         When each upload is through; when each task's clients are told to stop; joules of sending.
     """
+    tasks, clients_of = list(chosen), list(chosen.values())
     senders = sorted(
         (
             (float(at), place, row)
-            for place, own in enumerate(ready)
-            for row, at in enumerate(own)
+            for place, times in enumerate(ready)
+            for row, at in enumerate(times)
             if math.isfinite(at)
         ),
         key=lambda sender: sender[0],
     )
     snr = [
-        delays.received_snr(int(chosen[place][row]), int(numbers[place][row]))
+        delays.received_snr(int(clients_of[place][row]), int(numbers[place][row]))
         for _, place, row in senders
     ]
     band = SharedBand(lambda keys: delays.seconds_per_bit(np.array([snr[key] for key in keys])))
-    wanted = [first or len(own) for own in chosen]
-    found = [np.full(len(own), math.inf) for own in chosen]
-    stops = [math.inf] * len(chosen)
+    wanted = [first or len(clients) for clients in clients_of]
+    found = [np.full(len(clients), math.inf) for clients in clients_of]
+    stops = [math.inf] * len(tasks)
     joules, coming, on_air = 0.0, 0, set[int]()
 
     def leaves(key: int, now: float, left: float) -> float:
         begin, place, row = senders[key]
         on_air.discard(key)
-        task, client = tasks[place], int(chosen[place][row])
-        sent = delays.bits(task) - left
-        return delays.transmit_joules(client, snr[key], sent, now - begin)
+        task, client = tasks[place], int(clients_of[place][row])
+        bits = delays.bits(task) - left
+        return delays.transmit_joules(client, snr[key], bits, now - begin)
 
     while on_air or coming < len(senders):
         done = band.next_done()
@@ -153,6 +142,6 @@ def _uploads(
         wanted[place] -= 1
         if wanted[place] == 0:
             stops[place] = now
-            for other in [own for own in on_air if senders[own][1] == place]:
+            for other in [key for key in on_air if senders[key][1] == place]:
                 joules += leaves(other, now, band.remove(now, other))
     return found, stops, joules

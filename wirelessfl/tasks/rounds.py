@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
-from channels.indexed import uniform
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.assignment import Assignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
-from wirelessfl.tasks.asynchronous import Merged
 from wirelessfl.tasks.delays import Delays
-from wirelessfl.tasks.requests import Span
+from wirelessfl.tasks.drop_outs import DropOuts
+from wirelessfl.tasks.model import TaskModel
+from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
 
 
@@ -40,14 +40,23 @@ class TaskRound:
     begun: float
 
 
-class RoundModel(Protocol):
-    """What rounds need to know of a task's model; ``Learner`` is one."""
+@dataclass(frozen=True)
+class TaskRoundSettings:
+    """Who takes part in rounds of several tasks, and who of them is awaited.
 
-    def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the present model, and merge their updates."""
+    Args:
+        clients: N.
+        available: clients who take work in a round, drawn anew for each.
+        shares: [tasks], clients of each in a round.
+        first: k, updates of a task that are awaited; 0: all.
+        drop_out: probability that a client drops out of a training, at a time uniform over it.
+    """
 
-    def losses(self, clients: IntArray) -> FloatArray:
-        """Loss of the present model on the data of each."""
+    clients: int
+    available: int
+    shares: tuple[int, ...]
+    first: int = 0
+    drop_out: float = 0.0
 
 
 class TaskRounds:
@@ -58,43 +67,30 @@ class TaskRounds:
         clock: virtual seconds.
         delays: durations.
         assignment: who trains what.
-        shares: [tasks], clients of each in a round.
-        clients: N.
-        available: clients who take work in a round, drawn anew for each.
-        first: k, updates of a task that are awaited; 0: all.
-        drop_out: probability that a client drops out of a training, at a time uniform over it.
+        settings: how many clients take part.
         stream: randomness of availability and drop-outs.
-        spans: gets a line for every client of a round; None: nobody wants them.
-        merges: gets a line for every merge; likewise.
+        records: gets a span for every client of a round, and every merge; None: nobody wants them.
     """
 
     def __init__(
         self,
-        models: Sequence[RoundModel],
+        models: Sequence[TaskModel],
         clock: Clock,
         delays: Delays,
         assignment: Assignment,
-        *,
-        shares: Sequence[int],
-        clients: int,
-        available: int,
-        first: int,
-        drop_out: float,
+        settings: TaskRoundSettings,
         stream: Stream,
-        spans: list[Span] | None = None,
-        merges: list[Merged] | None = None,
+        records: Records | None = None,
     ) -> None:
         self.models, self.clock, self.delays = models, clock, delays
-        self.assignment, self.shares = assignment, tuple(shares)
-        self.clients, self.available, self.first = clients, available, first
-        self.drop_out, self.stream = drop_out, stream
-        self.spans, self.merges = spans, merges
+        self.assignment, self.settings = assignment, settings
+        self.stream, self.records = stream, records
         self.running = list(range(len(models)))
-        self.sent, self.returned = [0] * len(models), [0] * len(models)
+        self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
         self.joules = 0.0
         self.merged: dict[int, tuple[int, int]] = {}
-        self._fates = uniform(stream.child("drop-outs"))
+        self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
         self._given: dict[int, TaskRound] = {}
 
@@ -105,71 +101,65 @@ class TaskRounds:
     def carry_out(self, decision: Decision) -> None:
         """Give out a round, train and merge it, or end a task."""
         match decision:
-            case Give(work):
-                self._due.append(work)
-            case Merge(work):
-                self._merge(self._given.pop(work))
+            case Give(number):
+                self._due.append(number)
+            case Merge(number):
+                self._merge(self._given.pop(number))
             case Cancel(task):
                 self.running.remove(task)
 
     def settle(self) -> None:
         """The models that are sent are those at the end of the instant, of tasks that go on."""
-        for work in self._due:
-            plan = self.plan(work)
-            self._given[work] = plan
-            self.clock.after(plan.times.length, Arrived(work))
+        for number in self._due:
+            plan = self.plan(number)
+            self._given[number] = plan
+            self.clock.after(plan.times.length, Arrived(number))
         self._due = []
 
     def allocation(self) -> dict[int, int]:
         """Clients of each task that goes on: those of ended ones are dealt out to the others."""
-        total = min(sum(self.shares), self.available)
-        weights = [float(self.shares[task]) for task in self.running]
+        total = min(sum(self.settings.shares), self.settings.available)
+        weights = [float(self.settings.shares[task]) for task in self.running]
         dealt = allocate_requests(weights, total, floor=1).value
         assert dealt is not None, "there are more clients than tasks"
         return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
 
     def plan(self, number: int) -> TaskRound:
         """Round ``number``: who trains what, and how long it takes."""
-        pool = np.arange(self.clients)
-        if self.available < self.clients:
+        clients, available = self.settings.clients, self.settings.available
+        pool = np.arange(clients)
+        if available < clients:
             dice = self.stream.child("available").generator(number)
-            pool = dice.choice(self.clients, self.available, replace=False, shuffle=False)
+            pool = dice.choice(clients, available, replace=False, shuffle=False)
             pool.sort()
         shares = np.zeros(len(self.models), dtype=np.int64)
         for task, count in self.allocation().items():
             shares[task] = count
-        tasks = tuple(self.running)
         sets = self.assignment.choose(number, pool, shares)
-        chosen = [sets[task] for task in tasks]
-        times = round_times(
-            self.delays,
-            tasks,
-            chosen,
-            first=self.first,
-            drop_out=self.drop_out,
-            fates=self._fates,
-            number=number * self.available,
-        )
-        return TaskRound(tasks, chosen, times, self.clock.now)
+        chosen = {task: sets[task] for task in self.running}
+        first, numbered = self.settings.first, number * available
+        times = round_times(self.delays, self._drop_outs, chosen, first, numbered)
+        return TaskRound(tuple(chosen), list(chosen.values()), times, self.clock.now)
 
     def _merge(self, plan: TaskRound) -> None:
         self.joules += plan.times.joules
-        if self.spans is not None:
-            self.spans += _spans(plan, self.clock.now)
+        if self.records is not None:
+            self.records.spans.extend(_spans(plan, self.clock.now))
         losses: list[FloatArray] = []
         for place, task in enumerate(plan.tasks):
             clients, model = plan.chosen[place], self.models[task]
-            own = clients[plan.times.awaited[place]]
-            self.sent[task] += len(clients)
-            self.returned[task] += len(own)
+            awaited = clients[plan.times.awaited[place]]
+            self.issued[task] += len(clients)
+            self.returned[task] += len(awaited)
             self.lost[task] += plan.times.lost[place]
-            self.merged[task] = len(clients), len(own)
+            self.merged[task] = len(clients), len(awaited)
             if self.assignment.wants_losses:
-                losses.append(model.losses(own))
-            if len(own) and task in self.running:
-                model.train_round(own)
-                if self.merges is not None:
-                    self.merges.append(Merged(task, self.clock.now, (0,) * len(own)))
+                losses.append(model.losses(awaited))
+            if len(awaited) and task in self.running:
+                model.train_round(awaited)
+                if self.records is not None:
+                    fresh = (0,) * len(awaited)
+                    self.records.merges.append(Merged(task, self.clock.now, fresh))
         self._learn(plan, losses)
 
     def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
@@ -197,7 +187,7 @@ class TaskRounds:
             "staleness_mean": 0.0,
             "staleness_max": 0,
             "requests": clients,
-            "buffer": awaited or self.first or clients,
+            "buffer": awaited or self.settings.first or clients,
             "allocation": clients,
             "updates": sum(self.returned),
             "lost": self.lost[task],
@@ -219,7 +209,7 @@ class TaskRounds:
         return {
             "now": self.clock.now,
             "running": self.running,
-            "sent": self.sent,
+            "issued": self.issued,
             "returned": self.returned,
             "lost": self.lost,
             "joules": self.joules,
@@ -239,7 +229,7 @@ class TaskRounds:
         self.running, self.lost = list(state["running"]), list(state["lost"])
         self.joules = state["joules"]
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
-        self.sent, self.returned = list(state["sent"]), list(state["returned"])
+        self.issued, self.returned = list(state["issued"]), list(state["returned"])
 
 
 def _spans(plan: TaskRound, now: float) -> list[Span]:

@@ -127,8 +127,17 @@ class AirComp(Uplink):
         return self.seconds_per_bit(draw)
 
     def receive(self, air: AirRound) -> Reception:
-        """Open one upload over the air."""
-        return AirReception(self, air)
+        """Open one upload over the air.
+
+        Raises:
+            ConfigError: the clients do not upload at the same time.
+        """
+        if air.draw is None:
+            raise ConfigError(
+                "uplink 'aircomp' adds up what clients send at the same time, and here each "
+                'uploads at a time of its own. Choose uplink "tdma", "ofdma" or "fixed".'
+            )
+        return AirReception(self, air, air.draw)
 
 
 class AirReception(Reception):
@@ -140,9 +149,9 @@ class AirReception(Reception):
     this process's updates are held (clients x elements).
     """
 
-    def __init__(self, uplink: AirComp, air: AirRound) -> None:
+    def __init__(self, uplink: AirComp, air: AirRound, draw: ChannelDraw) -> None:
         super().__init__(air)
-        self.uplink = uplink
+        self.uplink, self.draw = uplink, draw
         self._rms: dict[str, FloatArray] = {}
         self._held: dict[str, list[tuple[slice | IntArray, Tensor]]] = {}
         self._metrics: dict[str, float] = {}
@@ -159,29 +168,29 @@ class AirReception(Reception):
 
     def _on_the_air(self, part: slice | IntArray, updates: Tensor) -> Tensor:
         """Updates with zeros where nothing is sent."""
-        if self.air.sent is None:
+        if self.air.exchanged is None:
             return updates
-        return updates * self.air.sent[self.air.node[part]]
+        return updates * self.air.exchanged[self.air.node[part]]
 
     def _fill(self, node: IntArray | int) -> FloatArray:
         """What turns a root mean square over all elements into one over those that are sent."""
-        if self.air.sent is None:
+        if self.air.exchanged is None:
             return np.ones(())
-        elements = self.air.sent.shape[1]
-        counts: FloatArray = self.air.sent.sum(1).double().cpu().numpy()
+        elements = self.air.exchanged.shape[1]
+        counts: FloatArray = self.air.exchanged.sum(1).double().cpu().numpy()
         return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
 
-    def share(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+    def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
         """Add up over the processes, and send the sums through the air.
 
         Raises:
             ConfigError: a client cannot be heard, or the beamformer is not installed.
         """
-        super().share(shards, payloads, like)
+        super().finish(shards, payloads, like)
         rms = {}
         for name in payloads:
-            own = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
-            rms[name] = shards.sum(own).numpy() / self.air.units.get(name, 1.0)
+            found = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
+            rms[name] = shards.sum(found).numpy() / self.air.units.get(name, 1.0)
         # Where training has diverged the sums are not finite either, and are delivered so.
         airs = shards.by_first(
             lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
@@ -198,7 +207,7 @@ class AirReception(Reception):
 
     def _airs(self, name: str, rms: FloatArray) -> list[AirSum]:
         """The sum of a payload at each node; their beamformers are found in one batch."""
-        air, uplink, draw = self.air, self.uplink, self.air.draw.of(self.air.clients)
+        air, uplink, draw = self.air, self.uplink, self.draw.of(self.air.clients)
         weights = air.weights_of(name)
         scales = transmit_scales(
             weights,
@@ -211,23 +220,23 @@ class AirReception(Reception):
         beamformers = self._beamformers(draw.h, scales, members)
         power = snr_linear(draw.network.path_gain_db)
         airs = []
-        for node, own in enumerate(members):
+        for node, rows in enumerate(members):
             try:
                 found = air_sum(
-                    draw.h[own],
+                    draw.h[rows],
                     beamformers[node],
-                    weights[own],
-                    scales[own],
+                    weights[rows],
+                    scales[rows],
                     convention=uplink.convention,
-                    csi_error=uplink.csi_error * power[own],
+                    csi_error=uplink.csi_error * power[rows],
                     phase_error=float(np.deg2rad(uplink.phase_error_deg)),
                     stream=air.stream.child("node", node),
-                    clients=air.clients[own],
+                    clients=air.clients[rows],
                 )
             except ValueError as error:
                 raise ConfigError(
-                    f"uplink 'aircomp': of clients {air.clients[own[0]]} to "
-                    f"{air.clients[own[-1]]}, which are cell {node}: {error}"
+                    f"uplink 'aircomp': of clients {air.clients[rows[0]]} to "
+                    f"{air.clients[rows[-1]]}, which are cell {node}: {error}"
                 ) from error
             airs.append(found)
         return airs
@@ -242,11 +251,11 @@ class AirReception(Reception):
             dice = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
             parts = np.stack([d.standard_normal((antennas, 2)) for d in dice])
             return np.asarray(parts.view(np.complex128)[..., 0])  # its norm does not matter
-        most = max(len(own) for own in members)
-        batch = np.ones((air.nodes, most, antennas), h.dtype)
-        needs = np.zeros((air.nodes, most))
-        for node, own in enumerate(members):
-            batch[node, : len(own)], needs[node, : len(own)] = h[own], scales[own]
+        largest = max(map(len, members))
+        batch = np.ones((air.nodes, largest, antennas), h.dtype)
+        needs = np.zeros((air.nodes, largest))
+        for node, rows in enumerate(members):
+            batch[node, : len(rows)], needs[node, : len(rows)] = h[rows], scales[rows]
         needs[~needs.any(1)] = 1.0  # nobody sends anything here: any direction will do
         try:
             backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
@@ -267,17 +276,17 @@ class AirReception(Reception):
         unit, mean = air.units.get(name, 1.0), self._sums[name]
         error = self._misalignment(name, airs, shards, like)
         realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
-        for node, own in enumerate(airs):
+        for node, over_air in enumerate(airs):
             added = noise(air.stream.child("node", node, name), mean.shape[1])
-            error[node] += error.new_tensor(unit * np.sqrt(own.noise_variance) * added)
-            if air.sent is not None:
-                error[node] *= air.sent[node]
+            error[node] += error.new_tensor(unit * np.sqrt(over_air.noise_variance) * added)
+            if air.exchanged is not None:
+                error[node] *= air.exchanged[node]
             fill = float(self._fill(node)) ** 2
             realised[node] = float(error[node].double().square().mean()) * fill / unit**2
             mean_rms = np.sqrt(float(mean[node].double().square().mean()) * fill) / unit
-            own_rms = rms[air.node == node]
-            predicted[node] = own.predicted_error(own_rms, mean_rms, per_symbol)
-            if not np.isfinite(own_rms).all():
+            node_rms = rms[air.node == node]
+            predicted[node] = over_air.predicted_error(node_rms, mean_rms, per_symbol)
+            if not np.isfinite(node_rms).all():
                 realised[node] = np.nan
         self._sums[name] = mean + error
         to = np.bincount(air.node, air.weights_of(name), air.nodes) > 0
@@ -290,13 +299,13 @@ class AirReception(Reception):
         error = torch.zeros_like(like)
         if self.uplink.perfect:
             return error
-        off = np.concatenate([own.gains - own.weights for own in airs])
+        off = np.concatenate([over_air.gains - over_air.weights for over_air in airs])
         for part, updates in self._held.pop(name, []):
             for node in np.unique(self.air.node[part]):
-                own = self.air.node[part] == node
-                there = updates[torch.from_numpy(own).to(updates.device)]
-                packed = slice(None) if self.air.sent is None else self.air.sent[node]
+                here = self.air.node[part] == node
+                held = updates[torch.from_numpy(here).to(updates.device)]
+                packed = slice(None) if self.air.exchanged is None else self.air.exchanged[node]
                 error[node, packed] += through_the_air(
-                    there[:, packed], off[part][own], self.uplink.elements_per_symbol
+                    held[:, packed], off[part][here], self.uplink.elements_per_symbol
                 )
         return shards.sum(error)

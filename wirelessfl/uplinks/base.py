@@ -27,7 +27,7 @@ Coherence = Literal["round", "edge-round"]
 
 @dataclass(frozen=True)
 class AirRound:
-    """One simultaneous upload: the clients of some nodes send, each to its node.
+    """What is merged together: the clients of some nodes send, each to its node.
 
     Args:
         nodes: number of nodes.
@@ -35,10 +35,11 @@ class AirRound:
         clients: [clients], their numbers in the network.
         weights: [clients], weights of the mean at each node, > 0; see ``weights_of``.
         each: payloads whose every single one is wanted.
-        sent: [nodes, elements], which elements the clients of a node send; None: all.
         units: by payload, what an analog uplink divides it by; 1 where none is given.
-        draw: the channel at this time, of these clients at least.
         stream: randomness of this upload.
+        exchanged: [nodes, elements], which elements the clients of a node send; None: all.
+        draw: the channel at this time, of these clients at least; None where they do not upload at
+            the same time.
         silent: by payload, [clients], who does not send it; none where it is not in here.
     """
 
@@ -47,10 +48,10 @@ class AirRound:
     clients: IntArray
     weights: FloatArray
     each: frozenset[str]
-    sent: Tensor | None
     units: Mapping[str, float]
-    draw: ChannelDraw
     stream: Stream
+    exchanged: Tensor | None = None
+    draw: ChannelDraw | None = None
     silent: Mapping[str, BoolArray] = field(default_factory=dict)
 
     def weights_of(self, payload: str) -> FloatArray:
@@ -78,29 +79,33 @@ class Reception:
         node = self.air.node[part].tolist()
         for name, sent in payloads.items():
             weights = self.air.weights_of(name)[part].tolist()
-            sums = self._sums.setdefault(name, sent.new_zeros(self.air.nodes, sent.shape[1]))
+            if name not in self._sums:
+                self._sums[name] = sent.new_zeros(self.air.nodes, sent.shape[1])
+            sums = self._sums[name]
             # Client by client, so that the sums do not depend on the chunks.
-            for receiver, weight, own in zip(node, weights, sent, strict=True):
+            for receiver, weight, row in zip(node, weights, sent, strict=True):
                 if weight > 0:
-                    sums[receiver].add_(own, alpha=weight)
+                    sums[receiver].add_(row, alpha=weight)
             if name in self.air.each:
                 self._held_each(name, sent)[part] = sent
 
-    def share(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
-        """Take in what the clients of other processes have sent.
+    def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+        """All has been sent: take in what the clients of other processes sent.
 
         Args:
-            shards: the processes; each has added its own share of the clients.
+            shards: the processes; each has added its own clients.
             payloads: names of all payloads.
             like: [nodes, elements], for processes without a client.
         """
         for name in payloads:
-            shards.sum(self._sums.setdefault(name, torch.zeros_like(like)))
+            if name not in self._sums:
+                self._sums[name] = torch.zeros_like(like)
+            shards.sum(self._sums[name])
             if name in self.air.each:
                 shards.sum(self._held_each(name, like))
 
     def _held_each(self, name: str, like: Tensor) -> Tensor:
-        """Room for every client's own payload, [clients, elements]; zero where none is in yet."""
+        """Room for the payload of every client, [clients, elements]; zero where none is in yet."""
         if name not in self._each:
             self._each[name] = like.new_zeros(len(self.air.clients), like.shape[1])
         return self._each[name]

@@ -31,7 +31,7 @@ class Proposed(WarmStart):
             with norm 1 and without biases; ``plain_two_norm`` of the whole vectors, as in the
             paper; ``inner_product``, less that of the tensors with norm 1.
         similarity_scale: R; 0 is the plain mean, a large one takes the nearest session's model.
-        history: H, most sessions that are kept.
+        history: H, maximum number of sessions that are kept.
         history_keep: of more, the latest H stay, or the most diverse: one of the two sessions
             whose G are nearest to each other goes, the one that the other kept ones are nearer to.
     """
@@ -49,7 +49,7 @@ class Proposed(WarmStart):
         float, Field(ge=0, description="R of softmax(-R distance); 0 is the plain mean")
     ] = 10.0
     history: Annotated[
-        int | None, Field(ge=1, description="H, most past sessions that are kept")
+        int | None, Field(ge=1, description="H, maximum number of past sessions that are kept")
     ] = None
     history_keep: Annotated[
         Literal["latest", "diverse"],
@@ -103,10 +103,10 @@ class Proposed(WarmStart):
         places = list(range(len(past.sessions)))
         if self.history_keep == "latest":
             return past.only(places[-self.history :])
-        return past.only([i for i in places if i != _least_diverse(past.gradients)])
+        return past.only([i for i in places if i != _nearest_to_others(past.gradients)])
 
 
-def _least_diverse(gradients: tuple[Tensor, ...]) -> int:
+def _nearest_to_others(gradients: tuple[Tensor, ...]) -> int:
     """The one of the nearest pair that the others are nearer to, by cosine distances.
 
     Lengths are left out: they say how well the pilot model fits, not which way the clients pull.

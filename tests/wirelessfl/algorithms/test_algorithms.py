@@ -71,16 +71,16 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     )
     module = model(hidden)
     parts = build(settings, data=toy, model=module)
-    world, task = parts.world, parts.model.objective
-    sizes = np.array([len(p) for p in world.parts], dtype=float)
+    training, task = parts.training, parts.model.objective
+    sizes = np.array([len(p) for p in training.client_samples], dtype=float)
     cell_of = parts.planner.network.cell_of
     if weighting == "uniform":
         sizes[:] = 1.0
     x = task.spec.from_module(module)
     silent = torch.zeros(task.spec.size)
     if own:
-        for layer in parts.planner.make_partition("alternate").layers:
-            task.spec.views(silent)[f"{layer.name}.bias"][:] = 1.0
+        for layer in parts.planner.model.partition("alternate").layers:
+            task.spec.views(silent)[f"{layer.producer}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):
         index = parts.planner.plan(number).submodels.index
@@ -97,7 +97,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
             for e in range(2):
                 total = torch.zeros_like(edge)
                 for client in members:
-                    batches = world.executor.data.source.draw(
+                    batches = training.executor.data.source.draw(
                         np.array([client]), np.array([steps_done + 3 * e]), 3
                     )
                     local = edge.clone()
@@ -206,7 +206,7 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
     result = wirelessfl.run(settings, data=toy, model=model())
     start, changes = parts.model.objective.spec.from_module(model()), []
     for client in range(6):
-        alone = build(settings, data=toy, model=model()).world
+        alone = build(settings, data=toy, model=model()).training
         one = Job(
             FedAvg(lr=0.1),
             parts.model.objective.spec,
@@ -240,12 +240,14 @@ def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
     """Then it is averaged over cells like the model, which has moved by just as much."""
     monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
     parts = build(config("hfedavg"), data=toy, model=model())
-    world, start = parts.world, parts.model.objective.spec.from_module(model())
-    assert not world.nodes
+    training, start = parts.training, parts.model.objective.spec.from_module(model())
+    assert not training.server.nodes
     for t in range(3):
-        world.train(parts.planner.plan(t), world.cloud)
-    assert torch.allclose(start + world.cloud["sum"], world.cloud["params"], atol=1e-6)
-    assert world.cloud["sum"].abs().max() > 0.01
+        training.train(parts.planner.plan(t), training.server.cloud)
+    assert torch.allclose(
+        start + training.server.cloud["sum"], training.server.cloud["params"], atol=1e-6
+    )
+    assert training.server.cloud["sum"].abs().max() > 0.01
 
 
 @dataclass(frozen=True)

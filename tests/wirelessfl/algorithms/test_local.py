@@ -71,16 +71,16 @@ def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
 
 def trained(parts, rounds):
     for t in range(rounds):
-        parts.world.train(parts.planner.plan(t), parts.world.cloud)
-    return parts.world
+        parts.training.train(parts.planner.plan(t), parts.training.server.cloud)
+    return parts.training
 
 
-def zero_tracking(world):
+def zero_tracking(training):
     """y = y_i = 0 again, as if nobody had ever tracked."""
-    world.nodes["tracking"].zero_()
-    for client in range(len(world.parts)):
-        if world.states.get("tracking", client) is not None:
-            world.states.put("tracking", client, torch.zeros(world.states.size))
+    training.server.nodes["tracking"].zero_()
+    for client in range(len(training.client_samples)):
+        if training.server.states.get("tracking", client) is not None:
+            training.server.states.put("tracking", client, torch.zeros(training.server.states.size))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
@@ -90,10 +90,10 @@ def test_without_tracking_it_is_hist_with_local_adam(config, toy, uplink):
     one = build(config("hist", local="fadamgc", **flags), data=toy, model=model())
     two = build(config("hist", local="local-adam", **flags), data=toy, model=model())
     for t in range(3):
-        zero_tracking(one.world)
-        one.world.train(one.planner.plan(t), one.world.cloud)
-        two.world.train(two.planner.plan(t), two.world.cloud)
-    assert torch.equal(one.world.cloud["params"], two.world.cloud["params"])
+        zero_tracking(one.training)
+        one.training.train(one.planner.plan(t), one.training.server.cloud)
+        two.training.train(two.planner.plan(t), two.training.server.cloud)
+    assert torch.equal(one.training.server.cloud["params"], two.training.server.cloud["params"])
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
@@ -102,11 +102,11 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
     """Cells of 3 and 4 neurons: what is idle in the narrower ones gets no update and no state."""
     settings = config("hist", local=local, lr=0.01, uplink=uplink, edge_rounds=2, executor="vmap")
     parts = build(settings, data=toy, model=model())
-    world, seen = parts.world, []
-    merge, keep = type(world.algorithm).merge, world.states.scatter
+    training, seen = parts.training, []
+    merge, keep = type(training.server.algorithm).merge, training.server.states.scatter
 
     def watching_merge(server, received):
-        after = merge(world.algorithm, server, received)
+        after = merge(training.server.algorithm, server, received)
         seen.append({name: value.clone() for name, value in after.items()})
         return after
 
@@ -116,13 +116,13 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
                 assert not row[submodels.index[own] < 0].any()
         keep(submodels, clients, node, kept)
 
-    object.__setattr__(world.algorithm, "merge", watching_merge)
-    world.states.scatter = watching_keep
+    object.__setattr__(training.server.algorithm, "merge", watching_merge)
+    training.server.states.scatter = watching_keep
     for t in range(2):
         plan = parts.planner.plan(t)
         idle = plan.submodels.index < 0
         assert idle.any()
-        world.train(plan, world.cloud)
+        training.train(plan, training.server.cloud)
         for state in seen:
             assert not state["params"][idle].any()
             if "tracking" in state:
@@ -132,22 +132,26 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
 
 def test_an_edge_server_tracks_its_own_clients_in_full_coordinates(config, toy):
     """y_j is the mean of its clients' y_i everywhere, though each round covers a part alone."""
-    world = trained(
+    training = trained(
         build(config("hist", local="fadamgc", lr=0.01, edge_rounds=2), data=toy, model=model()), 5
     )
-    terms = torch.stack([world.states.get("tracking", client) for client in range(6)])
-    assert torch.allclose(world.nodes["tracking"], terms.view(3, 2, -1).mean(1), atol=1e-6)
-    assert not torch.allclose(world.nodes["tracking"][0], world.nodes["tracking"][1], atol=1e-3)
+    terms = torch.stack([training.server.states.get("tracking", client) for client in range(6)])
+    assert torch.allclose(
+        training.server.nodes["tracking"], terms.view(3, 2, -1).mean(1), atol=1e-6
+    )
+    assert not torch.allclose(
+        training.server.nodes["tracking"][0], training.server.nodes["tracking"][1], atol=1e-3
+    )
 
 
 def test_second_moments_of_biases_that_are_never_sent_are_kept(config, toy):
     """y_i is zero there, as y is; v_i is the client's own."""
     settings = config("hist", local="fadamgc", hidden_biases="local", lr=0.01)
-    world = trained(build(settings, data=toy, model=model()), 2)
-    spec = world.executor.objective.spec
+    training = trained(build(settings, data=toy, model=model()), 2)
+    spec = training.executor.objective.spec
     for client in range(6):
         biases = (
-            spec.views(world.states.get(name, client))["layers.1.bias"]
+            spec.views(training.server.states.get(name, client))["layers.1.bias"]
             for name in ("tracking", "second")
         )
         tracking, second = biases

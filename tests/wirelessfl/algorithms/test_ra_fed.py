@@ -102,19 +102,19 @@ def by_neuron(spec, values):
 
 def trained(parts, number, who, chosen, change):
     """A round of these clients with these neurons, each changing what it has by a number."""
-    plan, world = parts.planner.plan(number), parts.world
+    plan, training = parts.planner.plan(number), parts.training
     chosen = [[np.array(own)] for own in chosen]
-    world.executor = Constant(change)
-    before = world.cloud["params"]
+    training.executor = Constant(change)
+    before = training.server.cloud["params"]
     plan = replace(
         plan,
         clients=np.array(who),
         tracking=np.ones(len(who), bool),
         node=np.zeros(len(who), int),
-        own=ClientSubmodels(plan.own.neurons, chosen),
+        client_submodels=ClientSubmodels(plan.client_submodels.neurons, chosen),
     )
-    world.train(plan, world.cloud)
-    return by_neuron(parts.model.objective.spec, world.cloud["params"] - before)
+    training.train(plan, training.server.cloud)
+    return by_neuron(parts.model.objective.spec, training.server.cloud["params"] - before)
 
 
 # Neuron 0 is covered by client 0 alone, 1 by two, 2 by client 2, 3 by nobody; outputs by all.
@@ -127,7 +127,8 @@ SAMPLES = (1.0, 3.0, 4.0)
 def prepared(config, toy, name, weighting):
     settings = config(name, clients=3, cells=1, weighting=weighting, lr=0.5)
     parts = build(settings, data=toy, model=model((4,)))
-    parts.world.sizes[:] = SAMPLES
+    if weighting == "samples":
+        parts.training.server.weights.samples[:] = SAMPLES
     return parts
 
 
@@ -146,7 +147,7 @@ def test_the_merge_by_hand(config, toy, weighting, first, second):
     """A coordinate moves by the mean change of those who cover it, or rests."""
     parts = prepared(config, toy, "ra-fed", weighting)
     assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
-    assert parts.world.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
+    assert parts.training.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
     assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-6)
 
 
@@ -168,12 +169,12 @@ def test_ram_feds_merge_by_hand(config, toy):
         ),
     ):
         parts = prepared(config, toy, "ram-fed", weighting)
-        world, spec = parts.world, parts.model.objective.spec
+        training, spec = parts.training, parts.model.objective.spec
         assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
         assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-5)
-        kept = -0.5 * world.nodes["memory"][0]  # Delta = -change / gamma
+        kept = -0.5 * training.server.nodes["memory"][0]  # Delta = -change / gamma
         assert by_neuron(spec, kept) == pytest.approx(mean, rel=1e-5)
-        own = [by_neuron(spec, -0.5 * world.states.get("memory", n)) for n in range(3)]
+        own = [by_neuron(spec, -0.5 * training.server.states.get("memory", n)) for n in range(3)]
         assert own == [[3, 1, 0, 0, 1], [2, 5, 0, 2, 2], [0, 0, 7, 0, 7]]
 
 
@@ -182,13 +183,13 @@ def test_parts_that_overlap_meet_in_their_mean(config, toy):
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
     settings = config("ra-fed", clients=3, cells=1, **flags)
     parts = build(settings, data=toy, model=model((12,)))
-    plan, world = parts.planner.plan(0), parts.world
-    holders = [{n for n in range(3) if k in plan.own.chosen[n][0]} for k in range(12)]
+    plan, training = parts.planner.plan(0), parts.training
+    holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
     assert sorted(map(len, holders)) == [1] * 6 + [2] * 6
-    world.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
-    before = world.cloud["params"]
-    world.train(plan, world.cloud)
-    moved = by_neuron(parts.model.objective.spec, world.cloud["params"] - before)
+    training.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
+    before = training.server.cloud["params"]
+    training.train(plan, training.server.cloud)
+    moved = by_neuron(parts.model.objective.spec, training.server.cloud["params"] - before)
     means = [sum((3.0, 5.0, 10.0)[n] for n in own) / len(own) for own in holders]
     assert moved == pytest.approx([*means, 6.0])
 
@@ -210,10 +211,10 @@ def mask_of(spec, chosen):
 
 def written_out(parts, module, data, rounds, memory):
     """Client by client on full vectors with masks; cells with E edge rounds, then their mean."""
-    world, planner, spec = parts.world, parts.planner, parts.model.objective.spec
-    edge_rounds, clients = world.settings.edge_rounds, len(world.parts)
-    by_samples = world.settings.weight_by_samples
-    sizes = [float(len(own)) if by_samples else 1.0 for own in world.parts]
+    training, planner, spec = parts.training, parts.planner, parts.model.objective.spec
+    edge_rounds, clients = training.settings.edge_rounds, len(training.client_samples)
+    by_samples = training.server.weights.samples is not None
+    sizes = [float(len(own)) if by_samples else 1.0 for own in training.client_samples]
     node_of = planner.network.cell_of
     nodes = int(node_of.max()) + 1
     x = spec.from_module(module)
@@ -222,7 +223,7 @@ def written_out(parts, module, data, rounds, memory):
         plan = planner.plan(number)
         masks = {
             client: mask_of(spec, own)
-            for client, own in zip(plan.clients.tolist(), plan.own.chosen, strict=True)
+            for client, own in zip(plan.clients.tolist(), plan.client_submodels.chosen, strict=True)
         }
         models = []
         for node in range(nodes):
@@ -234,7 +235,7 @@ def written_out(parts, module, data, rounds, memory):
                 mean = sum(sizes[c] * u[c] for c in members) / sum(sizes[c] for c in members)
                 for client in senders:
                     first = np.array([steps_done[client] + STEPS * e])
-                    batches = world.executor.data.source.draw(np.array([client]), first, STEPS)
+                    batches = training.executor.data.source.draw(np.array([client]), first, STEPS)
                     mask = masks[client]
                     local = mask * edge
                     for rows, share in zip(batches.index[0], batches.weight[0], strict=True):

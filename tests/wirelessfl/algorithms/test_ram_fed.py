@@ -36,12 +36,12 @@ class Dice:
         yield Chunk(slice(0, size[0]), {"update": torch.randn(size, generator=self.dice)}, {})
 
 
-def mean_of_all(world, clients):
+def mean_of_all(training, clients):
     """The mean of all u_n, in float64; by samples where clients weigh so."""
-    weights = world.sizes[clients] if world.settings.weight_by_samples else np.ones(len(clients))
-    total = torch.zeros(world.states.size, dtype=torch.float64)
+    weights = training.server.weights.of(clients)
+    total = torch.zeros(training.server.states.size, dtype=torch.float64)
     for client, weight in zip(clients, weights, strict=True):
-        own = world.states.get("memory", client)
+        own = training.server.states.get("memory", client)
         if own is not None:
             total += weight / weights.sum() * own.double()
     return total
@@ -55,17 +55,17 @@ def test_the_mean_follows_all_changes(config, toy, weighting, local):
     if local:
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
     parts = build(config("hfedavg" if local else "ram-fed", **flags), data=toy, model=model())
-    world = parts.world
-    world.executor = Dice()
+    training = parts.training
+    training.executor = Dice()
     for number in range(100):
-        world.train(parts.planner.plan(number), world.cloud)
-    for node, found in enumerate(world.nodes["memory"]):
-        expected = mean_of_all(world, np.flatnonzero(world.node_of == node))
+        training.train(parts.planner.plan(number), training.server.cloud)
+    for node, found in enumerate(training.server.nodes["memory"]):
+        expected = mean_of_all(training, np.flatnonzero(training.server.weights.node_of == node))
         assert float(expected.abs().max()) > 5  # changes of 1 over gamma = 0.1
         assert float((found - expected).abs().max()) < 1e-5 * float(expected.abs().max())
-    incremental = world.nodes["memory"].clone()
-    world.recount()
-    assert torch.allclose(world.nodes["memory"], incremental, atol=1e-4)
+    incremental = training.server.nodes["memory"].clone()
+    training.server.recount()
+    assert torch.allclose(training.server.nodes["memory"], incremental, atol=1e-4)
 
 
 def test_the_memory_may_lie_on_disk(config, toy, same):
@@ -78,20 +78,20 @@ def test_the_memory_may_lie_on_disk(config, toy, same):
         kept.append((result, tensors))
     (one, memory), (two, disk) = kept
     same(one, two)
-    assert torch.equal(memory["nodes.memory"], disk["nodes.memory"])
+    assert torch.equal(memory["server.nodes.memory"], disk["server.nodes.memory"])
     planner = build(settings, data=toy, model=model()).planner
     asked = sorted({int(n) for t in range(2) for n in planner.plan(t).clients})
     assert len(asked) < 8
-    assert memory["clients.memory.who"].tolist() == asked
-    records = disk["clients.memory.record"]
+    assert memory["server.clients.memory.who"].tolist() == asked
+    records = disk["server.clients.memory.record"]
     assert torch.nonzero(records >= 0).flatten().tolist() == asked
     log = np.fromfile(two.directory / "clients-0.log", np.float32).reshape(-1, memory_size(memory))
-    for row, client in zip(memory["clients.memory.values"], asked, strict=True):
+    for row, client in zip(memory["server.clients.memory.values"], asked, strict=True):
         assert torch.equal(torch.from_numpy(log[int(records[client])]), row)
 
 
 def memory_size(tensors):
-    return tensors["clients.memory.values"].shape[1]
+    return tensors["server.clients.memory.values"].shape[1]
 
 
 def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
@@ -99,8 +99,8 @@ def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
     settings = config("ram-fed", **FLAGS | {"clients": 200, "rounds": 4, "split": "iid"})
     parts = build(settings, data=toy, model=model())
     for number in range(4):
-        parts.world.train(parts.planner.plan(number), parts.world.cloud)
-    tensors = parts.world.states.tensors()
+        parts.training.train(parts.planner.plan(number), parts.training.server.cloud)
+    tensors = parts.training.server.states.tensors()
     assert len(tensors["clients.memory.values"]) <= 12
 
 
@@ -110,12 +110,12 @@ def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
     settings = config("ram-fed", capacities=(0.7, 0.4), checkpoint_seconds=0, **flags)
     result = wirelessfl.run(settings, data=toy, model=model())
     tensors, _ = RunDirectory(result.directory).load()
-    who = tensors["clients.memory.who"].tolist()
-    there = torch.nonzero(tensors["there"]).flatten().tolist()
+    who = tensors["server.clients.memory.who"].tolist()
+    there = torch.nonzero(tensors["server.there"]).flatten().tolist()
     assert set(there) < set(who), "some have left, and are remembered"
-    rows = dict(zip(who, tensors["clients.memory.values"].double(), strict=True))
+    rows = dict(zip(who, tensors["server.clients.memory.values"].double(), strict=True))
     expected = sum(rows[client] for client in there) / len(there)
-    found = tensors["nodes.memory"][0]
+    found = tensors["server.nodes.memory"][0]
     assert torch.allclose(found.double(), expected, atol=1e-6)
     assert not torch.allclose(found.double(), sum(rows.values()) / len(rows), atol=1e-3)
 
@@ -123,22 +123,22 @@ def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
 def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
     """And brings it back; a trial on a copy leaves all of it alone."""
     parts = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
-    world = parts.world
+    training = parts.training
     for number in range(2):
-        world.train(parts.planner.plan(number), world.cloud)
-    full = world.nodes["memory"].clone()
-    world.there[[1, 4]] = False
-    world.recount()
-    expected = mean_of_all(world, np.array([0, 2, 3, 5]))
-    assert torch.allclose(world.nodes["memory"][0].double(), expected, atol=1e-6)
-    twin = world.branch(world.stream.child("trial"))
-    twin.train(parts.planner.plan(2, twin.there), twin.cloud)
-    assert not torch.allclose(twin.nodes["memory"][0].double(), expected, atol=1e-4)
-    assert torch.allclose(world.nodes["memory"][0].double(), expected, atol=1e-6)
-    assert torch.allclose(mean_of_all(world, np.array([0, 2, 3, 5])), expected, atol=0)
-    world.there[:] = True
-    world.recount()
-    assert torch.allclose(world.nodes["memory"], full, atol=1e-6)
+        training.train(parts.planner.plan(number), training.server.cloud)
+    full = training.server.nodes["memory"].clone()
+    training.server.there[[1, 4]] = False
+    training.server.recount()
+    expected = mean_of_all(training, np.array([0, 2, 3, 5]))
+    assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
+    twin = training.branch(training.stream.child("trial"))
+    twin.train(parts.planner.plan(2, twin.server.there), twin.server.cloud)
+    assert not torch.allclose(twin.server.nodes["memory"][0].double(), expected, atol=1e-4)
+    assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
+    assert torch.allclose(mean_of_all(training, np.array([0, 2, 3, 5])), expected, atol=0)
+    training.server.there[:] = True
+    training.server.recount()
+    assert torch.allclose(training.server.nodes["memory"], full, atol=1e-6)
 
 
 def test_steps_that_shrink_keep_their_gradients(config, toy):
@@ -149,16 +149,18 @@ def test_steps_that_shrink_keep_their_gradients(config, toy):
     assert torch.allclose(flat(own), flat(full), atol=2e-6)
     flags["clients_per_round"] = 3
     parts = build(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
-    world = parts.world
+    training = parts.training
     before = []
     for number in range(2):
-        before.append((world.cloud["params"].clone(), world.nodes["memory"][0].clone()))
-        world.executor = Dice()
-        world.train(parts.planner.plan(number), world.cloud)
+        before.append(
+            (training.server.cloud["params"].clone(), training.server.nodes["memory"][0].clone())
+        )
+        training.executor = Dice()
+        training.train(parts.planner.plan(number), training.server.cloud)
     plan = parts.planner.plan(1)
     assert 0 < plan.lr_share < 1
     stays = 0.1 * plan.lr_share * before[1][1]  # the share of the memory in round 1's step
-    fresh = world.cloud["params"] - before[1][0] + stays
+    fresh = training.server.cloud["params"] - before[1][0] + stays
     asked = parts.planner.plan(0).clients
     expected = torch.zeros_like(fresh)
     dice = Dice().dice

@@ -132,8 +132,8 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
     }
     parts = build(Config.from_flags("fedavg", **settings), data=data)
     assert parts.config.run.executor == "vmap"
-    task, world = parts.model.objective, parts.world
-    params = world.cloud["params"]
+    task, training = parts.model.objective, parts.training
+    params = training.server.cloud["params"]
     before, _ = evaluate(task, params, parts.model.test_inputs, parts.model.test_labels)
     optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
     for _ in range(60):

@@ -93,10 +93,10 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "cells": 1, "padding": padding, "lr": LR}
     parts = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
-    world, spec, plan = parts.world, parts.model.objective.spec, parts.planner.plan(0)
+    training, spec, plan = parts.training, parts.model.objective.spec, parts.planner.plan(0)
     start = spec.from_module(module)
     found, jobs = torch.zeros(6, spec.size), []
-    real = world.executor.train
+    real = training.executor.train
 
     def train(job):
         jobs.append(job)
@@ -104,19 +104,19 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
             assert chunk.payloads["update"].shape[1] == job.spec.size
             yield chunk
 
-    world.executor.train = train
+    training.executor.train = train
     received = []
-    merge = type(world.algorithm).merge
+    merge = type(training.server.algorithm).merge
 
     def watching(server, seen):
         received.append(seen)
-        return merge(world.algorithm, server, seen)
+        return merge(training.server.algorithm, server, seen)
 
-    object.__setattr__(world.algorithm, "merge", watching)
-    world.train(plan, world.cloud)
-    widths = [[len(own) for own in chosen] for chosen in plan.own.chosen]
+    object.__setattr__(training.server.algorithm, "merge", watching)
+    training.train(plan, training.server.cloud)
+    widths = [[len(own) for own in chosen] for chosen in plan.client_submodels.chosen]
     assert len({tuple(own) for own in widths}) == 3
-    assert plan.own.lengths.tolist() == [size(*own) for own in widths]
+    assert plan.client_submodels.lengths.tolist() == [size(*own) for own in widths]
     assert sum(len(job.clients) for job in jobs) == 6
     for job in jobs:
         own = [size(*widths[client]) for client in job.clients]
@@ -130,12 +130,12 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         assert min(job.spec.size for job in jobs) < 0.3 * spec.size
     total, weight = torch.zeros(spec.size), torch.zeros(spec.size)
     for row, client in enumerate(plan.clients.tolist()):
-        chosen = plan.own.chosen[row]
+        chosen = plan.client_submodels.chosen[row]
         kept = kept_of_lenet(*chosen) if kind == "lenet5" else kept_of_fcnn(spec, *chosen)
         mask = full_masks(spec, kept)
-        assert int(mask.sum()) == plan.own.lengths[row]
+        assert int(mask.sum()) == plan.client_submodels.lengths[row]
         local = mask * start
-        batches = world.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
+        batches = training.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
         for rows, share in zip(batches.index[0], batches.weight[0], strict=True):
             rows = rows[share > 0]
             leaf = local.clone().requires_grad_()
@@ -146,8 +146,8 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         total += found[row]
         weight += mask
         # Alone, in the coordinates of its own submodel.
-        alone = plan.own.of(np.array([row]))
-        assert alone.spec.size == plan.own.lengths[row]
+        alone = plan.client_submodels.of(np.array([row]))
+        assert alone.spec.size == plan.client_submodels.lengths[row]
         assert torch.equal(alone.index[0].sort().values, torch.nonzero(mask).flatten())
     expected = torch.where(weight > 0, total / weight.clamp(min=1), 0.0)
     assert float(expected.abs().max()) > 1e-3
@@ -196,7 +196,7 @@ def test_batches_waste_no_more_than_they_may(config, toy):
     """Every sender once; padding over all parameters of a batch within the limit."""
     flags = {"cells": 1, "clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
     parts = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
-    own, number = parts.planner.plan(0).own, {}
+    own, number = parts.planner.plan(0).client_submodels, {}
     for padding in (0.0, 0.1, 0.5, 1.0):
         batches = own.batches(padding, 32)
         number[padding] = len(batches)
@@ -222,8 +222,8 @@ def test_who_covers_what(config, toy):
     plan = parts.planner.plan(0)
     weights = np.array([0.1, 0.2, 0.7, 0.0, 0.5, 0.2, 0.3])
     node = np.array([0, 0, 0, 0, 1, 1, 1])
-    weight, count = plan.own.cover(node, weights.tolist(), 2)
-    masks = plan.own.covers(np.arange(7))
+    weight, count = plan.client_submodels.cover(node, weights.tolist(), 2)
+    masks = plan.client_submodels.covers(np.arange(7))
     for n in range(2):
         rows = np.flatnonzero((node == n) & (weights > 0))
         expected = sum(float(weights[row]) * masks[row].float() for row in rows)
@@ -283,13 +283,13 @@ def test_group_norms_train_by_equal_widths_alone(config):
     assert "\n" not in message
     parts = build(config("ra-fed", **flags), data=data, model=resnet())
     assert parts.config.run.padding == 0.0
-    world, plan = parts.world, parts.planner.plan(0)
-    sent = {"params": world.cloud["params"][None]}
-    jobs = list(together(plan, sent, world.settings.padding, 4))
+    training, plan = parts.training, parts.planner.plan(0)
+    sent = {"params": training.server.cloud["params"][None]}
+    jobs = list(together(plan, sent, training.settings.padding, 4))
     assert len(jobs) == 2
     for job in jobs:
         assert (job.submodels.index >= 0).all()
-    world.train(plan, world.cloud)
+    training.train(plan, training.server.cloud)
     # The narrow submodel by itself is a ResNet of half the width.
     small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
     assert (
@@ -302,7 +302,7 @@ def test_a_submodel_is_the_narrow_model(config, toy):
     """The first neurons of a network, copied into a network of that width, give its logits."""
     module = model((8, 4))
     parts = build(config("heterofl", cells=1, capacities=(0.5,)), data=toy, model=module)
-    own, task = parts.planner.plan(0).own.of(np.array([0])), parts.model.objective
+    own, task = parts.planner.plan(0).client_submodels.of(np.array([0])), parts.model.objective
     small = FCNN((12,), 4, hidden=(4, 2))
     assert own.spec.shapes == task.spec.of(small).shapes
     values = own.gather(task.spec.from_module(module))[0]

@@ -315,12 +315,12 @@ def prepared(hidden):
     return build(config, data=data, model=FCNN((500,), 4, hidden=(hidden,)))
 
 warm = prepared(8)  # what is paid once: libraries, threads
-warm.world.train(warm.planner.plan(0), warm.world.cloud)
+warm.training.train(warm.planner.plan(0), warm.training.server.cloud)
 parts = prepared(4000)
 if Path("/proc/self/clear_refs").exists():
     Path("/proc/self/clear_refs").write_text("5")  # the peak of the preparation does not count
 before = peak()
-parts.world.train(parts.planner.plan(0), parts.world.cloud)
+parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
 print(peak() - before)
 """
 

@@ -333,10 +333,10 @@ def toy_model():
 
 def plain_moon(parts, rounds):
     """Global models of MOON, client by client, by autograd on copies of the model."""
-    world, spec = parts.world, parts.model.objective.spec
-    source, data = world.executor.data.source, world.executor.data
-    x, kept, path = world.cloud["params"].clone(), {}, []
-    steps = np.zeros(len(world.parts), dtype=np.int64)
+    training, spec = parts.training, parts.model.objective.spec
+    source, data = training.executor.data.source, training.executor.data
+    x, kept, path = training.server.cloud["params"].clone(), {}, []
+    steps = np.zeros(len(training.client_samples), dtype=np.int64)
     for t in range(rounds):
         who, after = parts.planner.plan(t).clients, []
         for client in who:
@@ -373,9 +373,9 @@ def test_moon_keeps_each_clients_last_model(config, toy):
     asked = []
     for t in range(6):
         plan = parts.planner.plan(t)
-        parts.world.train(plan, parts.world.cloud)
+        parts.training.train(plan, parts.training.server.cloud)
         asked.append(set(plan.clients.tolist()))
-        assert torch.allclose(parts.world.cloud["params"], expected[t], atol=1e-5)
+        assert torch.allclose(parts.training.server.cloud["params"], expected[t], atol=1e-5)
     assert any(
         client in asked[s] and client in asked[t] and client not in asked[s + 1]
         for client in range(6)
@@ -383,13 +383,15 @@ def test_moon_keeps_each_clients_last_model(config, toy):
         for t in range(s + 2, 6)
     ), "somebody came back"
     for client, model in kept.items():
-        assert torch.allclose(parts.world.states.get("previous", client), model, atol=1e-5)
+        assert torch.allclose(
+            parts.training.server.states.get("previous", client), model, atol=1e-5
+        )
     without = build(
         config("fedavg", clients_per_round=2, cells=1, rounds=6), data=toy, model=toy_model()
     )
     for t in range(6):
-        without.world.train(without.planner.plan(t), without.world.cloud)
-    assert not torch.allclose(without.world.cloud["params"], expected[-1], atol=1e-3)
+        without.training.train(without.planner.plan(t), without.training.server.cloud)
+    assert not torch.allclose(without.training.server.cloud["params"], expected[-1], atol=1e-3)
 
 
 def test_the_executor_fits_the_terms(config, toy):

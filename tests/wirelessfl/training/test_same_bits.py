@@ -96,7 +96,7 @@ def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy,
             monkeypatch.setattr(module, "cores", lambda count=count: count)
         parts = build(config("fedavg", workers=workers, **flags), data=toy)
         found.append((parts.config.run.chunk, parts.config.run.threads))
-        parts.world.executor.close()
+        parts.training.executor.close()
     assert len(set(found)) == 1, found
     with pytest.raises(AssertionError, match="nothing is timed"):
         build(config("fedavg", **flags | {"chunk": "tune"}), data=toy)

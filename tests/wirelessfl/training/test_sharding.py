@@ -53,7 +53,7 @@ def assert_same(out, other):
                 assert value == pytest.approx(two[name], rel=1e-4)
             elif name != "wall_seconds":
                 assert value == two[name], name
-    params, others = (RunDirectory(o).load()[0]["cloud.params"] for o in (out, other))
+    params, others = (RunDirectory(o).load()[0]["server.cloud.params"] for o in (out, other))
     assert torch.allclose(params, others, atol=1e-5)
     return params
 

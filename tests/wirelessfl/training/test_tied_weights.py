@@ -114,7 +114,7 @@ def fedavg_by_hand(module, data, parts, rounds, steps, lr):
 def test_a_run_trains_both_names(kind, executor, config, toy):
     module = made(TIED[kind])
     settings = config("fedavg", split="iid", batch_size=1000, local_steps=2, rounds=2, **executor)
-    parts = build(settings, data=toy, model=copy.deepcopy(module)).world.parts
+    parts = build(settings, data=toy, model=copy.deepcopy(module)).training.client_samples
     expected = fedavg_by_hand(module, toy, parts, 2, 2, 0.1)
     result = wirelessfl.run(settings, data=toy, model=copy.deepcopy(module))
     assert result.params.keys() == module.state_dict().keys()

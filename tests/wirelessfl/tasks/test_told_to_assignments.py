@@ -7,8 +7,9 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Give, Merge
-from wirelessfl.tasks.rounds import TaskRounds
-from wirelessfl.tasks.untrained import Untrained
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 
 SECONDS = [[3.0, 1.0, 4.0, 1.5, 9.0, 2.6], [5.0, 3.5, 8.0, 9.7, 9.3, 2.3]]  # by task and client
 
@@ -54,16 +55,16 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
     """k = 2 of three clients each: 0 and 1 of task 0 by 3 s, 5 and 4 of task 1 by 9.3 s."""
     clock, assignment, models = Clock(), Told(), [Counted(-1), Counted(4)]
     merges = []
-    work = TaskRounds(
-        models, clock, Seconds(), assignment, shares=(3, 3), clients=6, available=6, first=2,
-        drop_out=0.0, stream=Stream(2), merges=merges,
+    regime = TaskRounds(
+        models, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2), Stream(2),
+        Records(merges=merges),
     )  # fmt: skip
 
     def one_round(number):
-        work.carry_out(Give(number))
-        work.settle()
+        regime.carry_out(Give(number))
+        regime.settle()
         assert clock.next() == Arrived(number)
-        work.carry_out(Merge(number))
+        regime.carry_out(Merge(number))
 
     one_round(0)
     one_round(1)
@@ -74,14 +75,14 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[0.0, 10.0], [50.0]]],
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[1.0, 11.0], [51.0]]],
     ]
-    assert (work.sent, work.returned, work.lost) == ([6, 6], [4, 4], [0, 0])
+    assert (regime.issued, regime.returned, regime.lost) == ([6, 6], [4, 4], [0, 0])
     assert [(merge.task, merge.seconds, merge.staleness) for merge in merges] == [
         (task, pytest.approx(at), (0, 0)) for at in (9.3, 18.6) for task in (0, 1)
     ]
-    assert work.status(0)["updates"] == 8
-    assert (work.status(0)["requests"], work.status(0)["buffer"]) == (3, 2)
-    work.carry_out(Cancel(0))
-    assert work.allocation() == {1: 6}
+    assert regime.status(0)["updates"] == 8
+    assert (regime.status(0)["requests"], regime.status(0)["buffer"]) == (3, 2)
+    regime.carry_out(Cancel(0))
+    assert regime.allocation() == {1: 6}
     one_round(2)
     assert clock.now == pytest.approx(18.6 + 3.5)
     assert models[1].trained[-1] == [1, 5]
@@ -93,14 +94,14 @@ def test_without_losses_who_was_stopped_takes_no_less_than_the_round():
     clock, assignment = Clock(), Told()
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)
-    work = TaskRounds(
-        [Untrained()] * 2, clock, Seconds(), assignment, shares=(3, 3), clients=6, available=6,
-        first=2, drop_out=0.0, stream=Stream(2),
+    regime = TaskRounds(
+        [Untrained()] * 2, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2),
+        Stream(2),
     )  # fmt: skip
-    work.carry_out(Give(0))
-    work.settle()
+    regime.carry_out(Give(0))
+    regime.settle()
     clock.next()
-    work.carry_out(Merge(0))
+    regime.carry_out(Merge(0))
     (chosen, seconds, losses), *rest = assignment.told
     assert not rest
     assert losses is None

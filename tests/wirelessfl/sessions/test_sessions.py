@@ -66,8 +66,8 @@ def test_schedule_by_hand():
 def test_rows_of_first_rounds_and_every_few():
     schedule = Sessions(1, 10, lambda session: 0, report_every=4, report_first=2)
     seen = reports(schedule.decide(Started())) + reports(schedule.decide(There(1)))
-    for work in range(10):
-        schedule.decide(Arrived(work))
+    for number in range(10):
+        schedule.decide(Arrived(number))
         seen += reports(schedule.decide(There(1)))
     assert seen == [0, 1, 2, 4, 8, 10]
 
@@ -101,10 +101,10 @@ def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, engine, tr
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(settings, data=toy, model=module)
-    spec, params = parts.model.objective.spec, parts.world.cloud["params"]
+    spec, params = parts.model.objective.spec, parts.training.server.cloud["params"]
     attend = [[0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 6], [0, 1, 2, 3, 6], *[[0, 1, 2, 3, 5]] * 3]
     for clients in attend:
-        params = engine.full_batch_round(parts.world, spec, module, toy, params, clients, 0.1)
+        params = engine.full_batch_round(parts.training, spec, module, toy, params, clients, 0.1)
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
@@ -206,11 +206,11 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(settings, data=toy, model=module)
-    params = parts.world.cloud["params"]
+    params = parts.training.server.cloud["params"]
     for t in range(3):
         lr = 0.1 * (0.8 * (1 - t / 3) ** 0.9 + 0.2)
         params = engine.full_batch_round(
-            parts.world, parts.model.objective.spec, module, toy, params, range(4), lr
+            parts.training, parts.model.objective.spec, module, toy, params, range(4), lr
         )
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])

@@ -97,10 +97,10 @@ def test_noise_is_larger_where_few_cover(config, toy):
     )
     plan = loud.planner.plan(0)
     for parts in (loud, clear):
-        parts.world.train(parts.planner.plan(0), parts.world.cloud)
-    error = (loud.world.cloud["params"] - clear.world.cloud["params"]).double()
-    masks = plan.own.covers(np.arange(4)).double()
-    weights = torch.from_numpy(loud.world.sizes / loud.world.sizes.sum())
+        parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
+    error = (loud.training.server.cloud["params"] - clear.training.server.cloud["params"]).double()
+    masks = plan.client_submodels.covers(np.arange(4)).double()
+    weights = torch.from_numpy(loud.training.server.weights.in_means(np.arange(4)))
     weight = (weights[:, None] * masks).sum(0)
     kinds = [own for own in weight.unique().tolist() if own < 1 - 1e-6]
     assert len(kinds) == 4
@@ -115,7 +115,7 @@ def test_noise_is_larger_where_few_cover(config, toy):
     mean = sum(spread.values()) / 4
     for value in spread.values():
         assert value == pytest.approx(mean, rel=0.14)
-    predicted = loud.world.metrics["air_error_predicted"] * 0.1**2  # in units of gamma = 0.1
+    predicted = loud.training.metrics["air_error_predicted"] * 0.1**2  # in units of gamma = 0.1
     assert mean == pytest.approx(predicted, rel=0.14)
 
 
@@ -127,17 +127,19 @@ def test_what_nobody_covers_hears_no_noise(config, toy):
         build(config("heterofl", snr_db=snr, **flags), data=toy, model=model())
         for snr in (0.0, 250.0)
     )
-    before = loud.world.cloud["params"].clone()
+    before = loud.training.server.cloud["params"].clone()
     for parts in (loud, clear):
-        parts.world.train(parts.planner.plan(0), parts.world.cloud)
-    covered = loud.planner.plan(0).own.covers(np.arange(6)).any(0)
-    moved = loud.world.cloud["params"] != before
+        parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
+    covered = loud.planner.plan(0).client_submodels.covers(np.arange(6)).any(0)
+    moved = loud.training.server.cloud["params"] != before
     assert not moved[~covered].any()
     assert moved[covered].all()
-    error = (loud.world.cloud["params"] - clear.world.cloud["params"])[covered].double()
-    told = loud.world.metrics["air_error"] * 0.1**2  # in units of gamma = 0.1
+    error = (loud.training.server.cloud["params"] - clear.training.server.cloud["params"])[
+        covered
+    ].double()
+    told = loud.training.metrics["air_error"] * 0.1**2  # in units of gamma = 0.1
     assert float(error.square().mean()) == pytest.approx(told, rel=1e-3)
-    assert 0.5 < loud.world.metrics["uncovered"] < 1
+    assert 0.5 < loud.training.metrics["uncovered"] < 1
 
 
 COMPRESSED = {
@@ -174,26 +176,26 @@ def test_clients_start_from_the_compressed_model(config, toy):
     """theta_{n,0} = C(theta) (.) m_n, and the change from there is what the server adds."""
     flags = {"cells": 1, "capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
     parts = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
-    world, spec, seen = parts.world, parts.model.objective.spec, []
-    real = world.executor.train
+    training, spec, seen = parts.training, parts.model.objective.spec, []
+    real = training.executor.train
 
     def train(job):
         seen.append(job)
         return real(job)
 
-    world.executor.train = train
-    before = world.cloud["params"].clone()
+    training.executor.train = train
+    before = training.server.cloud["params"].clone()
     plan = parts.planner.plan(0)
-    world.train(plan, world.cloud)
+    training.train(plan, training.server.cloud)
     count = round(0.4 * spec.size)
     least = before.abs().sort(descending=True).values[count - 1]
     expected = torch.where(before.abs() >= least, before, 0.0)
     for job in seen:
         rows = np.flatnonzero(np.isin(plan.clients, job.clients))
-        held = plan.own.of(rows).gather(expected)
+        held = plan.client_submodels.of(rows).gather(expected)
         assert torch.equal(job.servers["params"], held)
     error = (before - expected).norm() / before.norm()
-    assert world.metrics["compression_error"] == pytest.approx(float(error), rel=1e-6)
+    assert training.metrics["compression_error"] == pytest.approx(float(error), rel=1e-6)
 
 
 NONSENSE = {

@@ -173,10 +173,10 @@ def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_pa
     parts = build(settings, data=data, model=large)
     assert parts.config.run.client_states == "disk"
     assert parts.model.objective.spec.size == pytest.approx(1e5, rel=1e-2)
-    world = parts.world
-    world.states.attach(tmp_path)
-    world.train(parts.planner.plan(0), world.cloud)
+    training = parts.training
+    training.server.states.attach(tmp_path)
+    training.train(parts.planner.plan(0), training.server.cloud)
     stored = (tmp_path / "clients-0.log").stat().st_size
     assert stored == 4 * 2 * 4 * parts.model.objective.spec.size
-    tensors = world.tensors()
+    tensors = training.tensors()
     assert sum(t.numel() * t.element_size() for t in tensors.values()) < 10e6

@@ -13,7 +13,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.plan import Planner, WholeModel
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.setup import build
 from wirelessfl.setup.network import build_network
 from wirelessfl.submodels import ParamSpec, make_partition
@@ -21,21 +22,19 @@ from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks import Uplink
 
 
-def planner(algorithm, module, links=None, **flags):
+def planner(algorithm, module, down=None, back=None, **flags):
     config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
     stream, spec = Stream(config.run.seed), ParamSpec.of(module)
-    return Planner(
-        algorithm=config.choices.algorithm,
-        network=build_network(config.network, stream),
-        uplink=config.choices.uplink,
-        links=links or Links(),
-        spec=spec,
-        make_partition=lambda scheme: make_partition(module, spec, scheme),
-        local_steps=config.training.local_steps,
-        edge_rounds=config.training.edge_rounds,
+    links = Links(
+        build_network(config.network, stream),
+        config.choices.uplink,
         coherence=config.network.coherence,
-        stream=stream,
+        downlink_bps=down,
+        backhaul_bps=back,
     )
+    whole = WholeModel(spec, lambda scheme: make_partition(module, spec, scheme), neurons=None)
+    settings = TrainingSettings(config.training.local_steps, config.training.edge_rounds)
+    return Planner(config.choices.algorithm, links, whole, settings, stream)
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
@@ -83,7 +82,7 @@ def test_traffic_counts_what_is_sent():
 def test_energy_by_hand():
     maker = planner("hfedavg", FCNN((12,), 4, hidden=(10,)), cells=2)
     plan = maker.plan(0)
-    network, size = maker.network, maker.spec.size
+    network, size = maker.network, maker.model.spec.size
     joules = []
     for client in range(12):
         snr = 10 ** (network.snr_db[client] / 10)
@@ -96,7 +95,7 @@ def test_links_with_a_rate_take_time():
     """Downlink: E x bits / rate for every client. Backhaul: both ways once a global round."""
     module = FCNN((12,), 4, hidden=(10,))
     free = planner("hfedavg", module, cells=2).plan(0).cost.seconds
-    slow = planner("hfedavg", module, cells=2, links=Links(1e5, 2e5)).plan(0).cost.seconds
+    slow = planner("hfedavg", module, cells=2, down=1e5, back=2e5).plan(0).cost.seconds
     bits = 32 * ParamSpec.of(module).size
     assert slow - free == pytest.approx(5 * bits / 1e5 + 2 * bits / 2e5)
 
@@ -117,7 +116,7 @@ def test_optimized_masks_are_never_slower(hidden):
 def test_optimized_masks_know_of_slow_links():
     """With a slow backhaul, which is the same for all, parts are nearly equal."""
     module = FCNN((12,), 4, hidden=(40,))
-    slow = planner("hist", module, cells=4, mask_sizes="optimized", links=Links(None, 1e3))
+    slow = planner("hist", module, cells=4, mask_sizes="optimized", back=1e3)
     plan = slow.plan(0)
     neurons = (plan.submodels.lengths - 4) // 17
     assert sorted(neurons) == [10, 10, 10, 10]
@@ -130,7 +129,7 @@ def test_the_problem_predicts_the_plan():
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized")
     plan = maker.plan(0)
-    partition = make_partition(module, maker.spec)
+    partition = make_partition(module, maker.model.spec)
     per_parameter = plan.cost.seconds / plan.submodels.lengths
     problem = mask_size_problem(partition, per_parameter, size_cap=1.5)
     assert (problem.total, problem.cap, problem.granularity) == (120, 45, 1)
@@ -202,15 +201,16 @@ def test_a_draw_lasts_a_round_or_an_edge_round():
 def test_the_context_serves_several_payloads():
     """Two payloads take twice the bits up; the model comes down once."""
     module = FCNN((12,), 4, hidden=(10,))
-    one = planner("hfedavg", module, cells=2, links=Links(1e5))
+    one = planner("hfedavg", module, cells=2, down=1e5)
 
     class Twice(type(one.algorithm)):
         payloads = (Payload("update"), Payload("drift"))
 
     two = replace(one, algorithm=Twice())
-    free = replace(one, links=Links())
-    free_two = replace(two, links=Links())
-    bits = 32 * one.spec.size
+    free, free_two = (
+        replace(each, links=replace(each.links, downlink_bps=None)) for each in (one, two)
+    )
+    bits = 32 * one.model.spec.size
     for limited, unlimited in ((one, free), (two, free_two)):
         extra = limited.plan(0).cost.seconds - unlimited.plan(0).cost.seconds
         assert extra == pytest.approx([5 * bits / 1e5] * 2)

@@ -38,8 +38,8 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
         min_samples=5,
     )  # fmt: skip
     parts = build(settings, data=toy, model=model())
-    world, spec, module = parts.world, parts.model.objective.spec, model()
-    sizes = np.array([len(own) for own in world.parts], dtype=float)
+    training, spec, module = parts.training, parts.model.objective.spec, model()
+    sizes = np.array([len(own) for own in training.client_samples], dtype=float)
     if weighting == "uniform":
         sizes[:] = 1.0
     x = spec.from_module(module)
@@ -53,7 +53,9 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
         tracked |= set(plan.clients[plan.tracking].tolist())
         total, drift = torch.zeros_like(x), torch.zeros_like(x)
         for client, tracks in zip(plan.clients, plan.tracking, strict=True):
-            batches = world.executor.data.source.draw(np.array([client]), steps_done[[client]], 3)
+            batches = training.executor.data.source.draw(
+                np.array([client]), steps_done[[client]], 3
+            )
             steps_done[client] += 3
             local, m, v, vhat, mean = x.clone(), 0.0, v_i[client], v_i[client], 0.0
             for rows, weight in zip(batches.index[0], batches.weight[0], strict=True):
@@ -220,11 +222,11 @@ def test_recorded_steps_take_what_clients_keep_anew(config, toy):
     """On a GPU the program is replayed for other clients; on a CPU its recording runs the same."""
     settings = config("fadamgc", **SAMPLED, lr=0.01, executor="vmap", chunk=2, workers=1)
     parts = build(settings, data=toy, model=model())
-    parts.world.executor.recorded = True
+    parts.training.executor.recorded = True
     other = build(settings, data=toy, model=model())
     for t in range(4):
         for each in (parts, other):
-            each.world.train(each.planner.plan(t), each.world.cloud)
-    assert len(parts.world.executor._recordings) > 0
-    one, two = (each.world.cloud["params"] for each in (parts, other))
+            each.training.train(each.planner.plan(t), each.training.server.cloud)
+    assert len(parts.training.executor._recordings) > 0
+    one, two = (each.training.server.cloud["params"] for each in (parts, other))
     assert torch.allclose(one, two, atol=1e-6)

@@ -15,8 +15,9 @@ from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.untrained import Untrained
 from wirelessfl.theory import ShiftedExponential as Law
 from wirelessfl.theory import buffer_seconds
 from wirelessfl.uplinks import find_uplink
@@ -66,30 +67,30 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ti
         clients,
         Stream(3),
         choose=choose,
-        spans=spans,
+        records=Records(spans, merges),
         **requests_options,
     )
-    work = Asynchronous(models, requests, merges)
+    regime = Asynchronous(models, requests, requests.records)
     if check is not None:
-        settle = work.settle
+        settle = regime.settle
 
         def checked():
             settle()
             check(schedule, requests)
 
-        work.settle = checked
+        regime.settle = checked
     clock.after(0.0, Started())
     clock.at(seconds, Deadline())
     for at, event in ticks:
         clock.at(at, event)
-    simulate(schedule, work, clock, lambda report: None, lambda: None)
-    return schedule, work, spans, merges
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    return schedule, regime, spans, merges
 
 
 def test_a_schedule_by_hand():
     """Two requests, buffer of two; client 1 is slow, and its second request waits in its queue."""
     delays = Listed(1.0, 2.5, 1.0, 1.5, 0.25, 9.0, 9.0)
-    schedule, work, spans, merges = simulated(
+    schedule, regime, spans, merges = simulated(
         [(2, 2, 99)], delays, 4.5, clients=2, choose=lambda number: [0, 1, 0, 1, 0, 0, 1][number]
     )
     # t=1: 0 is in, 2 goes to client 0. t=2: 2 is in, a merge; 3 goes to client 1, which works on 1
@@ -104,7 +105,7 @@ def test_a_schedule_by_hand():
     ]
     assert [(m.seconds, m.staleness) for m in merges] == [(2.0, (0, 0)), (2.75, (1, 0))]
     assert schedule.tasks[0].stale == [1]
-    assert work.versions == [2]
+    assert regime.versions == [2]
 
 
 def test_an_ended_task_leaves_its_clients_and_requests_to_the_others():
@@ -180,7 +181,7 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
 
     delays = ShiftedExponential([1.0] * len(plans), client_speeds(clients, Stream(1)), Stream(2))
     models = [Watched([1.0 + number]) for number in range(len(plans))]
-    schedule, work, spans, _ = simulated(
+    schedule, regime, spans, _ = simulated(
         plans,
         delays,
         60.0,
@@ -197,16 +198,16 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
         assert all(one[1] <= two[0] for one, two in pairwise(own))
     done = sum(s.how == "done" for s in spans)
     lost = sum(s.how == "lost" for s in spans)
-    assert done == schedule.updates == sum(work.returned)
+    assert done == schedule.updates == sum(regime.returned)
     assert lost == sum(task.lost for task in schedule.tasks)
-    assert sum(work.sent) == requests_issued(work)
+    assert sum(regime.issued) == requests_issued(regime)
     for model, task in zip(models, schedule.tasks, strict=True):
         assert len(set(model.used)) == len(model.used)
         assert model.merges == task.version <= 40
 
 
-def requests_issued(work):
-    return work.requests.issued
+def requests_issued(regime):
+    return regime.requests.issued
 
 
 def test_dynamic_allocation_is_reached_little_by_little():
@@ -268,8 +269,8 @@ def test_shifted_exponential_durations():
 def test_clients_are_chosen_uniformly():
     """10 clients, 12,000 requests: standard error of a share 0.0027."""
     delays = ShiftedExponential([1.0], np.ones(10), Stream(2))
-    _, work, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
-    assert work.requests.issued > 12_000
+    _, regime, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
+    assert regime.requests.issued > 12_000
     counts = np.bincount([s.client for s in spans], minlength=10)
     # Who has a long queue has more left to do at the end: some tens.
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
@@ -305,7 +306,7 @@ def test_uploads_share_the_band_by_hand():
         float(delays.seconds_per_bit(np.array([snr]))[0]) * 32 * 9_000_000 for snr in (one, two)
     ]
     assert min(alone) > 0.5  # they overlap
-    _, work, spans, _ = simulated(
+    _, regime, spans, _ = simulated(
         [(2, 2, 1)],
         delays,
         99.0,
@@ -330,7 +331,7 @@ def test_uploads_share_the_band_by_hand():
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
     sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # in the own slots alone
-    assert work.requests.joules == pytest.approx(sum(computing) + sum(sending))
+    assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
@@ -370,31 +371,39 @@ def test_snapshots_go_on_alike():
         clock, spans, merges = Clock(), [], []
         delays = wireless("ofdma", elements=100_000, clients=4)
         schedule = Buffered([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
-        requests = Requests(clock, delays, 4, Stream(3), busy_clients=3, drop_out=0.1, spans=spans)
-        work = Asynchronous([Watched()], requests, merges)
-        return clock, schedule, work, spans, merges
+        requests = Requests(
+            clock,
+            delays,
+            4,
+            Stream(3),
+            busy_clients=3,
+            drop_out=0.1,
+            records=Records(spans, merges),
+        )
+        regime = Asynchronous([Watched()], requests, requests.records)
+        return clock, schedule, regime, spans, merges
 
-    def go(clock, schedule, work, save):
-        simulate(schedule, work, clock, lambda report: None, save, tick_seconds=0.7)
+    def go(clock, schedule, regime, save):
+        simulate(schedule, regime, clock, lambda report: None, save, tick_seconds=0.7)
 
-    clock, schedule, work, spans, merges = world()
+    clock, schedule, regime, spans, merges = world()
     clock.after(0.0, Started())
     saved = []
 
     def save():
-        state = {"schedule": schedule.snapshot(), "work": work.snapshot()}
+        state = {"schedule": schedule.snapshot(), "regime": regime.snapshot()}
         saved.append((json.dumps(state), len(spans), len(merges)))
 
-    go(clock, schedule, work, save)
+    go(clock, schedule, regime, save)
     assert len(saved) > 20
     for state, spans_done, merges_done in saved[:: len(saved) // 5]:
-        clock2, schedule2, work2, spans2, merges2 = world()
+        clock2, schedule2, regime2, spans2, merges2 = world()
         state = json.loads(state)
         schedule2.restore(state["schedule"])
-        work2.restore({}, state["work"])
-        work2.models[0].issue = lambda request: None
-        work2.models[0].merge = lambda requests, staleness: None
-        go(clock2, schedule2, work2, lambda: None)
+        regime2.restore({}, state["regime"])
+        regime2.models[0].issue = lambda request: None
+        regime2.models[0].merge = lambda requests, staleness: None
+        go(clock2, schedule2, regime2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]
 

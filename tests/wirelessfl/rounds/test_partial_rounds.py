@@ -11,6 +11,7 @@ import torch
 from channels import Network, Rayleigh, Stream
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import draw_participants
+from wirelessfl.rounds.plan import Participation
 from wirelessfl.setup import build
 from wirelessfl.submodels import levels_of
 from wirelessfl.training.shards import Shards
@@ -70,21 +71,21 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
         assert plan.draws.h.shape == (blocks, len(plan.clients), 3)
         assert np.array_equal(plan.draws.h, whole.h[:, plan.clients])
         stream = planner.stream.child("round", number)
-        who = draw_participants(planner.network, 9, planner.tracking, stream, there)
-        if plan.own is None:
+        who = draw_participants(planner.network, 9, planner.participation.tracking, stream, there)
+        if plan.client_submodels is None:
             cost = costs.of_nodes(whole, plan.submodels, who)
         else:
-            cost = costs.of_clients(whole, plan.own, who)
-            levels = levels_of(planner.neurons()).parameters
-            by_level = costs.most_seconds(plan.draws, who, levels)
-            assert np.array_equal(costs.most_seconds(whole, who, levels), by_level)
+            cost = costs.of_clients(whole, plan.client_submodels, who)
+            levels = levels_of(planner.model.neurons()).parameters
+            by_level = costs.max_seconds(plan.draws, who, levels)
+            assert np.array_equal(costs.max_seconds(whole, who, levels), by_level)
         assert np.array_equal(cost.seconds, plan.cost.seconds)
         for traffic in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules"):
             assert getattr(cost, traffic) == getattr(plan.cost, traffic)
         attended = np.bincount(plan.node, minlength=planner.network.cells) > 0
         waits = plan.cost.seconds > 0
         assert waits[attended].all()
-        if plan.own is None:
+        if plan.client_submodels is None:
             assert not waits[~attended].any()
 
 
@@ -109,10 +110,10 @@ def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
     asked.clear()
     for number in range(3):
         plan = parts.planner.plan(number)
-        parts.world.train(plan, parts.world.cloud)
+        parts.training.train(plan, parts.training.server.cloud)
         assert asked == [plan.clients.tolist()] * len(plan.draws.h)
         asked.clear()
-    everybody = replace(parts.planner, per_round=None).plan(0)
+    everybody = replace(parts.planner, participation=Participation()).plan(0)
     assert asked == [list(range(18))] * len(everybody.draws.h)
 
 
@@ -120,7 +121,8 @@ def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
     """20 of 10^5: less than one byte for each who takes no part."""
     cells = np.repeat(np.arange(2), 50_000)
     planner = build(config("hfedavg", cells=2), data=toy).planner
-    planner = replace(planner, network=Network(cells, cpu_hz=1e9, snr_db=30.0), per_round=20)
+    links = replace(planner.links, network=Network(cells, cpu_hz=1e9, snr_db=30.0))
+    planner = replace(planner, links=links, participation=Participation(20))
     planner.plan(0)  # what a network finds out about itself once
     tracemalloc.start()
     try:
@@ -147,14 +149,13 @@ def test_the_air_takes_the_channels_of_the_senders(options):
             clients=clients,
             weights=1 / np.bincount(node)[node],
             each=frozenset(),
-            sent=None,
             units={},
             draw=draw,
             stream=Stream(6),
         )
         reception = AirComp(beamformer_starts=1, **options).receive(air)
         reception.add(slice(None), {"update": sent.clone()})
-        reception.share(Shards(), ["update"], torch.zeros(3, 40))
+        reception.finish(Shards(), ["update"], torch.zeros(3, 40))
         got.append(reception.result().mean["update"])
     assert torch.equal(got[0], got[1])
     assert torch.equal(got[0], got[2])
@@ -166,11 +167,11 @@ def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy
     parts = build(settings, data=toy, network=network())
     plan = parts.planner.plan(0)
     fewer = plan.without(plan.clients[[0, 4]])
-    parts.world.train(fewer, parts.world.cloud)
+    parts.training.train(fewer, parts.training.server.cloud)
     other = build(settings, data=toy, network=network())
     cut = replace(fewer, draws=plan.draws.of(fewer.clients))
-    other.world.train(cut, other.world.cloud)
-    assert torch.equal(parts.world.cloud["params"], other.world.cloud["params"])
+    other.training.train(cut, other.training.server.cloud)
+    assert torch.equal(parts.training.server.cloud["params"], other.training.server.cloud["params"])
 
 
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])

@@ -12,9 +12,9 @@ from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Give, Lost, Merge, Returned
 from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.rounds import TaskRounds
-from wirelessfl.tasks.untrained import Untrained
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.uplinks import find_uplink
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7
@@ -217,21 +217,17 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
     """Two tasks, two clients each: the same fluid; with k = 1 who comes second is stopped."""
     delays, gains = made(uplink)
     clock = Clock()
-    work = TaskRounds(
+    regime = TaskRounds(
         [Untrained()] * 2,
         clock,
         delays,
         RandomAssignment(Stream(1)),
-        shares=(2, 2),
-        clients=4,
-        available=4,
-        first=first,
-        drop_out=0.0,
-        stream=Stream(2),
+        TaskRoundSettings(4, 4, (2, 2), first),
+        Stream(2),
     )
     spent = 0.0
     for number in (0, 1, 2):
-        times = (plan := work.plan(number)).times
+        times = (plan := regime.plan(number)).times
         clients = [client for own in plan.chosen for client in own.tolist()]
         jobs = {i: (i // 2, client) for i, client in enumerate(clients)}
         ends, joules = fluid(uplink, jobs, gains[4 * number :], first=first)
@@ -241,8 +237,8 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         assert times.length == pytest.approx(max(ends.values()))
         assert times.joules == pytest.approx(joules)
         spent += joules
-        work.carry_out(Give(number))
-        work.settle()
+        regime.carry_out(Give(number))
+        regime.settle()
         clock.next()
-        work.carry_out(Merge(number))
-        assert work.joules == pytest.approx(spent)
+        regime.carry_out(Merge(number))
+        assert regime.joules == pytest.approx(spent)

@@ -21,7 +21,6 @@ def air_round(sizes, weights, each=()):
         clients=np.arange(len(node)),
         weights=np.asarray(weights, dtype=float),
         each=frozenset(each),
-        sent=None,
         units={},
         draw=network.draw(Stream(1)),
         stream=Stream(1),

@@ -53,7 +53,7 @@ def ran(tmp_path, toy):
         config = Config.from_flags(algorithm, **COMMON | {"out": tmp_path / "run"} | flags)
         module = small_model()
         engine = TasksEngine(build(config, data=toy, model=module))
-        executor, jobs = engine.setup.learners[0].executor, []
+        executor, jobs = engine.setup.learners[0].local.executor, []
         train = executor.train
         executor.train = lambda job: (jobs.append(job), train(job))[1]
         watch(engine)

@@ -26,7 +26,7 @@ NODE = np.repeat(np.arange(3), SIZES)
 ELEMENTS = 4000
 
 
-def air_round(*, sent=None, unit=0.5, seed=1, snr_db=10.0):
+def air_round(*, exchanged=None, unit=0.5, seed=1, snr_db=10.0):
     network = Network(NODE, cpu_hz=1e9, snr_db=snr_db, antennas=4)
     weights = Stream(3).generator().uniform(0.5, 2, len(NODE))
     weights /= np.bincount(NODE, weights=weights)[NODE]
@@ -36,7 +36,7 @@ def air_round(*, sent=None, unit=0.5, seed=1, snr_db=10.0):
         clients=np.arange(len(NODE)),
         weights=weights,
         each=frozenset(),
-        sent=sent,
+        exchanged=exchanged,
         units={"update": unit},
         draw=network.draw(Stream(seed)),
         stream=Stream(seed, ("air",)),
@@ -54,7 +54,7 @@ def received(uplink, air, sent, chunk=4):
     for first in range(0, len(sent), chunk):
         part = slice(first, min(first + chunk, len(sent)))
         reception.add(part, {"update": sent[part].clone()})
-    reception.share(Shards(), ["update"], torch.zeros(air.nodes, sent.shape[1]))
+    reception.finish(Shards(), ["update"], torch.zeros(air.nodes, sent.shape[1]))
     return reception.result()
 
 
@@ -115,7 +115,7 @@ def test_nothing_arrives_where_nothing_is_sent():
     mask = torch.ones(3, ELEMENTS, dtype=torch.bool)
     mask[0, 100:300], mask[2, ::2] = False, False
     for options in ({}, {"convention": "physical", "csi_error": 0.1, "phase_error_deg": 5.0}):
-        air, sent = air_round(sent=mask), updates()
+        air, sent = air_round(exchanged=mask), updates()
         got = received(AirComp(**options), air, sent)
         assert (got.mean["update"][~mask] == 0).all()
         error = (got.mean["update"] - exact(air, sent) * mask).double()
@@ -135,7 +135,7 @@ def test_the_predicted_error_is_that_of_many_uploads():
     mask = torch.arange(ELEMENTS) % 3 > 0
     sent, got = updates(), []
     for seed in range(100):
-        air = air_round(sent=mask.expand(3, -1))
+        air = air_round(exchanged=mask.expand(3, -1))
         air = AirRound(**{**vars(air), "stream": Stream(seed, ("air",))})
         got.append(received(uplink, air, sent).metrics)
     realised = np.array([metrics["air_error"] for metrics in got])
@@ -272,15 +272,15 @@ def test_padding_stays_zero_under_noise(config, toy):
     padding = plan.submodels.index < 0
     assert padding.any()
     merged = []
-    combine = parts.world.algorithm.combine
+    combine = parts.training.server.algorithm.combine
 
-    class Watch(type(parts.world.algorithm)):
+    class Watch(type(parts.training.server.algorithm)):
         def combine(self, cloud, nodes, submodels, weights):
             merged.append(nodes["params"])
             return combine(cloud, nodes, submodels, weights)
 
-    parts.world.algorithm = Watch(lr=0.1)
-    parts.world.train(plan, parts.world.cloud)
+    parts.training.server.algorithm = Watch(lr=0.1)
+    parts.training.train(plan, parts.training.server.cloud)
     assert (merged[0][padding] == 0).all()
     assert (merged[0][~padding] != 0).any()
 

@@ -46,7 +46,7 @@ def client_seconds(parts, plan, block, client, length, *, uplink, senders, down=
 
 def lengths_of(plan):
     """|p_n| by client, from the number of its neurons."""
-    held = zip(plan.clients.tolist(), plan.own.chosen, strict=True)
+    held = zip(plan.clients.tolist(), plan.client_submodels.chosen, strict=True)
     return {client: 17 * len(own[0]) + 4 for client, own in held}
 
 
@@ -59,7 +59,7 @@ def test_seconds_bytes_and_joules_by_hand(make, uplink):
         plan = parts.planner.plan(number)
         lengths = lengths_of(plan)
         assert set(lengths.values()) <= {17 * n + 4 for n in (30, 15, 6)}
-        assert plan.own.lengths.tolist() == list(lengths.values())
+        assert plan.client_submodels.lengths.tolist() == list(lengths.values())
         seconds, joules = [], 0.0
         for client, length in lengths.items():
             own = client_seconds(parts, plan, 0, client, length, uplink=uplink, senders=4)
@@ -148,7 +148,7 @@ def test_over_the_air_all_uploads_last_the_union(make):
     union = []
     for cell in range(2):
         held = [
-            own[0] for c, own in zip(plan.clients, plan.own.chosen, strict=True)
+            own[0] for c, own in zip(plan.clients, plan.client_submodels.chosen, strict=True)
             if cell_of[c] == cell
         ]  # fmt: skip
         union.append(17 * len(np.unique(np.concatenate(held))) + 4)
@@ -190,8 +190,8 @@ def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
     parts = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
     draws, costs = parts.planner.network.draws(Stream(1), [0]), parts.planner.costs
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
-    lengths, sizes = levels_of(parts.planner.neurons()).parameters, []
-    whole = costs.most_seconds(draws, who, lengths)
+    lengths, sizes = levels_of(parts.planner.model.neurons()).parameters, []
+    whole = costs.max_seconds(draws, who, lengths)
     one_go = type(costs).client_seconds
 
     def watched(self, draws, length, sent):
@@ -200,7 +200,7 @@ def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
 
     monkeypatch.setattr(type(costs), "client_seconds", watched)
     monkeypatch.setattr("wirelessfl.rounds.costs.MOST_AT_ONCE", 4 * 7 + 1)
-    assert np.array_equal(costs.most_seconds(draws, who, lengths), whole)
+    assert np.array_equal(costs.max_seconds(draws, who, lengths), whole)
     assert whole.shape == (4, 30)
     assert sizes == [4 * 7] * 4 + [4 * 2]
 
@@ -215,7 +215,7 @@ def test_a_deadline_holds_in_every_edge_round(make):
         for number in range(6):
             plan = parts.planner.plan(number)
             assert plan.cost.seconds.max() <= deadline
-            assert plan.own.widths.min() < 30
+            assert plan.client_submodels.widths.min() < 30
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
     flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
     parts = make(name, rounds=6, clients_per_round=5, **flags)
     planner = parts.planner
-    levels = levels_of(planner.neurons())
+    levels = levels_of(planner.model.neurons())
     assert levels.parameters.tolist() == [17 * n + 4 for n in range(1, 31)]
     for number in range(6):
         plan = planner.plan(number)
@@ -241,7 +241,10 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
         )
         solution = fastest_widths(seconds, levels.widths.T, coverage_wanted)
         assert plan.cost.seconds.max() == pytest.approx(solution.objective, rel=1e-5)
-        assert coverage(plan.own.chosen, planner.neurons().layers)[0].min() >= coverage_wanted
+        assert (
+            coverage(plan.client_submodels.chosen, planner.model.neurons().layers)[0].min()
+            >= coverage_wanted
+        )
         fewer = fastest_widths(seconds, levels.widths.T, 5).objective
         assert solution.objective < fewer
 
@@ -250,8 +253,8 @@ def test_each_cell_covers_enough(make):
     """Cells merge by themselves; those that would end sooner use the time for more neurons."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     parts = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
-    planner, world = parts.planner, parts.world
-    levels = levels_of(planner.neurons())
+    planner, training = parts.planner, parts.training
+    levels = levels_of(planner.model.neurons())
     for number in range(3):
         plan = planner.plan(number)
         soonest = []
@@ -265,15 +268,17 @@ def test_each_cell_covers_enough(make):
                 for c in plan.clients[rows]
             ]
             soonest.append(5 * fastest_widths(np.array(seconds), levels.widths.T, 2).objective)
-            held = coverage(plan.own.of_rows(rows).chosen, planner.neurons().layers)[0]
+            held = coverage(
+                plan.client_submodels.of_rows(rows).chosen, planner.model.neurons().layers
+            )[0]
             assert held.min() >= 2
         assert plan.cost.seconds.max() == pytest.approx(max(soonest), rel=1e-5)
         first = int(np.argmin(soonest))
-        widest = plan.own.widths[plan.node == first]
+        widest = plan.client_submodels.widths[plan.node == first]
         assert plan.cost.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
-        world.train(plan, world.cloud)
-        assert world.metrics["coverage"] >= 2
-        assert world.metrics["uncovered"] == 0
+        training.train(plan, training.server.cloud)
+        assert training.metrics["coverage"] >= 2
+        assert training.metrics["uncovered"] == 0
 
 
 def test_a_cell_that_covers_too_little_is_named(make):

@@ -5,8 +5,9 @@ from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Ask, Cancel, Deadline, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.untrained import Untrained
 
 
 class Listed:
@@ -29,35 +30,35 @@ class Watched(Untrained):
         self.back.append(number)
 
 
-def work_of(tasks, clock, spans=None):
+def regime_of(tasks, clock, records=None):
     models = [Watched() for _ in range(tasks)]
-    return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), spans=spans)), models
+    return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), records=records)), models
 
 
 def test_each_task_counts_its_own():
     """Three tasks of unequal speed and size, the first of which ends on the way."""
     clock, spans = Clock(), []
-    work, models = work_of(3, clock, spans)
+    regime, models = regime_of(3, clock, Records(spans))
     schedule = Buffered(
         [TaskPlan(5, 2, 3), TaskPlan(2, 1, 99), TaskPlan(3, 3, 99)], report_every=None
     )
     clock.after(0.0, Started())
     clock.at(30.0, Deadline())
-    simulate(schedule, work, clock, lambda report: None, lambda: None)
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
     assert schedule.tasks[0].ended
     for task, model in enumerate(models):
         assert {own for own, _ in model.issued} == {task}
-        assert work.sent[task] == len(model.issued)
+        assert regime.issued[task] == len(model.issued)
         done = [span for span in spans if span.task == task and span.how == "done"]
-        assert work.returned[task] == len(done) == len(model.back) > 5
+        assert regime.returned[task] == len(done) == len(model.back) > 5
         assert set(model.back) <= {number for _, number in model.issued}
-    assert len({*work.sent}) == len({*work.returned}) == 3
+    assert len({*regime.issued}) == len({*regime.returned}) == 3
 
 
 def test_what_an_ended_task_asked_for_in_the_same_instant_is_not_sent():
-    work, models = work_of(2, Clock())
+    regime, models = regime_of(2, Clock())
     for decision in (Ask(0, 2), Ask(1, 1), Cancel(0)):
-        work.carry_out(decision)
-    work.settle()
-    assert work.sent == [0, 1]
+        regime.carry_out(decision)
+    regime.settle()
+    assert regime.issued == [0, 1]
     assert [own.issued for own in models] == [[], [(1, 0)]]

@@ -22,15 +22,22 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
     settings = config("scaffold", **FLAGS, out=None)
 
     parts = build(settings, data=toy)
-    engine, world = SessionsEngine(parts), parts.world
+    engine, training = SessionsEngine(parts), parts.training
     seen = []
 
     def report(decision):
         if decision.status["session_round"] == 0:
-            kept = [world.states.get("tracking", c) for c in np.flatnonzero(world.there)]
-            kept = [torch.zeros(world.states.size) if own is None else own for own in kept]
+            kept = [
+                training.server.states.get("tracking", c)
+                for c in np.flatnonzero(training.server.there)
+            ]
+            kept = [
+                torch.zeros(training.server.states.size) if own is None else own for own in kept
+            ]
             seen.append(float(torch.stack(kept).norm()))
-            torch.testing.assert_close(world.nodes["tracking"][0], torch.stack(kept).mean(0))
+            torch.testing.assert_close(
+                training.server.nodes["tracking"][0], torch.stack(kept).mean(0)
+            )
 
     engine.start()
     simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
@@ -69,14 +76,16 @@ def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
     """SCAFFOLD's c after each round is the mean of the c_i of those who are still there."""
     stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
     parts = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
-    engine, world = SessionsEngine(parts), parts.world
+    engine, training = SessionsEngine(parts), parts.training
     seen = []
 
     def report(decision):
-        kept = [world.states.get("tracking", c) for c in np.flatnonzero(world.there)]
-        kept = [torch.zeros(world.states.size) if own is None else own for own in kept]
+        kept = [
+            training.server.states.get("tracking", c) for c in np.flatnonzero(training.server.there)
+        ]
+        kept = [torch.zeros(training.server.states.size) if own is None else own for own in kept]
         torch.testing.assert_close(
-            world.nodes["tracking"][0], torch.stack(kept).mean(0), rtol=1e-4, atol=1e-7
+            training.server.nodes["tracking"][0], torch.stack(kept).mean(0), rtol=1e-4, atol=1e-7
         )
         seen.append(len(kept))
 
@@ -93,14 +102,16 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, world, spec = SessionsEngine(parts), parts.world, parts.model.objective.spec
+    run, training, spec = SessionsEngine(parts), parts.training, parts.model.objective.spec
     states = []
 
     def report(decision):
-        states.append({n: v.clone() for n, v in {**world.cloud, **world.nodes}.items()})
+        states.append(
+            {n: v.clone() for n, v in {**training.server.cloud, **training.server.nodes}.items()}
+        )
 
     run.start()
-    simulate(run.schedule, run.work, run.clock, report, lambda: None)
+    simulate(run.schedule, run.regime, run.clock, report, lambda: None)
     for before, after in pairwise(states[1:]):
         if local == "fedacg":
             assert torch.equal(before["momentum"][1], after["momentum"][1])
@@ -108,7 +119,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
             continue
         params = before["params"]
         for _ in range(2):  # edge rounds of full-batch steps, written out
-            params = engine.full_batch_round(world, spec, module, toy, params, range(4), 0.1)
+            params = engine.full_batch_round(training, spec, module, toy, params, range(4), 0.1)
         torch.testing.assert_close(after["params"], params, rtol=1e-4, atol=1e-6)
 
 

@@ -14,8 +14,9 @@ from wirelessfl.schedules import Clock, Simultaneous
 from wirelessfl.schedules.base import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.delays import Wireless
-from wirelessfl.tasks.rounds import TaskRounds
-from wirelessfl.tasks.untrained import Untrained
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
 from wirelessfl.uplinks import find_uplink
 
@@ -30,36 +31,32 @@ class Exponential:
         return float(self.drawn[number])
 
 
-def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0, **options):
+def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0, records=None):
     clock = Clock()
-    work = TaskRounds(
+    regime = TaskRounds(
         [Untrained() for _ in shares],
         clock,
         delays,
         RandomAssignment(Stream(1)),
-        shares=shares,
-        clients=clients,
-        available=available or clients,
-        first=first,
-        drop_out=drop_out,
-        stream=Stream(2),
-        **options,
+        TaskRoundSettings(clients, available or clients, shares, first, drop_out),
+        Stream(2),
+        records,
     )
-    return work, clock
+    return regime, clock
 
 
 def test_a_round_takes_the_harmonic_sum():
     """Section 4: everybody is awaited. 4000 rounds; a length's deviation is 2.5, error 0.5 %."""
-    work, _ = rounds(Exponential(), (12, 8))
-    lengths = [work.plan(number).times.length for number in range(4000)]
+    regime, _ = rounds(Exponential(), (12, 8))
+    lengths = [regime.plan(number).times.length for number in range(4000)]
     expected = synchronous_round_seconds(requests=(12, 8), rate_hz=0.5)
     assert np.mean(lengths) == pytest.approx(expected, rel=0.02)
 
 
 def test_stragglers_are_not_awaited():
     """The first k of n exponentials. 4000 rounds; standard error 0.4 %."""
-    work, _ = rounds(Exponential(), (20,), first=12)
-    plans = [work.plan(number) for number in range(4000)]
+    regime, _ = rounds(Exponential(), (20,), first=12)
+    plans = [regime.plan(number) for number in range(4000)]
     expected = arrival_seconds(arrival=12, requests=20, rate_hz=0.5)
     assert np.mean([plan.times.length for plan in plans]) == pytest.approx(expected, rel=0.015)
     for plan in plans[:20]:
@@ -75,8 +72,8 @@ def test_stragglers_are_not_awaited():
     st.sampled_from([0.0, 0.3]),
 )
 def test_rounds_are_disjoint_and_of_their_shares(shares, first, number, drop_out):
-    work, _ = rounds(Exponential(), shares, first=first, available=36, drop_out=drop_out)
-    plan = work.plan(number)
+    regime, _ = rounds(Exponential(), shares, first=first, available=36, drop_out=drop_out)
+    plan = regime.plan(number)
     assert [len(own) for own in plan.chosen] == shares
     everybody = np.concatenate(plan.chosen)
     assert len(set(everybody.tolist())) == len(everybody)
@@ -84,15 +81,15 @@ def test_rounds_are_disjoint_and_of_their_shares(shares, first, number, drop_out
         assert np.isfinite(seconds[awaited]).all()
         in_time = int(np.isfinite(seconds).sum())
         assert awaited.sum() == (min(first, in_time) if first else in_time)
-    again = work.plan(number)
+    again = regime.plan(number)
     assert again.times.length == plan.times.length
     assert all((a == b).all() for a, b in zip(again.chosen, plan.chosen, strict=True))
 
 
 def test_drop_outs_are_counted_and_waited_for():
     """2000 rounds of 20 clients: the share's standard error is 0.0023; a round still has an end."""
-    work, _ = rounds(Exponential(), (20,), drop_out=0.3)
-    plans = [work.plan(number) for number in range(2000)]
+    regime, _ = rounds(Exponential(), (20,), drop_out=0.3)
+    plans = [regime.plan(number) for number in range(2000)]
     lost = sum(plan.times.lost[0] for plan in plans)
     assert lost / 40_000 == pytest.approx(0.3, abs=0.01)
     assert all(math.isfinite(plan.times.length) for plan in plans)
@@ -100,22 +97,22 @@ def test_drop_outs_are_counted_and_waited_for():
 
 
 def test_clients_of_an_ended_task_are_the_others():
-    work, _ = rounds(Exponential(), (12, 6, 3), available=30)
-    work.carry_out(Cancel(0))
-    assert work.allocation() == {1: 14, 2: 7}
-    plan = work.plan(0)
+    regime, _ = rounds(Exponential(), (12, 6, 3), available=30)
+    regime.carry_out(Cancel(0))
+    assert regime.allocation() == {1: 14, 2: 7}
+    plan = regime.plan(0)
     assert plan.tasks == (1, 2)
     assert [len(own) for own in plan.chosen] == [14, 7]
-    work.carry_out(Cancel(2))
-    assert work.allocation() == {1: 21}
+    regime.carry_out(Cancel(2))
+    assert regime.allocation() == {1: 21}
 
 
 def test_availability_is_drawn_anew_for_each_round():
     """Of 40 clients 12 are available: over 300 rounds everybody is, each 90 times, deviation 8."""
-    work, _ = rounds(Exponential(), (6, 6), available=12)
+    regime, _ = rounds(Exponential(), (6, 6), available=12)
     counts = np.zeros(40)
     for number in range(300):
-        for own in work.plan(number).chosen:
+        for own in regime.plan(number).chosen:
             counts[own] += 1
     assert counts.sum() == 300 * 12
     assert 50 < counts.min() <= counts.max() < 130
@@ -144,20 +141,20 @@ def test_the_schedule_decides_as_written():
 
 def test_who_reaches_the_target_takes_no_part_in_the_next_round():
     """The evaluation behind a merge comes before the next round is given out."""
-    work, clock = rounds(Exponential(), (6, 6), spans=[], merges=[])
+    regime, clock = rounds(Exponential(), (6, 6), records=Records())
     clock.after(0.0, Started())
     clock.at(40.0, Deadline())
 
     def report(decision):
         return Reached(0) if decision.task == 0 and decision.round == 2 else None
 
-    simulate(Simultaneous([99, 99]), work, clock, report, lambda: None)
-    first = [merge.seconds for merge in work.merges if merge.task == 0]
-    second = [merge.seconds for merge in work.merges if merge.task == 1]
+    simulate(Simultaneous([99, 99]), regime, clock, report, lambda: None)
+    first = [merge.seconds for merge in regime.records.merges if merge.task == 0]
+    second = [merge.seconds for merge in regime.records.merges if merge.task == 1]
     assert first == second[:2]
     assert len(second) > 3
-    assert work.sent[0] == 12
-    assert work.sent[1] == 12 + 12 * (len(second) - 2)
+    assert regime.issued[0] == 12
+    assert regime.issued[1] == 12 + 12 * (len(second) - 2)
 
 
 @pytest.mark.parametrize("first", [0, 2])
@@ -167,8 +164,8 @@ def test_uploads_of_a_round_share_the_band(first):
     delays = Wireless(
         network, find_uplink("tdma")(), [10], [np.full(4, 0.1)], [10**6], None, Stream(8)
     )
-    work, _ = rounds(delays, (4,), first=first, clients=4)
-    plan = work.plan(3)
+    regime, _ = rounds(delays, (4,), first=first, clients=4)
+    plan = regime.plan(3)
     alone = []
     for row, client in enumerate(plan.chosen[0].tolist()):
         snr = delays.received_snr(client, 3 * 4 + row)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -21,7 +22,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.setup import build
-from wirelessfl.tasks import learner
+from wirelessfl.tasks import ahead
 from wirelessfl.training.payloads import Received
 
 ALONE = {
@@ -291,20 +292,20 @@ def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
 
 def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     """No more than a chunk beside those that are needed, where a chunk is all that fits."""
-    monkeypatch.setattr(learner, "RESULT_BYTES", 1)
+    monkeypatch.setattr(ahead, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
-    own, most = engine.setup.learners[0], []
-    train = own._train
+    updates, ready = engine.setup.learners[0].ahead, []
+    train = updates._train
 
     def watched(numbers):
         train(numbers)
-        most.append(len(own.ready))
+        ready.append(len(updates._ready))
 
-    own._train = watched
+    updates._train = watched
     Progress(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
-    assert len(most) == 20
-    assert max(most) <= 4 + 3
+    assert len(ready) == 20
+    assert max(ready) <= 4 + 3
 
 
 def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
@@ -403,10 +404,10 @@ def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
     settings = flags(tmp_path, "sgd", rounds=2, executor="loop", first=0)
     parts = build(Config.from_flags("sync-st", **settings), data=toy)
     learner = parts.learners[0]
-    learner.algorithm = Written(lr=0.1)
+    learner.local = replace(learner.local, rule=Written(lr=0.1))
     for _ in range(2):
         learner.train_round(np.arange(6))
-    expected = parts.models[0].objective.spec.views(learner.state["params"])
+    expected = parts.models[0].objective.spec.views(learner.server.cloud["params"])
     for key, found in ends.items():
         for name, value in found.items():
             assert torch.allclose(value, expected[name], atol=1e-5), key

@@ -205,7 +205,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
     )
     parts = build(settings, data=toy, model=module)
     run, spec = SessionsEngine(parts), parts.model.objective.spec
-    work = run.setup.regime
+    regime = run.regime
     rows = []
 
     def report(decision):
@@ -215,14 +215,16 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(run.setup.schedule, work, run.setup.clock, report, lambda: None)
-    pilot = work.past.pilot
-    torch.testing.assert_close(parts.world.cloud["params"], pilot)  # no past: the latest model
+        simulate(run.schedule, regime, run.clock, report, lambda: None)
+    pilot = regime.past.pilot
+    torch.testing.assert_close(
+        parts.training.server.cloud["params"], pilot
+    )  # no past: the latest model
     there = np.flatnonzero(parts.model.groups.group_of == 1)
-    after = engine.full_batch_round(parts.world, spec, module, toy, pilot, there, 0.1)
-    torch.testing.assert_close(work.gradient, after - pilot, rtol=1e-4, atol=1e-7)
-    assert work.extras.extra_rounds == 1
-    assert work.extras.extra_uploads == 4
+    after = engine.full_batch_round(parts.training, spec, module, toy, pilot, there, 0.1)
+    torch.testing.assert_close(regime.gradient, after - pilot, rtol=1e-4, atol=1e-7)
+    assert regime.extras.extra_rounds == 1
+    assert regime.extras.extra_uploads == 4
 
 
 @pytest.mark.parametrize("name", ["scaffold", "moon", "fedacg", "fadamgc"])

@@ -157,7 +157,11 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
     expected = [(0, ())]
     for session in range(1, 4):
         there = np.flatnonzero(group_of == (session - 1) % groups)
-        own = {int(labels[row]) for client in there for row in engine.setup.world.parts[client]}
+        own = {
+            int(labels[row])
+            for client in there
+            for row in engine.setup.training.client_samples[client]
+        }
         expected.append((session, tuple(sorted(own))))
     assert told == expected
     assert len({labels for _, labels in told}) == 3

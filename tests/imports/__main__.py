@@ -1,0 +1,87 @@
+"""Draw the floors of the house to docs/figures/architecture.png: ``python -m tests.imports``."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from tests.imports.graph import FLOORS, ROOT, floor_of, imports, lines_in
+
+PURPOSE = {
+    "experiments": "a folder a paper: settings, figures, committed rows",
+    "wirelessfl.cli": "commands",
+    "wirelessfl.bench": "benchmarks",
+    "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
+    "wirelessfl.setup": "settings -> everything that a run needs",
+    "wirelessfl.config": "every setting, resolved once",
+    "wirelessfl.sessions": "clients come and go",
+    "wirelessfl.tasks": "several models",
+    "wirelessfl.rounds": "rounds of one model",
+    "wirelessfl.server": "one model's server, for all regimes",
+    "wirelessfl.schedules": "when",
+    "wirelessfl.assignment": "who trains what",
+    "wirelessfl.algorithms": "what",
+    "wirelessfl.uplinks": "how",
+    "wirelessfl.warm_starts": "sessions' starts",
+    "wirelessfl.theory": "bounds",
+    "wirelessfl.training": "where: executors, objective, client rule",
+    "wirelessfl.submodels": "masks, partitions",
+    "wirelessfl.models": "modules",
+    "wirelessfl.data": "data sets, splits",
+    "solvers": "a problem in, a Solution out",
+    "channels": "fading, links, latency, over-the-air sums",
+}
+COLOURS = {
+    "wirelessfl.algorithms": "#cfe3f5",
+    "wirelessfl.schedules": "#fde0c8",
+    "wirelessfl.uplinks": "#cdeadf",
+    "wirelessfl.training": "#f3d9e8",
+}
+WIDTH, ROW, HEIGHT = 10.0, 0.52, 0.42
+
+
+def draw() -> Figure:
+    """One row a floor, a box a folder, with its lines of source."""
+    rows = [[name for name in names if name in PURPOSE] for names in FLOORS]
+    rows = [names for names in rows if names]
+    figure = Figure(figsize=(WIDTH, ROW * len(rows) + 0.3))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_xlim(0, WIDTH)
+    axes.set_ylim(0, ROW * len(rows) + 0.3)
+    axes.set_axis_off()
+    modules: dict[str, list[str]] = {}
+    for module in imports():
+        modules.setdefault(floor_of(module)[1], []).append(module)
+    for row, names in enumerate(rows):
+        y = ROW * (len(rows) - 1 - row) + 0.2
+        wide = (WIDTH - 0.7 - 0.1 * (len(names) - 1)) / len(names)
+        for place, name in enumerate(names):
+            x = 0.15 + place * (wide + 0.1)
+            colour = COLOURS.get(name, "#f4f4f4")
+            shape = FancyBboxPatch(
+                (x, y), wide, HEIGHT, "round,pad=0,rounding_size=0.06", fc=colour, ec="0.6", lw=0.7
+            )
+            axes.add_patch(shape)
+            size = lines_in(modules[name]) / 1000
+            title, text = (
+                f"{name.removeprefix('wirelessfl.')}/",
+                f"{PURPOSE[name]}, {size:.1f}k lines",
+            )
+            middle = x + wide / 2
+            axes.text(middle, y + 0.28, title, ha="center", va="center", fontsize=8, weight="bold")
+            axes.text(middle, y + 0.12, text, ha="center", va="center", fontsize=7)
+    right = WIDTH - 0.28
+    axes.annotate(
+        "",
+        (right, 0.25),
+        (right, ROW * len(rows)),
+        arrowprops={"arrowstyle": "-|>", "color": "0.4"},
+    )
+    axes.text(right + 0.12, ROW * len(rows) / 2, "imports", rotation=90, va="center", fontsize=8)
+    return figure
+
+
+if __name__ == "__main__":
+    path = ROOT / "docs" / "figures" / "architecture.png"
+    draw().savefig(path, dpi=160)
+    print(f"drawn: {path.relative_to(ROOT)}")

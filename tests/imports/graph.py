@@ -1,0 +1,128 @@
+"""The floors of the house, and its imports as a graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("channels", "solvers", "wirelessfl", "experiments")
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("experiments",),
+    ("wirelessfl.__main__",),
+    ("wirelessfl.cli", "wirelessfl.bench"),
+    ("wirelessfl",),
+    ("wirelessfl.runs",),
+    ("wirelessfl.setup",),
+    ("wirelessfl.config",),
+    ("wirelessfl.sessions", "wirelessfl.tasks", "wirelessfl.rounds"),
+    ("wirelessfl.server",),
+    (
+        "wirelessfl.schedules",
+        "wirelessfl.assignment",
+        "wirelessfl.algorithms",
+        "wirelessfl.uplinks",
+        "wirelessfl.warm_starts",
+        "wirelessfl.theory",
+    ),
+    ("wirelessfl.training",),
+    ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data"),
+    ("wirelessfl.figures", "wirelessfl.registry"),
+    ("wirelessfl.wording", "wirelessfl.processes", "wirelessfl.numbers", "wirelessfl.units"),
+    ("wirelessfl.errors", "wirelessfl.version"),
+    ("solvers",),
+    ("channels",),
+)
+"""Folders and files from the top down: what stands higher imports what stands lower.
+
+Of one floor, folders may import each other in one direction.
+"""
+Graph = Mapping[str, frozenset[str]]
+
+
+@cache
+def files() -> dict[str, Path]:
+    """Every file of the packages, by module."""
+    return {_module(path): path for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+
+
+@cache
+def imports() -> dict[str, frozenset[str]]:
+    """By module, the modules of ours that it names in an import, wherever that stands."""
+    return {module: frozenset(_imported(module, path)) for module, path in files().items()}
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported(module: str, path: Path) -> set[str]:
+    known, found = files(), set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = names & known.keys()
+            found |= modules
+            if len(modules) < len(names):
+                found.add(str(node.module))
+    return (found & known.keys()) - {module}
+
+
+def floor_of(module: str) -> tuple[int, str]:
+    """The floor of a module, and its folder or file there."""
+    found = [
+        (len(name), floor, name)
+        for floor, names in enumerate(FLOORS)
+        for name in names
+        if module == name or (name != "wirelessfl" and module.startswith(f"{name}."))
+    ]
+    assert found, f"{module} has no floor: add its folder to FLOORS"
+    _, floor, name = max(found)
+    return floor, name
+
+
+def folders() -> dict[str, frozenset[str]]:
+    """By folder, or file without one, the others that it imports."""
+    found: dict[str, set[str]] = {}
+    for module, others in imports().items():
+        here = floor_of(module)[1]
+        found.setdefault(here, set()).update({floor_of(o)[1] for o in others} - {here})
+    return {name: frozenset(others) for name, others in found.items()}
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Groups of nodes that reach each other, by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[-len(group) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def lines_in(modules: Iterable[str]) -> int:
+    """Lines of source."""
+    return sum(len(files()[m].read_text(encoding="utf-8").splitlines()) for m in modules)

@@ -1,0 +1,183 @@
+"""A server on its own, and the same server under rounds and under tasks."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.config import Config
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.upload import Senders
+from wirelessfl.server.weights import Weights
+from wirelessfl.setup import build
+from wirelessfl.submodels import ParamSpec, Submodels
+from wirelessfl.training.payloads import Payload
+from wirelessfl.training.shards import Shards
+from wirelessfl.uplinks import find_uplink
+
+SPEC = ParamSpec({"w": (3,)})
+START = torch.tensor([1.0, -2.0, 0.5])
+SAMPLES = np.array([10.0, 30.0, 20.0, 20.0, 40.0])
+NODE_OF = np.array([0, 0, 1, 1, 1])
+
+
+@dataclass(frozen=True)
+class Remembering(FedAvg):
+    """Adds what it remembers of each sender to the mean; notes what it was given."""
+
+    name = "remembering"
+    remembers: ClassVar[tuple[str, ...]] = ("last",)
+    payloads: ClassVar[tuple[Payload, ...]] = (Payload("update", each=True, unit="lr"),)
+
+    def initial(self, params):
+        return {"params": params, "count": torch.zeros(3)}
+
+    def remember(self, received):
+        return {"last": received.each["update"]}
+
+    def merge(self, server, received):
+        back = received.mean_of(received.remembered["last"])
+        return {
+            "params": server["params"] + received.mean["update"] + back,
+            "count": server["count"] + 1,
+        }
+
+
+def server_of(algorithm, *, samples=SAMPLES, node_of=NODE_OF, uplink="tdma"):
+    weights = Weights(node_of, samples)
+    states = InMemory((*algorithm.client_state, *algorithm.remembers), SPEC.size)
+    return Server(algorithm, find_uplink(uplink)(), weights, states, START.clone())
+
+
+def upload_of(server, clients, **more):
+    senders = Senders(np.array(clients), server.algorithm, 4, Stream(3), **more)
+    return server.upload(senders)
+
+
+def merged(server, clients, updates, **more):
+    """The received and the nodes' next state of one upload; the server takes it in."""
+    upload = upload_of(server, clients, **more)
+    reception, whole = upload.open("now"), Submodels.whole(SPEC, server.weights.nodes)
+    reception.add(slice(0, len(clients)), {"update": updates})
+    nodes = server.at_nodes(whole)
+    reception.finish(Shards(), ["update"], nodes["params"])
+    received = upload.received(reception)
+    after = server.merge(server.algorithm, nodes, received)
+    server.combine(server.algorithm, after, whole, server.weights.at_nodes(np.array(clients)))
+    return received, after
+
+
+def test_a_merge_knows_weights_share_steps_and_staleness():
+    """Of three senders out of five in two cells, one of whom is away."""
+    server = server_of(FedAvg())
+    server.there[4] = False
+    updates = torch.tensor([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.0, 1.0]])
+    stale = np.array([2, 0, 1])
+    received, after = merged(server, [0, 1, 2], updates, staleness=stale)
+    assert received.local_steps == 4
+    assert received.weights == [0.25, 0.75, 1.0]
+    assert received.staleness.tolist() == [2, 0, 1]
+    assert received.share["update"].flatten().tolist() == [1.0, 0.5]
+    assert received.mean["update"].tolist() == [[1, 3, 0], [1, 1, 1]]
+    assert after["params"].tolist() == [[2, 1, 0.5], [2, -1, 1.5]]
+    mean = (40 * torch.tensor([2, 1, 0.5]) + 20 * torch.tensor([2, -1, 1.5])) / 60
+    torch.testing.assert_close(server.cloud["params"], mean)
+    assert server.version == 1
+
+
+def test_what_is_remembered_comes_back_with_the_next_upload():
+    """Zeros at first, then each sender's last payload; a trial's memory is forgotten."""
+    server = server_of(Remembering(), samples=None)
+    ones = torch.ones(2, 3)
+    merged(server, [0, 2], ones)
+    assert server.states.get("last", 0).tolist() == [1, 1, 1]
+    assert server.states.get("last", 1) is None
+    twin = server.branch()
+    merged(twin, [0, 2], 7 * ones)
+    assert server.states.get("last", 0).tolist() == [1, 1, 1]
+    assert (server.version, twin.version) == (1, 2)
+    _, after = merged(server, [0, 1], 2 * ones)
+    # Node 0: the mean of what client 0 has sent before, and of nothing, beside the mean of now.
+    torch.testing.assert_close(after["params"][0], START + 1 + 2 + 0.5)
+    assert server.nodes["count"].tolist() == [[2.0] * 3] * 2
+
+
+def test_a_merge_that_loses_state_is_refused():
+    class Forgetful(Remembering):
+        def merge(self, server, received):
+            return {"params": server["params"]}
+
+    server = server_of(Forgetful())
+    message = (
+        r"begins with the server state \['count', 'params'\], and its merge gives \['params'\]"
+    )
+    with pytest.raises(wirelessfl.ConfigError, match=message):
+        merged(server, [0], torch.ones(1, 3))
+    assert server.version == 0
+
+
+def test_a_restored_server_goes_on_as_the_first():
+    """State of cloud and nodes, presence, memory and version, under names of its own."""
+    one, two = server_of(Remembering()), server_of(Remembering())
+    one.there[3] = False
+    merged(one, [0, 2], torch.rand(2, 3))
+    tensors = one.tensors()
+    assert all(name.startswith("server.") for name in tensors)
+    two.restore({**tensors, "steps_done": torch.zeros(5)})
+    update = torch.rand(3, 3)
+    results = [merged(server, [0, 1, 2], update)[1] for server in (one, two)]
+    for name, value in results[0].items():
+        assert torch.equal(value, results[1][name])
+    assert torch.equal(one.cloud["params"], two.cloud["params"])
+    assert (two.version, two.there.tolist()) == (2, [True, True, True, False, True])
+
+
+def test_over_the_air_needs_simultaneous_uploads():
+    """An upload without a channel draw, as of clients who upload each at a time of its own."""
+    server = server_of(FedAvg(), uplink="aircomp")
+    upload = upload_of(server, [0, 1])
+    with pytest.raises(wirelessfl.ConfigError, match="each uploads at a time of its own"):
+        upload.open("now")
+    draw = Network(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
+    assert upload.open("now", draw=draw).draw is draw
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
+    """FedAvg of the same clients, through the regime of rounds and as a task, bit for bit."""
+    settings = config("fedavg", rounds=3)
+    parts = build(settings, data=toy)
+    common = {
+        name: getattr(settings.training, name) for name in ("local_steps", "batch_size", "rounds")
+    }
+    task = Config.from_flags(
+        "sync-st",
+        **common,
+        lr=0.1,
+        clients=6,
+        step_seconds=0.1,
+        chunk=4,
+        threads=1,
+        first=first,
+        out=tmp_path / "task",
+    )
+    tasks = build(task, data=toy)
+    learner, training = tasks.learners[0], parts.training
+    assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
+    for number in range(3):
+        plan = parts.planner.plan(number)
+        if first:
+            plan = plan.without(np.arange(first, 6))
+        before = training.server.cloud["params"]
+        training.train(plan, training.server.cloud)
+        learner.train_round(plan.clients)
+        assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
+        assert not torch.equal(before, training.server.cloud["params"])
+    assert learner.server.version == training.server.version == 3

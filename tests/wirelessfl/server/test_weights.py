@@ -1,0 +1,52 @@
+"""Weights of clients and nodes against sums written out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirelessfl.server.weights import Weights
+
+
+@st.composite
+def cases(draw):
+    """Weights of some clients, who of them is there, who takes part, and who of these sends."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    node_of = np.repeat(np.arange(len(sizes)), sizes)
+    count = len(node_of)
+    samples = draw(st.lists(st.integers(1, 50), min_size=count, max_size=count))
+    weighs = draw(st.booleans())
+    there, part, sends = (np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+                          for _ in range(3))  # fmt: skip
+    clients = np.flatnonzero(there & part)
+    weights = Weights(node_of, np.array(samples, dtype=float) if weighs else None)
+    return weights, samples if weighs else [1] * count, there, clients, sends[clients]
+
+
+@given(cases())
+def test_weights_are_sums_over_clients(case):
+    """Within nodes, of nodes, and of senders among all who are there."""
+    weights, each, there, clients, sends = case
+    nodes = [np.flatnonzero(weights.node_of == node) for node in range(weights.nodes)]
+    in_means = dict(zip(clients.tolist(), weights.in_means(clients), strict=True))
+    share = weights.share(clients, there)
+    part_share = weights.share(clients, there, sends)
+    sending = {client for client, does in zip(clients.tolist(), sends, strict=True) if does}
+    for node, members in enumerate(nodes):
+        here = [client for client in members.tolist() if client in in_means]
+        total = sum(each[client] for client in here)
+        whole = sum(each[client] for client in members.tolist() if there[client])
+        assert [in_means[client] for client in here] == [each[client] / total for client in here]
+        expected = float(total > 0) if weights.samples is None else total
+        assert weights.at_nodes(clients)[node] == expected
+        assert share[node] == pytest.approx(total / whole if whole else 0)
+        some = sum(each[client] for client in here if client in sending)
+        assert part_share[node] == pytest.approx(some / whole if whole else 0)
+
+
+def test_a_client_may_stand_twice():
+    """As in a buffer that holds two of its updates."""
+    weights = Weights(np.zeros(4, dtype=int), np.array([1.0, 2.0, 3.0, 4.0]))
+    clients = np.array([1, 3, 1])
+    assert weights.in_means(clients).tolist() == [0.25, 0.5, 0.25]
+    assert weights.share(clients, np.ones(4, dtype=bool)).tolist() == [0.8]

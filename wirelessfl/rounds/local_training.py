@@ -1,0 +1,107 @@
+"""Local training of the clients of an edge round, and what they send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from channels.arrays import IntArray
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.together import Together, together
+from wirelessfl.server.client_states import ClientStates
+from wirelessfl.training.cohort import Penalty, State
+from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.shards import Shards
+from wirelessfl.uplinks.base import Reception
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTraining:
+    """How the clients of one round train, and what they have done before.
+
+    Args:
+        executor: where local updates are computed.
+        settings: local steps, padding.
+        states: what clients keep between their turns.
+        steps_done: [clients], local steps that each has taken; counted on here.
+        shards: the processes that share the clients.
+        penalties: terms of the clients' loss beside the cross-entropy and the algorithm's.
+        title: what the round is called in messages.
+    """
+
+    executor: Executor
+    settings: TrainingSettings
+    states: ClientStates
+    steps_done: IntArray
+    shards: Shards
+    penalties: tuple[Penalty, ...] = ()
+    title: str = "round"
+
+    def edge_round(
+        self, rule: Algorithm, plan: Plan, number: int, servers: State, reception: Reception
+    ) -> None:
+        """Train the clients of edge round ``number``; what they send goes to ``reception``.
+
+        Args:
+            rule: the client's rule.
+            plan: of the round.
+            number: from 0.
+            servers: what reaches the clients of each node, [nodes, P_max] by name.
+            reception: of their uploads.
+        """
+        label = f"{self.title} {plan.round + 1}, edge round {number + 1}"
+        for some in together(plan, servers, self.settings.padding, self.executor.chunk):
+            self._train_together(some, self._job(rule, plan, some, label), reception)
+        self.steps_done[plan.clients] += self.settings.local_steps
+
+    def _job(self, rule: Algorithm, plan: Plan, some: Together, label: str) -> Job:
+        clients, like = plan.clients[some.rows], some.servers["params"]
+        return Job(
+            rule=rule,
+            spec=some.submodels.spec,
+            servers=some.servers,
+            node=some.node,
+            clients=clients,
+            first_steps=self.steps_done[clients],
+            local_steps=self.settings.local_steps,
+            label=label,
+            tracking=plan.tracking[some.rows],
+            recall=lambda who, node: self.states.gather(
+                rule.client_state, some.submodels, who, node, like
+            ),
+            penalties=(*rule.penalties, *self.penalties),
+        )
+
+    def _train_together(self, some: Together, job: Job, reception: Reception) -> None:
+        """Train the clients of one job."""
+        shards, like, count = self.shards, some.servers["params"], len(job.clients)
+        mine = shards.share(count)
+        others: dict[str, list[Tensor]] = {name: [] for name in job.rule.client_state}
+        for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
+            part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
+            reception.add(some.rows[part], some.at_nodes(chunk.payloads, part))
+            if shards.count == 1:
+                self._keep(some, job, part, chunk.kept)
+                continue
+            for name, value in chunk.kept.items():
+                others[name].append(value.clone())
+        if shards.count > 1:
+            kept = {
+                name: shards.gather(torch.cat([like[:0], *rows]), count)
+                for name, rows in others.items()
+            }
+            self._keep(some, job, slice(None), kept)
+
+    def _keep(self, some: Together, job: Job, part: slice, kept: State) -> None:
+        """Store what some of the clients of a job keep."""
+        payloads = {payload.name for payload in job.rule.payloads}
+        for name, value in kept.items():
+            # What a client keeps of something that it also sends stays zero where nothing is
+            # exchanged: its server knows nothing there.
+            stored = some.submodels.silence(value.clone()) if name in payloads else value
+            clients, node = job.clients[part], some.node[part]
+            self.states.scatter(some.submodels, clients, node, {name: stored})

@@ -1,0 +1,212 @@
+"""One model's server, of synchronous rounds, sessions and asynchronous requests alike."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from channels.arrays import BoolArray
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
+from wirelessfl.server.client_states import ClientStates, Overlay
+from wirelessfl.server.upload import Senders, Upload
+from wirelessfl.server.weights import Weights
+from wirelessfl.submodels import Submodels
+from wirelessfl.training.cohort import State
+from wirelessfl.training.payloads import Received
+from wirelessfl.uplinks import AirRound, Uplink
+
+PREFIX = "server."
+"""What the names of a server's tensors in a checkpoint begin with."""
+
+
+class Server:
+    """State of a model at the cloud and at its nodes, and what they make of what clients send.
+
+    The nodes are the edge servers. A star has one node, its server, which the cloud stands for.
+    Nothing is trained here.
+
+    Args:
+        algorithm: the server's rule.
+        uplink: how updates cross the air.
+        weights: of clients in means.
+        states: what each client keeps, and what the server remembers of it.
+        params: initial parameters [P].
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        uplink: Uplink,
+        weights: Weights,
+        states: ClientStates,
+        params: Tensor,
+    ) -> None:
+        self.algorithm, self.uplink = algorithm, uplink
+        self.weights, self.states = weights, states
+        self.there: BoolArray = np.ones(len(weights.node_of), dtype=np.bool_)
+        self.version = 0
+        """Merges at the cloud so far."""
+        self.cloud, self.nodes = self._initial(params)
+
+    def _initial(self, params: Tensor) -> tuple[State, State]:
+        """The state of the cloud [P] and of the nodes [nodes, P] when training begins."""
+        state = self.algorithm.initial(params)
+        at_nodes = [name for name in state if name != "params" and self.algorithm.node_state]
+        return (
+            {name: state[name] for name in state if name not in at_nodes},
+            {name: state[name].repeat(self.weights.nodes, 1) for name in at_nodes},
+        )
+
+    def begin(self, params: Tensor) -> None:
+        """Begin anew at ``params`` [P] with the clients who are there, who keep what is theirs.
+
+        The server's moments begin as in the first round; its sums over all clients are made again.
+        """
+        self.cloud, self.nodes = self._initial(params)
+        self.recount()
+
+    def recount(self) -> None:
+        """Make the servers' means of what clients keep again, over those who are there."""
+        who = np.flatnonzero(self.there)
+        weight = self.weights.of(who)
+        for name in self.algorithm.recounted:
+            at_nodes = name in self.nodes
+            before = self.nodes[name] if at_nodes else self.cloud[name][None]
+            node = self.weights.node_of[who] if at_nodes else np.zeros_like(who)
+            whole = np.bincount(node, weight, len(before))
+            means = torch.zeros_like(before)
+            for client, place, share in zip(who.tolist(), node.tolist(), weight, strict=True):
+                kept = self.states.get(name, client)
+                if kept is not None:
+                    means[place].add_(kept.to(means.device), alpha=float(share / whole[place]))
+            if at_nodes:
+                self.nodes[name] = means
+            else:
+                self.cloud[name] = means[0]
+
+    def branch(self) -> Server:
+        """A copy for trials: this one, and what clients keep and it remembers, stay as they are."""
+        twin = copy.copy(self)
+        twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
+        twin.there, twin.states = self.there.copy(), Overlay(self.states)
+        return twin
+
+    def at_nodes(self, submodels: Submodels, cloud: State | None = None) -> State:
+        """The state that the nodes train from, [nodes, P_max] by name, in new memory.
+
+        Args:
+            submodels: what each node trains.
+            cloud: the cloud's state when the work was given out; None: that of now.
+        """
+        found = {
+            n: submodels.gather(v) for n, v in (self.cloud if cloud is None else cloud).items()
+        }
+        return found | {name: submodels.gather_each(v) for name, v in self.nodes.items()}
+
+    def upload(self, senders: Senders) -> Upload:
+        """What is known of an upload before it is opened."""
+        rule, clients, silent = senders.rule, senders.clients, {}
+        if senders.tracking is not None:
+            silent = {p.name: ~senders.tracking for p in rule.payloads if p.senders == "tracking"}
+        air = AirRound(
+            nodes=self.weights.nodes,
+            node=self.weights.node_of[clients],
+            clients=clients,
+            weights=self.weights.in_means(clients),
+            each=frozenset(payload.name for payload in rule.payloads if payload.each),
+            units={p.name: rule.unit(p, senders.local_steps) for p in rule.payloads},
+            stream=senders.stream,
+            silent=silent,
+        )
+        return Upload(senders, self.uplink, air, self._share(senders))
+
+    def _share(self, senders: Senders) -> dict[str, Tensor]:
+        """By payload, [nodes, 1]: the weight of its senders over that of all who are there."""
+        share, device = {}, self.cloud["params"].device
+        for payload in senders.rule.payloads:
+            sending = senders.tracking if payload.senders == "tracking" else None
+            found = self.weights.share(senders.clients, self.there, sending)
+            share[payload.name] = torch.from_numpy(found).float()[:, None].to(device)
+        return share
+
+    def merge(self, rule: Algorithm, nodes: State, received: Received) -> State:
+        """The next state of the nodes [nodes, P_max]; this server's own stays until ``combine``.
+
+        What the rule wants remembered of the senders is stored.
+
+        Args:
+            rule: the algorithm, with the step size that the clients trained with.
+            nodes: their state, as from ``at_nodes``.
+            received: what they have received.
+
+        Raises:
+            ConfigError: the rule has lost a part of the state.
+        """
+        merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
+        if merged.keys() != nodes.keys():
+            raise ConfigError(
+                f"algorithm {rule.name!r} begins with the server state {sorted(nodes)}, and its "
+                f"merge gives {sorted(merged)}: they must agree."
+            )
+        return merged
+
+    def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:
+        """With what the server remembers of the senders; what it is to remember is stored."""
+        clients, remembered = received.clients.tolist(), {}
+        for name in rule.remembers:
+            rows = torch.zeros(len(clients), like.shape[1])
+            for row, client in zip(rows, clients, strict=True):
+                before = self.states.get(name, client)
+                if before is not None:
+                    row.copy_(before)
+            remembered[name] = rows.to(like.device)
+        received = replace(received, remembered=remembered)
+        for name, now in rule.remember(received).items():
+            for row, client in zip(now.detach().cpu(), clients, strict=True):
+                self.states.put(name, client, row)
+        return received
+
+    def combine(
+        self, rule: Algorithm, nodes: State, submodels: Submodels, weights: Sequence[float]
+    ) -> None:
+        """Take in what the nodes have come to: their own state, and the cloud's mean of the rest.
+
+        Args:
+            rule: the algorithm, with the step size that the clients trained with.
+            nodes: their state [nodes, P_max], as from ``merge``.
+            submodels: what each node has trained.
+            weights: [nodes], of each in the mean.
+        """
+        at_cloud = {name: value for name, value in nodes.items() if name not in self.nodes}
+        for name, value in self.nodes.items():
+            self.nodes[name] = submodels.scatter_each(value, nodes[name])
+        self.cloud = rule.combine(self.cloud, at_cloud, submodels, weights)
+        self.version += 1
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All state, for a checkpoint."""
+        return {
+            **{f"{PREFIX}cloud.{name}": value for name, value in self.cloud.items()},
+            **{f"{PREFIX}nodes.{name}": value for name, value in self.nodes.items()},
+            **{f"{PREFIX}{name}": value for name, value in self.states.tensors().items()},
+            f"{PREFIX}there": torch.from_numpy(self.there.copy()),
+            f"{PREFIX}version": torch.tensor(self.version),
+        }
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from what ``tensors`` gave; others among them are left alone."""
+        device = self.cloud["params"].device
+        found = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}
+        self.cloud, self.nodes = (
+            {n.removeprefix(kind): v.to(device) for n, v in found.items() if n.startswith(kind)}
+            for kind in ("cloud.", "nodes.")
+        )
+        self.states.restore(found)
+        self.there = found["there"].numpy().copy()
+        self.version = int(found["version"])

@@ -1,0 +1,63 @@
+"""What carrying out several tasks asks of a task's model, and a model that is not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from channels.arrays import FloatArray, IntArray
+from wirelessfl.tasks.requests import Request
+
+
+class TaskModel(Protocol):
+    """The model of a task: of asynchronous requests, or of rounds. ``Learner`` trains one."""
+
+    def issue(self, request: Request) -> None:
+        """Send the present model to a client."""
+
+    def came_back(self, number: int) -> None:
+        """The update of a request is in."""
+
+    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
+        """Merge the updates of these requests, in this order."""
+
+    def end(self) -> None:
+        """Nothing that is out is wanted any more."""
+
+    def spread(self) -> float | None:
+        """How far the latest updates lie apart; None: not known."""
+
+    def train_round(self, clients: IntArray) -> None:
+        """Train these clients from the present model, and merge their updates."""
+
+    def losses(self, clients: IntArray) -> FloatArray:
+        """[clients], loss of the present model on the data of each."""
+
+
+class Untrained:
+    """Takes part in everything, and learns nothing: for times alone, which do not depend on it."""
+
+    def issue(self, request: Request) -> None:
+        """Nothing is sent."""
+
+    def came_back(self, number: int) -> None:
+        """Nothing came back."""
+
+    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
+        """Nothing is merged."""
+
+    def end(self) -> None:
+        """Nothing was there."""
+
+    def spread(self) -> float | None:
+        """Not known: a dynamic allocation stays as it is."""
+        return None
+
+    def train_round(self, clients: IntArray) -> None:
+        """Nobody trains."""
+
+    def losses(self, clients: IntArray) -> FloatArray:
+        """Alike for all."""
+        return np.ones(len(clients))
