@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arrays import BoolArray
+from channels.arrays import BoolArray, FloatArray
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.server.client_states import ClientStates, Overlay
@@ -49,7 +49,7 @@ class Server:
     ) -> None:
         self.algorithm, self.uplink = algorithm, uplink
         self.weights, self.states = weights, states
-        self.there: BoolArray = np.ones(len(weights.node_of), dtype=np.bool_)
+        self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0
         """Merges at the cloud so far."""
         self.cloud, self.nodes = self._initial(params)
@@ -62,6 +62,23 @@ class Server:
             {name: state[name] for name in state if name not in at_nodes},
             {name: state[name].repeat(self.weights.nodes, 1) for name in at_nodes},
         )
+
+    @property
+    def there(self) -> BoolArray:
+        """[clients], who is there; read-only."""
+        return self._there
+
+    def admit(self, there: BoolArray) -> None:
+        """From now on just these clients are there, [clients]."""
+        self._there = there.copy()
+        self._there.setflags(write=False)
+        self._present: FloatArray | None = None  # worked out when it is needed, once
+
+    def leave(self, client: int) -> None:
+        """A client goes."""
+        there = self._there.copy()
+        there[client] = False
+        self.admit(there)
 
     def begin(self, params: Tensor) -> None:
         """Begin anew at ``params`` [P] with the clients who are there, who keep what is theirs.
@@ -94,7 +111,7 @@ class Server:
         """A copy for trials: this one, and what clients keep and it remembers, stay as they are."""
         twin = copy.copy(self)
         twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
-        twin.there, twin.states = self.there.copy(), Overlay(self.states)
+        twin.states = Overlay(self.states)
         return twin
 
     def at_nodes(self, submodels: Submodels, cloud: State | None = None) -> State:
@@ -129,9 +146,13 @@ class Server:
     def _share(self, senders: Senders) -> dict[str, Tensor]:
         """By payload, [nodes, 1]: the weight of its senders over that of all who are there."""
         share, device = {}, self.cloud["params"].device
+        if self._present is None:
+            self._present = self.weights.sums(np.flatnonzero(self.there))
         for payload in senders.rule.payloads:
-            sending = senders.tracking if payload.senders == "tracking" else None
-            found = self.weights.share(senders.clients, self.there, sending)
+            clients = senders.clients
+            if payload.senders == "tracking" and senders.tracking is not None:
+                clients = clients[senders.tracking]
+            found = self.weights.share(clients, self._present)
             share[payload.name] = torch.from_numpy(found).float()[:, None].to(device)
         return share
 
@@ -208,5 +229,5 @@ class Server:
             for kind in ("cloud.", "nodes.")
         )
         self.states.restore(found)
-        self.there = found["there"].numpy().copy()
+        self.admit(found["there"].numpy())
         self.version = int(found["version"])

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +34,18 @@ class Weights:
     def in_means(self, clients: IntArray) -> FloatArray:
         """[clients], weight of each in the mean of its node, where they sum to 1."""
         node = self.node_of[clients]
-        return np.asarray(self.of(clients) / self._sums(clients)[node])
+        return np.asarray(self.of(clients) / self.sums(clients)[node])
 
     def at_nodes(self, clients: IntArray) -> list[float]:
         """[nodes], weight of each node to which some of ``clients`` report; 0 for the others."""
-        sums: list[float] = self._sums(clients).tolist()
+        sums: list[float] = self.sums(clients).tolist()
         return [float(total > 0) for total in sums] if self.samples is None else sums
 
-    def share(
-        self, clients: IntArray, there: BoolArray, sending: BoolArray | None = None
-    ) -> FloatArray:
-        """[nodes], weight of the senders over that of all who are there; 0 where nobody is.
+    def share(self, clients: IntArray, whole: FloatArray) -> FloatArray:
+        """[nodes], weight of ``clients`` over ``whole`` [nodes], that of more; 0 where it is 0."""
+        return np.asarray(self.sums(clients) / np.where(whole > 0, whole, 1.0))
 
-        Args:
-            clients: [participants].
-            there: [all clients], who is there.
-            sending: [participants], which of them send; None: all.
-        """
-        whole = self._sums(np.flatnonzero(there))
-        part = clients if sending is None else clients[sending]
-        return np.asarray(self._sums(part) / np.where(whole > 0, whole, 1.0))
-
-    def _sums(self, clients: IntArray) -> FloatArray:
+    def sums(self, clients: IntArray) -> FloatArray:
         """[nodes], weights of ``clients`` added up at their nodes."""
         sums = np.bincount(self.node_of[clients], self.of(clients), self.nodes)
         return np.asarray(sums, dtype=np.float64)

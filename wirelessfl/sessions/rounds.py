@@ -116,7 +116,7 @@ class SessionRounds:
         changes = self.attendance.passed()
         gone = [c.client for c in changes if not c.joins and self.server.there[c.client]]
         for client in gone:
-            self.server.there[client] = False
+            self.server.leave(client)
             for given in self._given.values():
                 # Who leaves as the round ends has sent its update.
                 if client in given.plan.clients and self.clock.now < given.ends:
@@ -147,7 +147,7 @@ class SessionRounds:
         return None
 
     def _open(self, session: int) -> None:
-        self.server.there = self.attendance.open(session)
+        self.server.admit(self.attendance.open(session))
         self._session, self._trial, self.gradient = session, None, None
         self._left = False
         self._note_labels()
@@ -229,7 +229,7 @@ class SessionRounds:
         self.extras.dropped += len(given.left)
         if trial:
             copy = self._trial_training()
-            copy.server.there = self.server.there
+            copy.server.admit(self.server.there)
             copy.train(plan, given.broadcast)
             self.training.totals.add(plan)
             self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)

@@ -127,7 +127,7 @@ def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
     for number in range(2):
         training.train(parts.planner.plan(number), training.server.cloud)
     full = training.server.nodes["memory"].clone()
-    training.server.there[[1, 4]] = False
+    training.server.admit(np.isin(np.arange(6), [1, 4], invert=True))
     training.server.recount()
     expected = mean_of_all(training, np.array([0, 2, 3, 5]))
     assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
@@ -136,7 +136,7 @@ def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
     assert not torch.allclose(twin.server.nodes["memory"][0].double(), expected, atol=1e-4)
     assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
     assert torch.allclose(mean_of_all(training, np.array([0, 2, 3, 5])), expected, atol=0)
-    training.server.there[:] = True
+    training.server.admit(np.ones(6, dtype=bool))
     training.server.recount()
     assert torch.allclose(training.server.nodes["memory"], full, atol=1e-6)
 

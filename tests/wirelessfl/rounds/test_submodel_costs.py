@@ -199,7 +199,7 @@ def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
         return one_go(self, draws, length, sent)
 
     monkeypatch.setattr(type(costs), "client_seconds", watched)
-    monkeypatch.setattr("wirelessfl.rounds.costs.MOST_AT_ONCE", 4 * 7 + 1)
+    monkeypatch.setattr("wirelessfl.rounds.costs.MAX_AT_ONCE", 4 * 7 + 1)
     assert np.array_equal(costs.max_seconds(draws, who, lengths), whole)
     assert whole.shape == (4, 30)
     assert sizes == [4 * 7] * 4 + [4 * 2]

@@ -77,7 +77,7 @@ def merged(server, clients, updates, **more):
 def test_a_merge_knows_weights_share_steps_and_staleness():
     """Of three senders out of five in two cells, one of whom is away."""
     server = server_of(FedAvg())
-    server.there[4] = False
+    server.leave(4)
     updates = torch.tensor([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.0, 1.0]])
     stale = np.array([2, 0, 1])
     received, after = merged(server, [0, 1, 2], updates, staleness=stale)
@@ -126,7 +126,7 @@ def test_a_merge_that_loses_state_is_refused():
 def test_a_restored_server_goes_on_as_the_first():
     """State of cloud and nodes, presence, memory and version, under names of its own."""
     one, two = server_of(Remembering()), server_of(Remembering())
-    one.there[3] = False
+    one.leave(3)
     merged(one, [0, 2], torch.rand(2, 3))
     tensors = one.tensors()
     assert all(name.startswith("server.") for name in tensors)

@@ -29,8 +29,8 @@ def test_weights_are_sums_over_clients(case):
     weights, each, there, clients, sends = case
     nodes = [np.flatnonzero(weights.node_of == node) for node in range(weights.nodes)]
     in_means = dict(zip(clients.tolist(), weights.in_means(clients), strict=True))
-    share = weights.share(clients, there)
-    part_share = weights.share(clients, there, sends)
+    present = weights.sums(np.flatnonzero(there))
+    share, part_share = (weights.share(some, present) for some in (clients, clients[sends]))
     sending = {client for client, does in zip(clients.tolist(), sends, strict=True) if does}
     for node, members in enumerate(nodes):
         here = [client for client in members.tolist() if client in in_means]
@@ -49,4 +49,4 @@ def test_a_client_may_stand_twice():
     weights = Weights(np.zeros(4, dtype=int), np.array([1.0, 2.0, 3.0, 4.0]))
     clients = np.array([1, 3, 1])
     assert weights.in_means(clients).tolist() == [0.25, 0.5, 0.25]
-    assert weights.share(clients, np.ones(4, dtype=bool)).tolist() == [0.8]
+    assert weights.share(clients, weights.sums(np.arange(4))).tolist() == [0.8]
