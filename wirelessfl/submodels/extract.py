@@ -141,7 +141,7 @@ class Submodels:
             [P].
         """
         if self.index is None and list(weights) == [1.0]:  # a star: the mean of one, to the bit
-            return parts[0]
+            return vectors[0]
         total = full.new_zeros(self.full_size + 1)
         weight = full.new_zeros(self.full_size + 1)
         index = None if self.index is None else self.index.to(full.device)
