@@ -135,7 +135,7 @@ def _tuples(words: str) -> list[tuple[str, ...]]:
     return [_split(word) for word in words.split(";")]
 
 
-def given_flags(arguments: argparse.Namespace, own: Iterable[str]) -> dict[str, Any]:
+def given_flags(arguments: argparse.Namespace, not_settings: Iterable[str]) -> dict[str, Any]:
     """The settings that were given, without the command's ``own`` arguments."""
-    skip = set(own)
+    skip = set(not_settings)
     return {k: v for k, v in vars(arguments).items() if v is not None and k not in skip}

@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         from wirelessfl.wording import suggestion  # needs our packages, which main checks first
 
         flag = word.partition("=")[0]
-        known = [own for action in self._actions for own in action.option_strings]
+        known = [option for action in self._actions for option in action.option_strings]
         owners = ""
         if "--uplink" in known:  # a run's settings
             from wirelessfl.config.tables import owners_of

@@ -44,10 +44,10 @@ def progress(
     lines: dict[str | None, Any] = {}
 
     def line(task: str | None) -> Any:
-        own = config.tasks[task] if task is not None else config
-        rounds = None if own.training.rounds == ENDLESS else own.total_rounds
+        trained = config.tasks[task] if task is not None else config
+        rounds = None if trained.training.rounds == ENDLESS else trained.total_rounds
         total = rounds if limit is None else limit
-        called = label or f"{name} on {own.data.dataset}"
+        called = label or f"{name} on {trained.data.dataset}"
         if task is not None:
             called = f"{label or name} on {task}"
         of = "" if total is None else f"/{total:.0f}"

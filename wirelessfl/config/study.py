@@ -62,9 +62,9 @@ class DataSection(Section):
 def _names(given: Any) -> Any:
     """Names in a list, or in a text between commas."""
     listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, list | tuple) or not all(isinstance(own, str) for own in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
         return given
-    return tuple(name.strip() for own in listed for name in own.split(","))
+    return tuple(name.strip() for entry in listed for name in entry.split(","))
 
 
 class ModelSection(Section):

@@ -126,8 +126,9 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     except ConfigError:  # said once this is mended
         homes = _section_homes()
     if section:
-        own = SECTIONS[section].model_fields if section in SECTIONS else ()  # [given] is no choice
-        return f"unknown setting {key!r} in [{section}].{hint(key, own, homes)}"
+        # [given] is no choice.
+        known = SECTIONS[section].model_fields if section in SECTIONS else ()
+        return f"unknown setting {key!r} in [{section}].{hint(key, known, homes)}"
     if isinstance(value, Mapping):
         return f"unknown table [{key}].{suggestion(key, (*SECTIONS, 'algorithm', *NAMED))}"
     return f"unknown setting {key!r} outside a table.{hint(key, (), homes)}"
@@ -153,10 +154,10 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"task is {shown(tasks)}: a list of tables of settings is needed.")
     if isinstance(tasks, str | list | tuple):
         listed = [tasks] if isinstance(tasks, str) else tasks
-        for number, own in enumerate(listed):
-            if not isinstance(own, str | Mapping):
-                raise ConfigError(f"task[{number}] is {shown(own)}: a table of settings is needed.")
-        copy["task"] = tuple(parse_task(own) if isinstance(own, str) else own for own in listed)
+        for place, task in enumerate(listed):
+            if not isinstance(task, str | Mapping):
+                raise ConfigError(f"task[{place}] is {shown(task)}: a table of settings is needed.")
+        copy["task"] = tuple(parse_task(task) if isinstance(task, str) else task for task in listed)
     if copy.get("uplink") is None:
         copy["uplink"] = "tdma"
     if copy.get("algorithm") is None:

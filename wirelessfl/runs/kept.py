@@ -40,8 +40,12 @@ def _said(config: Config) -> dict[str, Any]:
         if section == "task":
             if settings:
                 said["task"] = [
-                    {k: v for k, v in sorted(own.items()) if k == "name" or v != _of_run(config, k)}
-                    for own in settings
+                    {
+                        name: value
+                        for name, value in sorted(table.items())
+                        if name == "name" or value != _of_run(config, name)
+                    }
+                    for table in settings
                 ]
             continue
         if isinstance(settings, BaseModel):

@@ -82,23 +82,23 @@ class RunResult:
         reached its target.
         """
         if len(self.tasks) < 2:
-            own = self.config.tasks[self.tasks[0]] if self.tasks else self.config
-            return self._summary(self.rows, own)
+            config = self.config.tasks[self.tasks[0]] if self.tasks else self.config
+            return self._summary(self.rows, config)
         each = self.summaries()
         last, common = self.rows[-1], {summary.get("target") for summary in each}
         summary = {
             "algorithm": self.config.algorithm["name"],
-            "dataset": "+".join(dict.fromkeys(own["dataset"] for own in each)),
+            "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in each)),
             "uplink": self.config.uplink["name"],
-            "round": max(own["round"] for own in each),
-            **{key: _mean([own[key] for own in each]) for key in ("accuracy", "loss")},
-            "best_accuracy": _mean([own["best_accuracy"] for own in each]),
+            "round": max(summary["round"] for summary in each),
+            **{key: _mean([summary[key] for summary in each]) for key in ("accuracy", "loss")},
+            "best_accuracy": _mean([summary["best_accuracy"] for summary in each]),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
         if None not in common:
             summary["target"] = common.pop() if len(common) == 1 else "of each task"
             for name in TO_TARGET:
-                values = [own[name] for own in each]
+                values = [summary[name] for summary in each]
                 summary[name] = None if None in values else max(values)
         return {**summary, "directory": str(self.directory)}
 

@@ -168,8 +168,8 @@ def _stored_params(
         return named(state["shapes"], state["ties"], tensors["server.cloud.params"])
     found: dict[str, Tensor] = {}
     for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
-        own = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
-        found |= named_params(own, task if config.task else None)
+        params = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
+        found |= named_params(params, task if config.task else None)
     return found
 
 
@@ -183,7 +183,7 @@ def _directory(config: Config) -> RunDirectory:
 def _new_directory(config: Config) -> RunDirectory:
     """A folder below ``runs/`` that nobody else has."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    data = "+".join(dict.fromkeys(own.data.dataset for own in config.tasks.values()))
+    data = "+".join(dict.fromkeys(task.data.dataset for task in config.tasks.values()))
     name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")

@@ -54,13 +54,13 @@ class Timeline:
         lines = []
         for task, name in enumerate(self.tasks):
             how = Counter(span.how for span in self.spans if span.task == task)
-            own = [merge for merge in self.merges if merge.task == task]
-            stale = [number for merge in own for number in merge.staleness]
+            merges = [merge for merge in self.merges if merge.task == task]
+            stale = [number for merge in merges for number in merge.staleness]
             lines.append(
                 {
                     "task": name,
                     **{kind: how[kind] for kind in ("done", "lost", "cancelled", "under way")},
-                    "merges": len(own),
+                    "merges": len(merges),
                     "staleness_mean": sum(stale) / len(stale) if stale else 0.0,
                     "staleness_max": max(stale, default=0),
                 }
