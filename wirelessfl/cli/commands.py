@@ -1,0 +1,179 @@
+"""What the commands do, once their arguments are read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from wirelessfl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from wirelessfl.config import Config
+    from wirelessfl.runs.result import RunResult
+    from wirelessfl.runs.transitions import Transition
+    from wirelessfl.training.shards import Shards
+
+OF_COMMANDS = ("algorithm", "config", "json", "command")
+"""Arguments that are no settings of a run."""
+
+
+def timeline(arguments: argparse.Namespace) -> int:
+    """Draw who works on what, untrained."""
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.config import Config
+    from wirelessfl.config.tables import tables_from_flags
+    from wirelessfl.runs.timeline import timeline as simulated
+
+    flags = given_flags(arguments, [*OF_COMMANDS, "seconds", "picture"])
+    config = Config.of(tables_from_flags(_tables(arguments), flags))
+    if arguments.picture.suffix not in (".png", ".pdf"):
+        raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
+    if config.run.out is not None:
+        raise ConfigError(f"out is {config.run.out}, and nothing is trained: leave it out.")
+    found = simulated(config, arguments.seconds)
+    if arguments.json:
+        print(json.dumps(found.summary(), indent=2))
+    for file in found.draw(arguments.picture):
+        _say(Console(stderr=arguments.json), f"drawn: {file}")
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train."""
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.config import Config
+    from wirelessfl.config.tables import tables_from_flags
+    from wirelessfl.runs.run import run as run_settings
+    from wirelessfl.setup.computing import fewer_workers
+    from wirelessfl.training.shards import sharded
+
+    tables = _tables(arguments)
+    flags = given_flags(arguments, OF_COMMANDS)
+    config = Config.of(tables_from_flags(tables, flags))
+    if "workers" not in flags:  # those of a stored configuration may be of a larger machine
+        config = fewer_workers(config)
+    with sharded() as shards:
+        if config.run.workers is None and shards.count == 1:  # a command can start processes
+            config = config.with_run({"workers": "auto"})
+        _watch(config, shards, arguments.json, partial(run_settings, config))
+    return 0
+
+
+def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The configuration file's tables, with the algorithm that the command names."""
+    from wirelessfl.config.tables import read_toml
+
+    tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
+    if arguments.algorithm:
+        kept = tables.get("algorithm")
+        same = isinstance(kept, dict) and kept.get("name") == arguments.algorithm
+        tables["algorithm"] = kept if same else {"name": arguments.algorithm}
+    if "algorithm" not in tables:
+        raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
+    return tables
+
+
+def sweep(arguments: argparse.Namespace) -> int:
+    """Run all combinations."""
+    from wirelessfl.cli.sweep import sweep_command
+
+    return sweep_command(arguments, _tables(arguments))
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    """Resume a run."""
+    from wirelessfl.runs.directory import RunDirectory
+    from wirelessfl.runs.run import resume as resume_run
+    from wirelessfl.training.shards import sharded
+
+    with sharded() as shards:
+        config = shards.by_first(lambda: RunDirectory.open(arguments.directory)[1])
+        _watch(config, shards, arguments.json, partial(resume_run, arguments.directory))
+    return 0
+
+
+def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., RunResult]) -> None:
+    """Show a run's progress, and its closing table."""
+    from wirelessfl.cli.show import progress
+
+    if shards.rank > 0:
+        start(shards=shards)
+        return
+    console = Console(stderr=True)
+    with progress(config, console) as show:
+        result = start(on_row=show, on_note=partial(_say, console), shards=shards)
+    _close(result, as_json)
+
+
+def _close(result: RunResult, as_json: bool) -> None:
+    from wirelessfl.cli.show import closing_table, transitions_table
+
+    summary, each = result.summary(), result.summaries()
+    changes = _changes(result)
+    if changes:
+        summary["transitions"] = [vars(change) for change in changes]
+    if as_json:
+        print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
+        return
+    console = Console()
+    console.print(closing_table(each))
+    if changes:
+        console.print(transitions_table(changes))
+    _say(console, f"rows, parameters and settings: {summary['directory']}")
+
+
+def _changes(result: RunResult) -> list[Transition]:
+    """What changes of clients cost, where there were any and the rows say it."""
+    if result.config.sessions.sessions is None:
+        return []
+    try:
+        return result.transitions()
+    except ValueError:  # the first rounds of sessions were not tested
+        return []
+
+
+def _say(console: Console, text: str) -> None:
+    """Print a line as it is: folders may hold brackets, and must not be wrapped."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def list_choices(arguments: argparse.Namespace) -> int:
+    """What can be named."""
+    from rich.table import Table
+
+    from wirelessfl.algorithms import algorithm_classes
+    from wirelessfl.data import dataset_names
+    from wirelessfl.models import MODELS
+    from wirelessfl.uplinks import uplink_classes
+    from wirelessfl.warm_starts import warm_start_classes
+
+    def first_line(thing: Any) -> str:
+        return (thing.__doc__ or "").strip().splitlines()[0]
+
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    for kind, things in (
+        ("algorithms", {n: first_line(c) for n, c in algorithm_classes().items()}),
+        ("data sets", dict.fromkeys(dataset_names(), "")),
+        ("models", {n: first_line(c) for n, c in MODELS.items()}),
+        ("uplinks", {n: first_line(c) for n, c in uplink_classes().items()}),
+        ("warm starts of sessions", {n: first_line(c) for n, c in warm_start_classes().items()}),
+    ):
+        table.add_row(f"[bold]{kind}[/bold]", "")
+        for name, text in sorted(things.items()):
+            table.add_row(f"  {name}", text)
+    Console().print(table)
+    return 0
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Measure."""
+    from wirelessfl.bench.suite import bench as measure
+
+    return measure(
+        arguments.what, arguments.repeats, arguments.data_dir, arguments.json, arguments.quick
+    )
