@@ -11,11 +11,12 @@ from typing import Any
 
 from pydantic import PrivateAttr
 
+from wirelessfl.config.check_tasks import check_together
 from wirelessfl.config.resolve import check, filled, placed
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import named_tables, read_toml, tables_from_flags
+from wirelessfl.config.task_settings import typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
-from wirelessfl.config.tasks import check_together, typed_table, with_table
 from wirelessfl.errors import ConfigError
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from wirelessfl.algorithms import LOCAL
+from wirelessfl.config.check_sessions import check_pilot, check_sessions, check_step_sizes
+from wirelessfl.config.check_tasks import check_tasks
 from wirelessfl.config.given import given_values
 from wirelessfl.config.sections import DataSection, SessionsSection
-from wirelessfl.config.sessions import check_pilot, check_sessions, check_step_sizes
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tasks import check_tasks
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.errors import ConfigError

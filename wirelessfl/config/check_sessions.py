@@ -1,4 +1,4 @@
-"""Settings of sessions: which go together, and with what."""
+"""Which settings of sessions go together, and with what."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wirelessfl.config.course import (
-    EvaluationSection,
-    RunSection,
-    SessionsSection,
-    TrainingSection,
-)
-from wirelessfl.config.section import Section, refuse_bool
-from wirelessfl.config.study import DataSection, ModelSection, NetworkSection
+from wirelessfl.config.sections.base import Section, refuse_bool
+from wirelessfl.config.sections.data import DataSection
+from wirelessfl.config.sections.evaluation import EvaluationSection
+from wirelessfl.config.sections.model import ModelSection
+from wirelessfl.config.sections.network import NetworkSection
+from wirelessfl.config.sections.run import RunSection
+from wirelessfl.config.sections.sessions import SessionsSection
+from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
 """Settings that say where things are, and do not tell runs apart."""

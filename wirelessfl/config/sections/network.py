@@ -1,0 +1,77 @@
+"""Settings of cells, clients and their radio."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from wirelessfl.config.sections.base import Section
+from wirelessfl.uplinks.base import Coherence
+
+
+class NetworkSection(Section):
+    """Cells, clients and their radio; the defaults are those of Section VI-C of the HIST paper."""
+
+    cells: int | None = Field(None, ge=1, description="cells (default: 4, or 1 for a star)")
+    clients: int = Field(60, ge=1, description="clients in all cells together")
+    bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth of a cell, in Hz")
+    antennas: int = Field(10, ge=1, le=1024, description="antennas of an edge server")
+    fading: Literal["rayleigh", "rician"] = Field("rayleigh", description="block fading")
+    rician_k_db: float = Field(6.0, description="Rician K factor, in dB")
+    antenna_correlation: float = Field(
+        0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
+    )
+    snr_db: float | None = Field(
+        None, description="transmit SNR of all clients, in dB (default: 30 and 40 by half)"
+    )
+    cpu_hz: tuple[float, float] | None = Field(
+        None, description="range LOW,HIGH of CPU speeds, in Hz (default: 1-2 and 2-4 GHz by half)"
+    )
+    coherence: Coherence | None = Field(
+        None, description="how long a channel draw lasts (default: round, the uplink's own)"
+    )
+    cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles of a full-model step")
+    step_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="seconds of a full-model step of every client, instead of cycles over CPU "
+        "speed (default: cycles)",
+    )
+    transmit_power_w: float = Field(0.1, gt=0, description="transmit power of a client, in W")
+    switched_capacitance: float = Field(
+        1e-28, ge=0, description="kappa of kappa f^2 joules a cycle"
+    )
+    path_gain_db: tuple[float, float] | None = Field(
+        None,
+        description="range LOW,HIGH of mean channel powers, in dB, e.g. --path-gain-db=-20,20 "
+        "(default: 0)",
+    )
+    delays: Literal["wireless", "shifted-exponential"] | None = Field(
+        None,
+        description="of algorithms for several tasks, how long a training takes: cycles and a "
+        "shared band, or one draw for all of it (default: wireless)",
+    )
+    delay_scale: float = Field(
+        0.5,
+        gt=0,
+        description="of shifted-exponential: seconds a unit of the published relative step times, "
+        "where --step-seconds does not say beta itself",
+    )
+    availability: float = Field(
+        1.0, gt=0, le=1, description="random share of the clients that takes new work at any time"
+    )
+    busy_clients: int | None = Field(
+        None,
+        ge=1,
+        description="most clients with work at a time, of asynchronous requests; others go to them",
+    )
+    drop_out: float = Field(
+        0.0, ge=0, lt=1, description="probability that a client drops out of a training"
+    )
+    downlink_mbps: float | None = Field(
+        None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
+    )
+    backhaul_mbps: float | None = Field(
+        None, gt=0, description="rate edge server to cloud, in Mbit/s (default: takes no time)"
+    )

@@ -1,0 +1,71 @@
+"""What each of several tasks is trained with: the run's settings, and its own table's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wirelessfl.config.sections import SECTIONS
+from wirelessfl.config.settings import Settings
+from wirelessfl.config.task_tables import TASK_SETTINGS
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import suggestion
+
+
+def _homes(settings: Settings) -> dict[str, str]:
+    """The section of each setting that a task may have."""
+    homes = {key: section for section, keys in TASK_SETTINGS.items() for key in keys}
+    shared = settings.choices.algorithm.timing.shared
+    of_algorithm = [key for key in settings.algorithm if key != "name" and key not in shared]
+    return homes | dict.fromkeys(of_algorithm, "algorithm")
+
+
+def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
+    """A table with its name, and its values as they were read: equal settings, equal tables.
+
+    Args:
+        table: as given.
+        name: of the task.
+        task: what it is trained with.
+    """
+    homes, typed = _homes(task), {"name": name}
+    for key in table:
+        if key != "name":
+            section = getattr(task, homes[key])
+            typed[key] = section[key] if isinstance(section, Mapping) else getattr(section, key)
+    return typed
+
+
+def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The tables of the run that trains this task alone.
+
+    Raises:
+        ConfigError: the table has a setting that is no task's own, or two costs of a step.
+    """
+    tables: dict[str, Any] = settings.model_dump(exclude={"task"})
+    tables["network"] = settings.network.model_dump(exclude_unset=True)
+    homes = _homes(settings)
+    for key, value in table.items():
+        if key == "name":
+            continue
+        if key not in homes:
+            if key in settings.algorithm or any(
+                key in section.model_fields for section in SECTIONS.values()
+            ):
+                raise ConfigError(
+                    f"task {name!r} has {key!r}, which is a setting of the whole run. Take it out "
+                    "of the task."
+                )
+            raise ConfigError(f"unknown setting {key!r} of task {name!r}.{suggestion(key, homes)}")
+        section = homes[key]
+        many = section in SECTIONS and "tuple" in str(
+            SECTIONS[section].model_fields[key].annotation
+        )
+        tables[section][key] = (value,) if many and isinstance(value, str) else value
+    step = tables["network"].get("step_seconds")
+    if "cycles_per_step" in table and step is not None:
+        raise ConfigError(
+            f"task {name!r}: cycles_per_step={table['cycles_per_step']} conflicts with "
+            f"step_seconds={step}: a step costs the one or the other. Leave one out."
+        )
+    return tables
