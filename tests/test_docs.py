@@ -38,6 +38,20 @@ def test_links_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_are_there(page):
+    """By their path from the root or from wirelessfl/, or by their name alone."""
+    missing = [
+        name
+        for name in re.findall(r"`([\w/]+\.py)[:`]", page.read_text(encoding="utf-8"))
+        if not any(
+            (folder / name).exists() or ("/" not in name and [*folder.rglob(name)])
+            for folder in (ROOT / "wirelessfl", ROOT / "solvers", ROOT / "channels", ROOT)
+        )
+    ]
+    assert missing == []
+
+
 def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     python = [code for language, _, code in blocks(PAGES[0]) if language]
