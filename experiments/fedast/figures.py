@@ -44,12 +44,12 @@ def methods(name: str, what: What = "accuracy") -> Draw:
         each = kinds(cases[0])
         figure, axes = new_figure(columns=len(each), height=3.0)
         for panel, kind in zip(axes, each, strict=True):
-            own = {
+            by_method = {
                 label(c): curves(results, c, [n for n in names(c) if kind_of(n) == kind])
                 for c in cases
             }
             goal = target(cases[0], kind) if what == "accuracy" else None
-            draw_curves(panel, own, "sim_seconds", what=what, target=goal, legend=False)
+            draw_curves(panel, by_method, "sim_seconds", what=what, target=goal, legend=False)
             count = sum(kind_of(n) == kind for n in names(cases[0]))
             title = SHOWN[kind] if count == 1 else f"mean of {count} {SHOWN[kind]} tasks"
             panel.set_title(title, fontsize=9)
@@ -81,9 +81,9 @@ def active(name: str, what: What = "accuracy") -> Draw:
             cases = [case for case in results.where() if kinds(case) == (kind,)]
             lines = list(dict.fromkeys(label(c) for c in cases if not is_central(c)))
             for line in lines:
-                own = sorted((c for c in cases if label(c) == line), key=ratio)
-                ends = [[scale * v for v in final(results, case, what)] for case in own]
-                _line(panel, [ratio(case) for case in own], ends, line, lines.index(line))
+                line_cases = sorted((c for c in cases if label(c) == line), key=ratio)
+                ends = [[scale * v for v in final(results, case, what)] for case in line_cases]
+                _line(panel, [ratio(case) for case in line_cases], ends, line, lines.index(line))
             for case in cases:
                 if is_central(case):
                     height = scale * statistics.mean(final(results, case, what))
@@ -106,24 +106,24 @@ def _line(
     place: int,
 ) -> None:
     """A line through means over the seeds that have a value, ranges as bars; hollow: not all do."""
-    known = [(x, [v for v in own if v is not None]) for x, own in zip(at, seeds, strict=True)]
-    part = {x for x, own in zip(at, seeds, strict=True) if None in own}
-    known = [(x, own) for x, own in known if own]
+    known = [(x, [v for v in values if v is not None]) for x, values in zip(at, seeds, strict=True)]
+    part = {x for x, values in zip(at, seeds, strict=True) if None in values}
+    known = [(x, values) for x, values in known if values]
     colour = COLOURS[place % len(COLOURS)]
     panel.plot(
         [x for x, _ in known],
-        [statistics.mean(own) for _, own in known],
+        [statistics.mean(values) for _, values in known],
         color=colour,
         linestyle=DASHES[place % len(DASHES)],
         marker="o",
         markersize=4,
         label=name,
     )
-    for x, own in known:
-        if len(own) > 1:
-            panel.plot([x, x], [min(own), max(own)], color=colour, linewidth=1)
+    for x, values in known:
+        if len(values) > 1:
+            panel.plot([x, x], [min(values), max(values)], color=colour, linewidth=1)
         if x in part:
-            panel.plot(x, statistics.mean(own), "o", markersize=2, color="white", zorder=3)
+            panel.plot(x, statistics.mean(values), "o", markersize=2, color="white", zorder=3)
 
 
 def one_run(name: str, pick: Pick) -> Draw:
@@ -206,7 +206,7 @@ def _bars(results: Results, cases: Sequence[Case], path: Path, gains: bool = Tru
 
 def _draw_bars(panel: Axes, seeds: dict[str, dict[str, list[float | None]]], title: str) -> None:
     known = {
-        series: {group: [v for v in own if v is not None] for group, own in by_group.items()}
+        series: {group: [v for v in values if v is not None] for group, values in by_group.items()}
         for series, by_group in seeds.items()
     }
     draw_bars(panel, known, title)
@@ -239,11 +239,11 @@ def identical_bars(name: str) -> Draw:
         each = list(dict.fromkeys(kind for kind, *_ in found))
         figure, axes = new_figure(columns=len(each), height=2.8)
         for panel, kind in zip(axes, each, strict=True):
-            own = [(n, fedast, sync) for k, n, fedast, sync in found if k == kind]
+            of_kind = [(n, fedast, sync) for k, n, fedast, sync in found if k == kind]
             seeds: dict[str, dict[str, list[float | None]]] = {
                 series: {
                     f"{row[0]} tasks": to_mean(results, case)
-                    for row in own
+                    for row in of_kind
                     if (case := row[place]) is not None
                 }
                 for place, series in ((1, "FedAST"), (2, "Sync-ST"))
@@ -251,7 +251,7 @@ def identical_bars(name: str) -> Draw:
             _draw_bars(panel, {k: v for k, v in seeds.items() if v}, "mean seconds to the target")
             fast, slow = seeds.values()
             _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in fast or slow])
-            case = own[0][1] or own[0][2]
+            case = of_kind[0][1] or of_kind[0][2]
             assert case is not None
             text = f"{SHOWN[kind]}, {100 * target(case, names(case)[0]):.0f} %"
             panel.set_xlabel(text, fontsize=9)
@@ -270,13 +270,13 @@ def identical_curves(name: str) -> Draw:
             cases = [case for case in results.where() if kinds(case) == (kind,)]
             counts = sorted({len(names(case)) for case in cases})
             for case in cases:
-                own = curves(results, case)
+                seeds = curves(results, case)
                 line = f"{label(case)}, {len(names(case))} tasks"
-                draw_curves(panel, {line: own}, "sim_seconds", legend=False)
+                draw_curves(panel, {line: seeds}, "sim_seconds", legend=False)
                 drawn = panel.get_lines()[-1]
                 drawn.set_color(COLOURS[counts.index(len(names(case)))])
                 drawn.set_linestyle("-" if case["algorithm"] == "fedast" else "--")
-                for shade in panel.collections[len(panel.collections) - (len(own) > 1) :]:
+                for shade in panel.collections[len(panel.collections) - (len(seeds) > 1) :]:
                     shade.set_color(COLOURS[counts.index(len(names(case)))])
             goal = 100 * target(cases[0], names(cases[0])[0])
             panel.axhline(goal, color="0.5", linewidth=0.8, linestyle=":")
@@ -333,8 +333,8 @@ def awaited(name: str) -> Draw:
         }
         for panel, (text, values) in zip(axes, panels.items(), strict=True):
             _line(panel, at, values, None, 0)
-            for x, own in zip(at, values, strict=True):
-                known = [v for v in own if v is not None]
+            for x, seeds in zip(at, values, strict=True):
+                known = [v for v in seeds if v is not None]
                 if x == CHOSEN and known:
                     height = statistics.mean(known)
                     panel.plot(x, height, "*", color=COLOURS[1], markersize=10, zorder=4)

@@ -57,9 +57,9 @@ def mean(values: Sequence[float | None]) -> float | None:
     return statistics.mean(known) if known and len(known) == len(values) else None
 
 
-def gain(base: Sequence[float | None], own: Sequence[float | None]) -> float | None:
-    """(T_base - T_own) / T_base of means over the seeds; None where one did not get there."""
-    slow, fast = mean(base), mean(own)
+def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float | None:
+    """(T_base - T) / T_base, T being means over the seeds; None where one did not get there."""
+    slow, fast = mean(base), mean(seconds)
     return None if slow is None or fast is None or slow == 0 else (slow - fast) / slow
 
 
@@ -100,10 +100,10 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
         case: whose seeds.
         of: names of tasks; None: all of them.
     """
-    own, tasks = runs(results, case), list(of or names(case))
-    rows = [row for run in own for row in run.rows if row["task"] in tasks]
+    finished, tasks = runs(results, case), list(of or names(case))
+    rows = [row for run in finished for row in run.rows if row["task"] in tasks]
     times = np.array(sorted({row["sim_seconds"] for row in rows}))
-    return [_held(run, tasks, times) for run in own]
+    return [_held(run, tasks, times) for run in finished]
 
 
 def _held(run: RunResult, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:

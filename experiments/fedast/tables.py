@@ -111,16 +111,16 @@ def identical(results: Results) -> str:
     head = ["tasks", "FedAST", "Sync-ST", "gain", "published", "staleness, mean / max"]
     rows = []
     for kind, count, fedast, sync in pairs(results):
-        own = None if fedast is None else to_mean(results, fedast)
-        other = None if sync is None else to_mean(results, sync)
+        fast = None if fedast is None else to_mean(results, fedast)
+        slow = None if sync is None else to_mean(results, sync)
         case = fedast or sync
         assert case is not None
         rows.append(
             [
                 f"{count} {task_title(case, names(case)[0])}",
-                "-" if own is None else shown(own),
-                "-" if other is None else shown(other),
-                percent(None if own is None or other is None else gain(other, own)),
+                "-" if fast is None else shown(fast),
+                "-" if slow is None else shown(slow),
+                percent(None if fast is None or slow is None else gain(slow, fast)),
                 f"{PUBLISHED_CIFAR100[count]:+.1f} %"
                 if kind == "cifar100"
                 else f"up to {PUBLISHED_MOST:+.1f} %",
@@ -136,7 +136,7 @@ def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
     for case in results.where():
         key = kinds(case)[0], len(names(case))
         found.setdefault(key, {})[case["algorithm"]] = case
-    return [(*key, own.get("fedast"), own.get("sync-st")) for key, own in found.items()]
+    return [(*key, cases.get("fedast"), cases.get("sync-st")) for key, cases in found.items()]
 
 
 def finals(results: Results) -> str:

@@ -94,8 +94,8 @@ def fig6(results: Results, out: Path) -> list[Path]:
         panel.set_title(f"N = {cells}", fontsize=9)
     bars: dict[str, dict[str, Any]] = {}
     for case in sorted(results.where(), key=lambda case: case["cells"]):
-        own = bars.setdefault(_mask_label(case), {})
-        own[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
+        by_cells = bars.setdefault(_mask_label(case), {})
+        by_cells[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
     draw_bars(axes[2], bars, f"simulated seconds to {TARGET:.0%}")
     return save_figure(figure, out / "fig6")
 
