@@ -68,10 +68,10 @@ class Search(NamedTuple):
         best = [(m, p, self.rounds[1]) for m in METHODS for p in self.best(root, m)]
         make_runs(map(self._planned, best), root, jobs=jobs, ray=ray)
 
-    def _planned(self, what: tuple[str, Pair, int]) -> Planned:
-        method, pair, rounds = what
+    def _planned(self, trial: tuple[str, Pair, int]) -> Planned:
+        method, pair, rounds = trial
         label = f"{NAMES[method]}, {pair.lr:g}, {pair.server_lr:g}, {rounds} rounds"
-        return Planned(label, self.config(*what))
+        return Planned(label, self.config(*trial))
 
     def scores(self, root: Path, method: str, rounds: int) -> dict[Pair, float]:
         """Accuracy of each pair that has been run, best first; equal ones in the grid's order."""

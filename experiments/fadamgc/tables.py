@@ -48,15 +48,15 @@ PUBLISHED_WITHOUT_MEMORY = {
 }
 
 
-def to_target(results: Results, case: Case, what: str = "round") -> list[float]:
-    """``what`` of the first row with the data set's target, for each seed that got there."""
+def to_target(results: Results, case: Case, quantity: str = "round") -> list[float]:
+    """``quantity`` of the first row with the data set's target, for each seed that got there."""
     hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
-    return [hit[what] for hit in hits if hit is not None]
+    return [hit[quantity] for hit in hits if hit is not None]
 
 
-def mean_to_target(results: Results, case: Case, what: str = "round") -> float | None:
+def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
     """The mean over the seeds, where all got there."""
-    values = to_target(results, case, what)
+    values = to_target(results, case, quantity)
     return statistics.mean(values) if len(values) == len(results.rows(case)) > 0 else None
 
 
@@ -102,11 +102,11 @@ def comparison(results: Results) -> str:
     return markdown(head, rows)
 
 
-def ratio(results: Results, case: Case, reference: Case | None, what: str) -> str:
+def ratio(results: Results, case: Case, reference: Case | None, quantity: str) -> str:
     """A case's mean to the target over the reference's."""
     if reference is None:
         return "-"
-    mean, reference_mean = (mean_to_target(results, c, what) for c in (case, reference))
+    mean, reference_mean = (mean_to_target(results, c, quantity) for c in (case, reference))
     return "-" if mean is None or not reference_mean else f"{mean / reference_mean:.2f}"
 
 

@@ -192,10 +192,10 @@ def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
     return np.asarray(layer.max(axis=axis))
 
 
-def to_target(results: Results, case: Case, what: str) -> list[float]:
-    """``what`` of the first row with 80 %, for each seed that got there."""
+def to_target(results: Results, case: Case, quantity: str) -> list[float]:
+    """``quantity`` of the first row with 80 %, for each seed that got there."""
     hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
-    return [hit[what] for hit in hits if hit is not None]
+    return [hit[quantity] for hit in hits if hit is not None]
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:

@@ -92,11 +92,11 @@ def _names(others: Sequence[str]) -> str:
 def _summary(found: Sequence[tuple[Case, float]]) -> str:
     values = [gain for _, gain in found]
     ahead = sum(gain > 0 for gain in values)
-    most, least = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
+    highest, lowest = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
     return (
         f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, ahead in "
-        f"{ahead}; most {most[1]:+.1f} ({_where(most[0])}), least {least[1]:+.1f} "
-        f"({_where(least[0])})"
+        f"{ahead}; most {highest[1]:+.1f} ({_where(highest[0])}), least {lowest[1]:+.1f} "
+        f"({_where(lowest[0])})"
     )
 
 
@@ -123,7 +123,7 @@ def _covered(results: Results, case: Case) -> tuple[str, str]:
     if not found:
         return "-", "-"
     uncovered = statistics.mean(share for _, share in found)
-    return str(min(least for least, _ in found)), f"{100 * uncovered:.1f}"
+    return str(min(min_coverage for min_coverage, _ in found)), f"{100 * uncovered:.1f}"
 
 
 def covered(results: Results) -> str:

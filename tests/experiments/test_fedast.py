@@ -49,11 +49,11 @@ def test_the_rows_behind_the_comparison(found):
             times.append(rows[-1]["sim_seconds"])
         (ends[name],) = measures.to_end(results, case)
         assert ends[name] == max(times)
-        mean, most = measures.staleness(results, case)
+        mean, max_staleness = measures.staleness(results, case)
         if case["algorithm"] == "sync-st":
-            assert mean == most == 0
+            assert mean == max_staleness == 0
         else:
-            assert 0 < mean < most == max(row["staleness_max"] for row in run.rows)
+            assert 0 < mean < max_staleness == max(row["staleness_max"] for row in run.rows)
     slow, fast = ends["Sync-ST without mitigation"], ends["FedAST (S)"]
     assert slow >= max(v for name, v in ends.items() if name != "Sync-ST without mitigation")
     assert measures.gain([slow], [fast]) == (slow - fast) / slow

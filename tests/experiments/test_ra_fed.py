@@ -138,13 +138,15 @@ def test_the_rows_behind_the_coverage(found):
     results = found["coverage"]
     for case in results.where():
         (rows,), (beta,) = results.rows(case), case["capacities"]
-        least, uncovered = coverage(rows)
+        min_coverage, uncovered = coverage(rows)
         neurons = case["clients_per_round"] * beta
         if case["masks"] == "covered":
             assert case["min_coverage"] == neurons
-            assert least == neurons, "arcs of equal length repeat: weights as often as neurons"
+            assert min_coverage == neurons, (
+                "arcs of equal length repeat: weights as often as neurons"
+            )
         else:
-            assert 1 == least < max(neurons, 2)
+            assert 1 == min_coverage < max(neurons, 2)
         assert 0 < uncovered < 1
     assert tables.covered(results).count("\n| digits") == len(results.where()) == 12
 
