@@ -49,11 +49,6 @@ class SharedBand:
         self._pace = np.empty(0)  # seconds a bit, since _now
         self._done_at = np.empty(0)
 
-    @property
-    def uploading(self) -> int:
-        """Number of uploads under way."""
-        return len(self._keys)
-
     def start(self, now_seconds: float, key: int, bits: float, client: int | None = None) -> None:
         """An upload joins.
 
@@ -118,14 +113,6 @@ class SharedBand:
             ValueError: it is not under way, time runs backwards, or passes the end of an upload.
         """
         return self._take(now_seconds, self._place(key))
-
-    def bits_left(self, now_seconds: float) -> dict[int, float]:
-        """Bits that are left of each upload, by key in order of their starts.
-
-        Raises:
-            ValueError: as for :meth:`start`.
-        """
-        return dict(zip(self._keys, self._left_at(now_seconds).tolist(), strict=True))
 
     def snapshot(self) -> dict[str, Any]:
         """The state in numbers and lists, as JSON can hold it; None stands for infinity."""

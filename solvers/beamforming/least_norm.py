@@ -24,12 +24,10 @@ class LeastNorm(NamedTuple):
 
     Args:
         point: x [..., n], nearly feasible; of no use where the problem is infeasible.
-        multipliers: y [..., constraints], >= 0.
         bound: proven lower bound [...] on ||x||^2; grows beyond all limits if infeasible.
     """
 
     point: Tensor
-    multipliers: Tensor
     bound: Tensor
 
 
@@ -85,7 +83,7 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
     if soft:
         point = point[..., :-1]  # what y proves, it proves of the problem as it was given
     bound = torch.nan_to_num(gain.square() / point.square().sum(-1).clamp_min(1e-300))
-    return LeastNorm(point, y / length, bound)
+    return LeastNorm(point, bound)
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:
