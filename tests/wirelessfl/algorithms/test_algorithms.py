@@ -80,7 +80,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     silent = torch.zeros(task.spec.size)
     if own:
         for layer in parts.planner.model.partition("alternate").layers:
-            task.spec.views(silent)[f"{layer.producer}.bias"][:] = 1.0
+            task.spec.views(silent)[f"{layer.name}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):
         index = parts.planner.plan(number).submodels.index

@@ -111,7 +111,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
         )
 
     run.start()
-    simulate(run.schedule, run.regime, run.clock, report, lambda: None)
+    simulate(parts.schedule, parts.regime, parts.clock, report, lambda: None)
     for before, after in pairwise(states[1:]):
         if local == "fedacg":
             assert torch.equal(before["momentum"][1], after["momentum"][1])

@@ -205,7 +205,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
     )
     parts = build(settings, data=toy, model=module)
     run, spec = SessionsEngine(parts), parts.model.objective.spec
-    regime = run.regime
+    regime = run.setup.regime
     rows = []
 
     def report(decision):
@@ -215,7 +215,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(run.schedule, regime, run.clock, report, lambda: None)
+        simulate(run.setup.schedule, regime, run.setup.clock, report, lambda: None)
     pilot = regime.past.pilot
     torch.testing.assert_close(
         parts.training.server.cloud["params"], pilot
