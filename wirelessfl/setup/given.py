@@ -78,7 +78,9 @@ def configured(
                 f"algorithm {settings.algorithm['name']!r} is a star, and the network has "
                 f"{given.network.cells} cells."
             )
-    return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, known=True)
+    else:  # the configured network: its defaults count from now on
+        tables["network"] = settings.network.model_dump()
+    return Config.of(tables | {"given": marks.model_dump(exclude_none=True)})
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
