@@ -16,12 +16,8 @@ OF_PRESENCE = {
 """Settings that one kind of presence has, and the others have not."""
 
 
-def check_sessions(settings: Settings, *, known: bool) -> None:
+def check_sessions(settings: Settings) -> None:
     """Refuse settings of sessions that change nothing, or do not go together.
-
-    Args:
-        settings: all of them.
-        known: whether cells and clients are those of the run.
 
     Raises:
         ConfigError: there are such; the message names the setting.
@@ -80,7 +76,7 @@ def check_sessions(settings: Settings, *, known: bool) -> None:
         if getattr(sessions, key) is None:
             raise ConfigError(f"presence is {sessions.presence!r}, which needs {key}: give it.")
     present = sessions.initially_present
-    if present is not None and known and present > settings.network.clients:
+    if present is not None and settings.clients_known and present > settings.network.clients:
         raise ConfigError(
             f"initially_present is {present}, and there are {settings.network.clients} clients: "
             "lower it."

@@ -10,12 +10,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
 
 
-def check_tasks(settings: Settings, *, known: bool) -> None:
+def check_tasks(settings: Settings) -> None:
     """Refuse tasks, and settings of tasks, that the algorithm or uplink does not go with.
-
-    Args:
-        settings: all of them.
-        known: whether cells and clients are those of the run.
 
     Raises:
         ConfigError: there are such; the message names the settings.
@@ -37,7 +33,7 @@ def check_tasks(settings: Settings, *, known: bool) -> None:
             "requests that wait in a client's queue would find it changed. Choose another one."
         )
     busy, clients = settings.network.busy_clients, settings.network.clients
-    if busy is not None and known and busy > clients:
+    if busy is not None and settings.clients_known and busy > clients:
         raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
     if timing.buffering is not None:
         _check_buffered(settings)
@@ -110,12 +106,11 @@ def _check_buffered(settings: Settings) -> None:
         )
 
 
-def check_together(tasks: Mapping[str, Settings], *, known: bool) -> None:
+def check_together(tasks: Mapping[str, Settings]) -> None:
     """Refuse tasks that do not go together with each other, or with the durations.
 
     Args:
         tasks: by name, what each is trained with.
-        known: whether cells and clients are those of the run.
 
     Raises:
         ConfigError: there are such; the message names the setting.
@@ -132,7 +127,7 @@ def check_together(tasks: Mapping[str, Settings], *, known: bool) -> None:
             )
     shares = [task.training.clients_per_round for task in tasks.values()]
     first = next(iter(tasks.values()))
-    if first.choices.algorithm.timing.common_rounds is not None and known:
+    if first.choices.algorithm.timing.common_rounds is not None and first.clients_known:
         clients = first.network.clients
         available = round(first.network.availability * clients)
         wanted = sum(share or 0 for share in shares)

@@ -44,25 +44,23 @@ class Config(Settings):
         return config._tasks or {config.data.dataset: config}
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any], *, known: bool = False) -> Config:
+    def of(cls, tables: Mapping[str, Any]) -> Config:
         """The configuration in nested ``tables``, with every default filled in and checked.
 
         Args:
-            tables: settings by table.
-            known: whether cells and clients are settled; otherwise a network may still be given to
-                the run, and what fits some network is not refused.
+            tables: settings by table. Where none is of the network, one may still be given to the
+                run, and what fits some network is not refused.
 
         Raises:
             ConfigError: an unknown key, a wrong value, or settings that do not go together.
         """
         given = Settings(**named_tables(tables))
         config = cls._made(given, filled(given))
-        known = known or config.clients_known
-        check(config, known=known)
+        check(config)
         config = cls._made(config, {**dict(config), "sessions": placed(config.sessions)})
         if config.choices.algorithm.timing.rounds:
             return config
-        return config._with_tasks(known)
+        return config._with_tasks()
 
     def resolve(self) -> Config:
         """The same settings, resolved.
@@ -93,7 +91,7 @@ class Config(Settings):
         config._choices, config._tasks = given.choices, dict(tasks or {})
         return config
 
-    def _with_tasks(self, known: bool) -> Config:
+    def _with_tasks(self) -> Config:
         """With the tables of tasks resolved, and as many rounds as it takes where these end runs.
 
         Raises:
@@ -101,8 +99,8 @@ class Config(Settings):
         """
         names = task_names(self.task, self.data.dataset) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
-        tasks = {name: self._of_task(table, name, known) for name, table in tables.items()}
-        check_together(tasks or {self.data.dataset: self}, known=known)
+        tasks = {name: self._of_task(table, name) for name, table in tables.items()}
+        check_together(tasks or {self.data.dataset: self})
         values = dict(self) | {
             "task": tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
         }
@@ -148,7 +146,7 @@ class Config(Settings):
         config.model_fields_set.add("run")
         return config
 
-    def _of_task(self, table: Mapping[str, Any], name: str, known: bool) -> Config:
+    def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.
 
         Raises:
@@ -156,7 +154,7 @@ class Config(Settings):
         """
         tables = with_table(self, table, name)
         try:
-            return Config.of(tables, known=known)
+            return Config.of(tables)
         except ConfigError as error:
             raise ConfigError(f"task {name!r}: {error}") from error
 

@@ -73,20 +73,18 @@ def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection
     )
 
 
-def check(settings: Settings, *, known: bool) -> None:
+def check(settings: Settings) -> None:
     """Refuse settings that do not go together.
 
     Args:
         settings: with what depends on others filled in.
-        known: whether cells and clients are those of the run; otherwise a network may still be
-            given, and only what fits no network is refused.
 
     Raises:
         ConfigError: there are such; the message names the settings.
     """
-    check_tasks(settings, known=known)
+    check_tasks(settings)
     check_step_sizes(settings)
-    check_sessions(settings, known=known)
+    check_sessions(settings)
     if settings.warm_start is not None:
         check_pilot(settings.sessions.sessions, settings.warm_start)
     _check_uplink(settings)
@@ -97,7 +95,7 @@ def check(settings: Settings, *, known: bool) -> None:
         settings.network.cells or 1,
         settings.training.clients_per_round,
         settings.training.tracking_clients,
-        known=known,
+        known=settings.clients_known,
     )
     _check_compression(settings)
     _check_network(settings)

@@ -18,7 +18,6 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
-from wirelessfl.runs.arguments import check_path, check_settings, check_things
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.marks import check_marks, check_version, settings_mark
@@ -26,6 +25,7 @@ from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
 from wirelessfl.setup import AnySetup, build
+from wirelessfl.setup.arguments import check_path, check_things
 from wirelessfl.setup.computing import default_threads, fewer_workers
 from wirelessfl.setup.given import GivenObjects, configured
 from wirelessfl.submodels import ParamSpec
@@ -66,7 +66,6 @@ def run(
         TrainingError: a client failed.
     """
     leave_if_worker()
-    check_settings(config)
     check_things(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from channels.arguments import is_number
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
@@ -23,6 +24,7 @@ from wirelessfl.setup.task_times import build_times
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
+from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,8 +163,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
             f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
             'timeline shows several tasks. Choose "fedast", "sync-st" or another one for tasks.'
         )
-    if not 0 < seconds < float("inf"):
-        raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
+    if not (is_number(seconds) and 0 < seconds < float("inf")):
+        raise ConfigError(f"seconds is {shown(seconds)}: give a finite time above 0.")
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
     times = build_times(

@@ -11,6 +11,7 @@ from torch import nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
+from wirelessfl.setup.arguments import check_things
 from wirelessfl.setup.given import GivenObjects, configured
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
@@ -40,9 +41,10 @@ def build(
         shards: the processes that share the clients.
 
     Raises:
-        ConfigError: settings that are wrong, or do not go together.
+        ConfigError: settings that are wrong, or do not go together, or an object of a wrong type.
         DataError: no such data, or a split that cannot be made.
     """
+    check_things(model=model, data=data, network=network, shards=shards)
     given = GivenObjects(model, data, network)
     config = configured(config, given)
     if not config.choices.algorithm.timing.rounds:

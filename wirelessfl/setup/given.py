@@ -17,6 +17,7 @@ from wirelessfl.config.tables import named_tables, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
+from wirelessfl.setup.arguments import check_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,7 @@ def configured(
         ConfigError: the settings need an object that is absent, the network replaces a setting
             that was given too, or settings and network do not go together.
     """
+    check_settings(config)
     if isinstance(config, Config):  # without defaults, which a given network may replace
         tables: dict[str, Any] = config.model_dump(exclude_unset=True)
     else:
@@ -78,7 +80,9 @@ def configured(
                 f"algorithm {settings.algorithm['name']!r} is a star, and the network has "
                 f"{given.network.cells} cells."
             )
-    return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, known=True)
+    else:  # the configured network: its defaults count from now on
+        tables["network"] = settings.network.model_dump()
+    return Config.of(tables | {"given": marks.model_dump(exclude_none=True)})
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:

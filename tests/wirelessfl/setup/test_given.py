@@ -144,6 +144,16 @@ def test_all_that_is_replaced_is_named_at_once(toy, star, tmp_path):
     assert made.config.network.clients == 7
 
 
+def test_the_network_of_a_run_that_was_given_none_is_said(star, tmp_path):
+    """Its defaults count as given from then on, as in its file."""
+    made = wirelessfl.run(
+        Config.from_flags("fedavg", rounds=1, local_steps=1, out=tmp_path / "run")
+    )
+    for config in (made.config, Config.from_toml(made.directory / "config.toml")):
+        with pytest.raises(ConfigError, match=r"replaces .*clients=60, .*antennas=10"):
+            wirelessfl.run(config.with_run({"out": tmp_path / "other"}), network=star)
+
+
 def test_what_is_stored_is_what_is_trained(tmp_path):
     """Also where a table was changed in place: tables are plain dicts."""
     config = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, out=tmp_path / "run")

@@ -11,6 +11,8 @@ from wirelessfl import Config, ConfigError, DataError
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.data import Dataset, load_dataset, split
 from wirelessfl.models import build_model
+from wirelessfl.runs.timeline import timeline
+from wirelessfl.setup import build
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +45,10 @@ CASES = [(name, thing) for name, things in OBJECTS.items() for thing in things]
 
 
 @pytest.mark.parametrize(("name", "thing"), CASES)
-def test_what_is_given_to_run_and_resume(name, thing):
+def test_what_is_given_to_run_and_resume_and_build(name, thing):
     settings = Config.from_flags("fedavg", clients=4, rounds=1)
+    if name not in ("on_row", "on_note"):
+        told(lambda: build(settings, **{name: thing}), ConfigError, f"{name} is ", "give ")
     for call in (
         lambda: wirelessfl.run(settings, **{name: thing}),
         lambda: wirelessfl.resume("here", **{name: thing}),
@@ -55,6 +59,11 @@ def test_what_is_given_to_run_and_resume(name, thing):
 @pytest.mark.parametrize("thing", [None, 42, ["hist"], b"hist", FedAvg, torch.zeros(3, 3)])
 def test_settings_and_folders(thing):
     told(lambda: wirelessfl.run(thing), ConfigError, "config is ", "TOML file")
+    told(lambda: build(thing), ConfigError, "config is ", "TOML file")
+    told(lambda: timeline(thing, 1.0), ConfigError, "config is ", "TOML file")
+    if not isinstance(thing, int):
+        settings = Config.from_flags("fedast", clients=4)
+        told(lambda: timeline(settings, thing), ConfigError, "seconds is ", "above 0")
     told(lambda: wirelessfl.resume(thing), ConfigError, "path is ", "folder")
     told(lambda: Config.of(thing), ConfigError, "settings are ", "tables by name")
     if thing != ["hist"]:

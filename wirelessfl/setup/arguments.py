@@ -1,4 +1,4 @@
-"""What is given to ``run`` and ``resume``, checked before any work."""
+"""What is given to ``run``, ``resume`` and ``build``, checked before any work."""
 
 from __future__ import annotations
 
