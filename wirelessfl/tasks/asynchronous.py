@@ -28,7 +28,7 @@ class Asynchronous:
     Args:
         models: of each task.
         requests: who works on what.
-        records: gets every merge; None: nobody wants them.
+        records: optional lists that receive every merge.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.ahead import Pending, TrainedAhead, joined, separated
 from wirelessfl.tasks.local_steps import LocalSteps
-from wirelessfl.tasks.requests import Request
+from wirelessfl.tasks.request import Request
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Job

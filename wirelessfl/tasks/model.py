@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from wirelessfl.tasks.requests import Request
+from wirelessfl.tasks.request import Request
 
 
 class TaskModel(Protocol):

@@ -58,8 +58,8 @@ def round_times(
         ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
     joules = 0.0
-    if isinstance(delays, Wireless):
-        seconds, stops, joules = _uploads(delays, chosen, numbers, ready, first)
+    if delays.wireless is not None:
+        seconds, stops, joules = _uploads(delays.wireless, chosen, numbers, ready, first)
         for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
             worked = np.minimum(end, stop).tolist()
             for client, busy in zip(clients.tolist(), worked, strict=True):

@@ -14,7 +14,7 @@ from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -23,7 +23,7 @@ from wirelessfl.theory import buffer_seconds
 from wirelessfl.uplinks import find_uplink
 
 
-class Listed:
+class Listed(Delays):
     """Durations by the number of the request."""
 
     def __init__(self, *seconds, rest=None):
@@ -350,8 +350,10 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 
     def check(schedule, requests):
         assert schedule.active == len(requests.out)
-        on_air = len(requests.band.snapshot()["keys"])
-        assert on_air == len(requests._snrs) <= len(requests.queues)
+        uploads = requests.uploads.snapshot()
+        on_air = uploads["band"]["keys"]
+        assert on_air == [number for number, _ in uploads["snrs"]]
+        assert len(on_air) <= len(requests.queues)
 
     schedule, _, _, merges = simulated(
         [(requests, 2, 12)],
