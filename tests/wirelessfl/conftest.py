@@ -98,7 +98,7 @@ def parts_of(sizes):
 def job_for(module, data, *, lr=0.1, steps=7, submodels=None, node=None):
     task = Objective.of(module)
     start = task.spec.from_module(module)
-    clients = np.arange(len(data.source.parts))
+    clients = np.arange(len(data.source.client_samples))
     spec = task.spec if submodels is None else submodels.spec
     servers = start[None] if submodels is None else submodels.gather(start)
     none = np.zeros(len(clients), dtype=np.int64)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor, nn
 
 from channels import Network
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.data.client_samples import sample_counts
+from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
 from wirelessfl.setup.data import Loaded, given_dataset
@@ -49,7 +48,7 @@ class TrainedModel:
 
     algorithm: Algorithm
     data: Dataset
-    client_samples: Sequence[IntArray]
+    client_samples: ClientSamples
     groups: LabelGroups | None
     module: nn.Module
     objective: Objective
@@ -64,7 +63,7 @@ class TrainedModel:
         """[clients], weight of each in means: its samples; None: all weigh alike."""
         if weighting == "uniform":
             return None
-        return sample_counts(self.client_samples).astype(np.float64)
+        return self.client_samples.sizes.astype(np.float64)
 
 
 def build_model_of(
@@ -77,7 +76,7 @@ def build_model_of(
     split_stream: Stream,
     stream: Stream,
 ) -> TrainedModel:
-    """Load, split, build.
+    """Load the data, split them, and build the model and its executor.
 
     Args:
         config: settings of the model.
@@ -111,7 +110,7 @@ def build_model_of(
     device = find_device(config.run.device)
     module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
-    batch_size = min(config.training.batch_size, int(sample_counts(samples).max()))
+    batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)
     executor, computing, notes = build_executor(

@@ -161,7 +161,7 @@ class Learner:
         params = objective.spec.views(self.server.cloud["params"])
         objective.module.eval()
         for client in clients.tolist():
-            rows = torch.from_numpy(np.asarray(data.source.parts[client], dtype=np.int64))
+            rows = torch.from_numpy(np.asarray(data.source.client_samples[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
             found.append(float(F.cross_entropy(objective.call(params, x), y)))
         return np.array(found)

@@ -91,7 +91,7 @@ def test_executors_equal_the_plain_loop(engine):
     """Two clients, one of them with a padded batch, two steps each; inputs of one byte too."""
     module = small()
     x, y = letters(5)
-    parts = BatchSource(engine.setup_of([3, 2]), 3, Stream(2))
+    parts = BatchSource(engine.parts_of([3, 2]), 3, Stream(2))
     data = TrainingData(x, y, parts)
     task, job = engine.job_for(module, data, lr=0.5, steps=2)
     assert check_model(task, *data.first(4), LETTERS) is None
