@@ -52,7 +52,7 @@ class Engine(Protocol):
         """Short hashes of what the run is made of, by what to say of them when they differ."""
 
     def params(self) -> dict[str, Tensor]:
-        """The present parameters by name."""
+        """The current parameters by name."""
 
 
 class Progress:

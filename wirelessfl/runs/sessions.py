@@ -29,7 +29,7 @@ class SessionsEngine(RoundsEngine):
         self.setup.regime.attendance.start()
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model, on the labels of the clients who are there."""
+        """Evaluate the cloud's model, on the labels of the clients present."""
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 

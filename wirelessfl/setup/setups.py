@@ -116,7 +116,7 @@ class SessionsSetup(RoundsSetup):
     """A run of one model in sessions.
 
     Args:
-        only_present_labels: whether test samples are those with labels of clients who are there.
+        only_present_labels: whether test samples are those with labels of clients present.
         trace: file of recorded joins and leaves; None: there is none.
     """
 

@@ -35,7 +35,7 @@ class TrainedModel:
         algorithm: client and server rule.
         data: the data set.
         client_samples: each client's samples.
-        groups: of clients that are there in turn, with sets of labels; None: there are none.
+        groups: of clients that are present in turn, with sets of labels; None: no such groups.
         module: the module.
         objective: model and loss.
         start: initial parameters [P], on the device.
@@ -98,8 +98,8 @@ def build_model_of(
         data = given_dataset(config.data, given.data)
     samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
-        there = int(np.bincount(groups.group_of).max())
-        workload = replace(workload, cohort=there, updates=there)
+        present = int(np.bincount(groups.group_of).max())
+        workload = replace(workload, cohort=present, updates=present)
     if given.model is None:
         module = configured_model(config.model, data, stream.child("initial weights"))
     else:

@@ -67,7 +67,7 @@ class Learner:
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.ahead = TrainedAhead(local)
-        self.steps_done = np.zeros(len(server.there), dtype=np.int64)
+        self.steps_done = np.zeros(len(server.present), dtype=np.int64)
         self.clients: dict[int, int] = {}
         """Of each request that is out or in, until it is merged."""
         self.back: list[int] = []
@@ -82,7 +82,7 @@ class Learner:
         return self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
 
     def issue(self, request: Request) -> None:
-        """Send the present model to a client."""
+        """Send the current model to a client."""
         first = int(self.steps_done[request.client])
         self.steps_done[request.client] += self.local.count
         if request.lost_after is None:  # else nobody will see the update
@@ -115,7 +115,7 @@ class Learner:
         self._merge(upload, reception)
 
     def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the present model, and merge their updates."""
+        """Train these clients from the current model, and merge their updates."""
         job = self.round_of(clients)
         self.steps_done[clients] += self.local.count
         upload = self._upload(clients)
@@ -125,7 +125,7 @@ class Learner:
         self._merge(upload, reception)
 
     def round_of(self, clients: IntArray) -> Job:
-        """The local training of these clients from the present model."""
+        """The local training of these clients from the current model."""
         first_steps, what = self.steps_done[clients], f"version {self.server.version}"
         return self.local.job(self._broadcast(), clients, first_steps, what)
 
@@ -156,7 +156,7 @@ class Learner:
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
-        """[clients], loss of the present model on all samples of each."""
+        """[clients], loss of the current model on all samples of each."""
         objective, data, found = self.local.objective, self.local.executor.data, []
         params = objective.spec.views(self.server.cloud["params"])
         objective.module.eval()

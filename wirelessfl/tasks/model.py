@@ -15,7 +15,7 @@ class TaskModel(Protocol):
     """The model of a task: of asynchronous requests, or of rounds. ``Learner`` trains one."""
 
     def issue(self, request: Request) -> None:
-        """Send the present model to a client."""
+        """Send the current model to a client."""
 
     def came_back(self, number: int) -> None:
         """The update of a request is in."""
@@ -30,10 +30,10 @@ class TaskModel(Protocol):
         """How far the latest updates lie apart; None: not known."""
 
     def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the present model, and merge their updates."""
+        """Train these clients from the current model, and merge their updates."""
 
     def losses(self, clients: IntArray) -> FloatArray:
-        """[clients], loss of the present model on the data of each."""
+        """[clients], loss of the current model on the data of each."""
 
 
 class Untrained:

@@ -369,7 +369,7 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 def test_snapshots_go_on_alike():
     """Stopped between any two instants and restored into new objects: the same work, to the bit."""
 
-    def world():
+    def fresh_run():
         clock, spans, merges = Clock(), [], []
         delays = wireless("ofdma", elements=100_000, clients=4)
         schedule = Buffered([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
@@ -388,7 +388,7 @@ def test_snapshots_go_on_alike():
     def go(clock, schedule, regime, save):
         simulate(schedule, regime, clock, lambda report: None, save, tick_seconds=0.7)
 
-    clock, schedule, regime, spans, merges = world()
+    clock, schedule, regime, spans, merges = fresh_run()
     clock.after(0.0, Started())
     saved = []
 
@@ -399,7 +399,7 @@ def test_snapshots_go_on_alike():
     go(clock, schedule, regime, save)
     assert len(saved) > 20
     for state, spans_done, merges_done in saved[:: len(saved) // 5]:
-        clock2, schedule2, regime2, spans2, merges2 = world()
+        clock2, schedule2, regime2, spans2, merges2 = fresh_run()
         state = json.loads(state)
         schedule2.restore(state["schedule"])
         regime2.restore({}, state["regime"])
