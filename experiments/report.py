@@ -19,11 +19,11 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def reached(
-    seeds: Sequence[list[dict[str, Any]]], accuracy: float, what: str, form: str = ".1f"
+    seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str = ".1f"
 ) -> str:
-    """Mean over the seeds of ``what`` when they first reach ``accuracy``, and each seed's own."""
+    """``quantity`` where seeds first reach ``accuracy``: mean and range, and how many seeds do."""
     hits = [first_reaching(rows, accuracy) for rows in seeds]
-    values = [hit[what] for hit in hits if hit is not None]
+    values = [hit[quantity] for hit in hits if hit is not None]
     if not values:
         return MISSING
     shown = format(statistics.mean(values), form if form != "d" else ".0f")

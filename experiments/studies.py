@@ -120,14 +120,14 @@ class Study:
         shared = file.with_name("common.toml")
         common: Settings = {}
         both = [shared, file] if shared.is_file() else [file]
-        for tables in (tomllib.loads(own.read_text(encoding="utf-8")) for own in both):
+        for tables in (tomllib.loads(path.read_text(encoding="utf-8")) for path in both):
             common |= tables.get("settings", {}) | tables.get("scale", {}).get(scale, {})
         cases: list[Case] = []
         for grid in text["grid"]:
             if scale not in grid.get("scales", SCALES):
                 continue
-            own = {k: v for k, v in grid.items() if k not in ("scales", *SCALES)}
-            settings = common | own | grid.get(scale, {})
+            grid_settings = {k: v for k, v in grid.items() if k not in ("scales", *SCALES)}
+            settings = common | grid_settings | grid.get(scale, {})
             if data_dir is not None:
                 settings["data_dir"] = data_dir
             seeds, rank = tuple(settings.pop("seeds")), settings.pop("rank", 0)
@@ -152,10 +152,10 @@ class Study:
     def results(self, root: Path) -> Results:
         """What is kept below ``root`` of this study's runs."""
         configs = [[case.config(seed) for seed in case.seeds] for case in self.cases]
-        found = kept_results([config for own in configs for config in own], root)
+        found = kept_results([config for of_case in configs for config in of_case], root)
         by_case = {
-            i: [found[key] for key in map(settings_hash, own) if key in found]
-            for i, own in enumerate(configs)
+            i: [found[key] for key in map(settings_hash, of_case) if key in found]
+            for i, of_case in enumerate(configs)
         }
         return Results(self, by_case)
 
@@ -201,8 +201,8 @@ def _word(value: Any) -> str:
 
 def _table_word(table: Settings) -> str:
     """A task's table as it stands on a command line."""
-    own = [f"{k.replace('_', '-')}={_word(v)}" for k, v in table.items() if k != "dataset"]
-    return ",".join([table["dataset"], *own])
+    words = [f"{k.replace('_', '-')}={_word(v)}" for k, v in table.items() if k != "dataset"]
+    return ",".join([table["dataset"], *words])
 
 
 def _described(case: Case) -> str:

@@ -17,7 +17,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 # Within these, squares do not overflow and whole numbers are exact in float64.
-_MOST_WEIGHT, _MOST_REQUESTS = 1e150, 2**50
+_MAX_WEIGHT, _MAX_REQUESTS = 1e150, 2**50
 
 
 @checked()
@@ -38,7 +38,7 @@ def allocate_requests(
         weights: w [tasks], each from 0 to 1e150: sigma_m of Algorithm 3, the root of the variance.
             A weight of 0 gets its floor; if all are 0, they count as equal.
         total: requests to hand out, >= 0 and at most 2^50.
-        floor: least number of requests of a task, one integer or [tasks], >= 0. A task of positive
+        floor: minimum requests of a task, one integer or [tasks], >= 0. A task of positive
             weight gets at least one even at floor 0, since it costs infinitely much without any.
 
     Returns:
@@ -52,7 +52,7 @@ def allocate_requests(
     start = time.perf_counter()
     sigma = _weights(weights)
     quota = whole_number("total", total)
-    if not 0 <= quota <= _MOST_REQUESTS:
+    if not 0 <= quota <= _MAX_REQUESTS:
         raise ValueError(f"total is {quota}: give a number of requests from 0 to 2^50.")
     given = _floors(floor, sigma.shape)
     low = np.maximum(given, sigma > 0)
@@ -112,11 +112,11 @@ def _weights(weights: ArrayLike) -> FloatArray:
     sigma = np.asarray(weights, dtype=np.float64)
     if sigma.ndim != 1 or not sigma.size:
         raise ValueError(f"weights has shape {sigma.shape}: give [tasks], at least one.")
-    wrong = ~((sigma >= 0) & (sigma <= _MOST_WEIGHT))
+    wrong = ~((sigma >= 0) & (sigma <= _MAX_WEIGHT))
     if wrong.any():
         task = int(wrong.argmax())
         raise ValueError(
-            f"weights[{task}] is {sigma[task]}: give a finite number from 0 to {_MOST_WEIGHT:g}."
+            f"weights[{task}] is {sigma[task]}: give a finite number from 0 to {_MAX_WEIGHT:g}."
         )
     return sigma
 
@@ -128,7 +128,7 @@ def _floors(floor: Any, shape: tuple[int, ...]) -> IntArray:
             f"floor has shape {given.shape} and dtype {given.dtype}: give one integer, or [tasks] "
             f"integers, here {shape}."
         )
-    wrong = (given < 0) | (given > _MOST_REQUESTS)
+    wrong = (given < 0) | (given > _MAX_REQUESTS)
     if wrong.any():
         place = f"[{int(wrong.argmax())}]" if given.ndim else ""
         raise ValueError(f"floor{place} is {given[wrong].flat[0]}: give 0 or more, up to 2^50.")
@@ -136,8 +136,8 @@ def _floors(floor: Any, shape: tuple[int, ...]) -> IntArray:
 
 
 def _shortfall(given: IntArray, low: IntArray, quota: int) -> str:
-    least, asked = sum(low.tolist()), sum(given.tolist())
-    text = f"floors add up to {least}, {least - quota} more than total {quota}"
+    min_total, asked = sum(low.tolist()), sum(given.tolist())
+    text = f"floors add up to {min_total}, {min_total - quota} more than total {quota}"
     if asked <= quota:
         text += "; those of 0 count as 1 where the weight is positive"
     return text

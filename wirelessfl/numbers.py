@@ -6,18 +6,18 @@ import math
 import operator
 
 
-def check_count(name: str, value: int, least: int = 1) -> None:
-    """Refuse what is no integer of at least ``least``.
+def check_count(name: str, value: int, min_value: int = 1) -> None:
+    """Refuse what is no integer of at least ``min_value``.
 
     Raises:
         ValueError: it is none.
     """
     try:
-        fits = operator.index(value) >= least
+        fits = operator.index(value) >= min_value
     except TypeError:
         fits = False
     if not fits:
-        raise ValueError(f"{name} is {value!r}: give an integer of at least {least}.")
+        raise ValueError(f"{name} is {value!r}: give an integer of at least {min_value}.")
 
 
 def check_number(name: str, value: float, *, positive: bool = False) -> None:
@@ -27,5 +27,5 @@ def check_number(name: str, value: float, *, positive: bool = False) -> None:
         ValueError: it is.
     """
     if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
-        least = "positive" if positive else "zero or positive"
-        raise ValueError(f"{name} is {value}: give a finite number that is {least}.")
+        sign = "positive" if positive else "zero or positive"
+        raise ValueError(f"{name} is {value}: give a finite number that is {sign}.")

@@ -19,13 +19,14 @@ ARTICLES: dict[Any, str] = {int: "a ", float: "a ", Path: "a "}
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
-def nearest(word: object, known: Iterable[str], least: float = 0.6) -> str | None:
+def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """The one of ``known`` that ``word`` is most like; None where it is like none of them.
 
-    Capitals and the kind of dash do not count. ``least`` is difflib's similarity, from 0 to 1.
+    Capitals and the kind of dash do not count. ``min_similarity`` is difflib's, from 0 to 1.
     """
     plain = {name.lower().replace("_", "-"): name for name in known}
-    found = difflib.get_close_matches(str(word).lower().replace("_", "-"), plain, n=1, cutoff=least)
+    asked = str(word).lower().replace("_", "-")
+    found = difflib.get_close_matches(asked, plain, n=1, cutoff=min_similarity)
     return plain[found[0]] if found else None
 
 
@@ -55,8 +56,8 @@ def needed(info: FieldInfo) -> str:
         kind = without_none(entry.annotation)
         name = "names" if kind is str else NAMES.get(kind, "value") + "s"
         if others == [Ellipsis]:
-            least = next((m.min_length for m in info.metadata if hasattr(m, "min_length")), 0)
-            many = f", at least {least}" if least else ""
+            min_entries = next((m.min_length for m in info.metadata if hasattr(m, "min_length")), 0)
+            many = f", at least {min_entries}" if min_entries else ""
             return f"give {name}{_limits(entry)}, separated by commas{many}."
         return f"give two {name}{_limits(entry)}, LOW,HIGH."
     return f"give {ARTICLES.get(kind, '')}{NAMES.get(kind, 'another value')}{_limits(info)}."

@@ -43,17 +43,17 @@ def _panels(results: Results, cases: Sequence[Case], file: Path) -> list[Path]:
     algorithms = [one for one in ALGORITHMS if one in {case["algorithm"] for case in cases}]
     figure, axes = new_figure(columns=len(algorithms), height=3.0)
     for panel, algorithm in zip(axes, algorithms, strict=True):
-        own = [case for case in cases if case["algorithm"] == algorithm]
+        panel_cases = [case for case in cases if case["algorithm"] == algorithm]
         runs = {
             SHOWN[start]: [
-                rows for c in own if c["warm_start"] == start for rows in results.rows(c)
+                rows for c in panel_cases if c["warm_start"] == start for rows in results.rows(c)
             ]
             for start in SHOWN
-            if start in {case["warm_start"] for case in own}
+            if start in {case["warm_start"] for case in panel_cases}
         }
         draw_curves(panel, runs, "round", legend=False, styles=STYLES, median=True)
         mark_sessions(panel, next(iter(runs.values()))[0])
-        title = f"{DATA[own[0]['dataset']]}, {_dealt(own[0])}, {NAMES[algorithm]}"
+        title = f"{DATA[panel_cases[0]['dataset']]}, {_dealt(panel_cases[0])}, {NAMES[algorithm]}"
         panel.set_title(title, fontsize=9)
     handles, texts = axes[0].get_legend_handles_labels()
     figure.legend(

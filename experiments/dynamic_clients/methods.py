@@ -103,8 +103,8 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
     if settings["algorithm"] == "moon" and settings["model"] == "linear":
         # MOON compares representations, and a linear model has none of its own.
         settings["model"] = "mlp"
-    own = {"moon": training.moon, "scaffold": training.scaffold}
-    rate = own.get(settings["algorithm"], training.others)
+    rates = {"moon": training.moon, "scaffold": training.scaffold}
+    rate = rates.get(settings["algorithm"], training.others)
     if settings["model"] == "lenet5":
         rate = LENET5.get(settings["algorithm"], LENET5_OTHERS)
     if settings["split"] != "dirichlet":

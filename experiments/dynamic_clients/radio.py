@@ -40,8 +40,8 @@ class Cost(NamedTuple):
 def cost(rows: Rows, session: int, target: float) -> Cost | None:
     """What a session costs until it has ``target``, in [0, 1]; None where it never does."""
     before = next(row for row in reversed(rows) if row["session"] == session - 1)
-    own = (row for row in rows if row["session"] == session and row["accuracy"] >= target)
-    hit = next(own, None)
+    reaching = (row for row in rows if row["session"] == session and row["accuracy"] >= target)
+    hit = next(reaching, None)
     if hit is None:
         return None
     mib = (hit[f"{way}_mib"] - before[f"{way}_mib"] for way in ("uplink", "downlink"))
@@ -70,8 +70,8 @@ def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, lis
     seeds = list(zip(*by_start.values(), strict=False))
     targets = [common_target(runs, session) for runs in seeds]
     return {
-        start: [cost(rows, session, goal) for rows, goal in zip(own, targets, strict=False)]
-        for start, own in by_start.items()
+        start: [cost(rows, session, goal) for rows, goal in zip(runs, targets, strict=False)]
+        for start, runs in by_start.items()
     }
 
 
@@ -87,7 +87,7 @@ def table(results: Results) -> str:
             goals = [100 * common_target(runs, session) for runs in seeds]
             found = costs(results, cases, number)
             for case in cases:
-                own = [one for one in found[case["warm_start"]] if one is not None]
+                reached = [one for one in found[case["warm_start"]] if one is not None]
                 each = [_extra(run, session) for run in results.rows(case)]
                 extra = [statistics.mean(values) for values in zip(*each, strict=True)]
                 rows.append(
@@ -97,9 +97,9 @@ def table(results: Results) -> str:
                         str(number),
                         spread(goals),
                         SHOWN[case["warm_start"]],
-                        f"{len(own)} of {len(goals)}",
-                        spread([one.rounds for one in own]),
-                        *(spread([one[i] for one in own], places=3) for i in (1, 2)),
+                        f"{len(reached)} of {len(goals)}",
+                        spread([one.rounds for one in reached]),
+                        *(spread([one[i] for one in reached], places=3) for i in (1, 2)),
                         f"{extra[0]:.3f}",
                         f"{extra[1]:.3f}",
                     ]
@@ -137,8 +137,8 @@ def bars(results: Results, out: Path) -> list[Path]:
         for panel, cases in zip(axes, both, strict=True):
             heights: dict[str, dict[str, list[float]]] = {}
             for number in NUMBERS:
-                for start, own in costs(results, cases, number).items():
-                    seconds = [one.seconds for one in own if one is not None]
+                for start, found in costs(results, cases, number).items():
+                    seconds = [one.seconds for one in found if one is not None]
                     heights.setdefault(SHOWN[start], {})[f"transition {number}"] = seconds
             draw_bars(panel, heights, "simulated seconds to the target")
             title = f"{DATA[dataset]}, {NAMES[algorithm]}, {UPLINKS[cases[0]['uplink']]}"

@@ -64,12 +64,12 @@ def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> lis
         groups.setdefault(key, {})[case["warm_start"]] = case
     return [
         Line(
-            next(iter(own.values())),
+            next(iter(by_start.values())),
             number,
-            {start: after(results, case, number) for start, case in own.items()},
-            {start: paper_of(table, case, number) for start, case in own.items()},
+            {start: after(results, case, number) for start, case in by_start.items()},
+            {start: paper_of(table, case, number) for start, case in by_start.items()},
         )
-        for own in groups.values()
+        for by_start in groups.values()
         for number in numbers
     ]
 
@@ -139,7 +139,7 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
         for case in cases:
             ends = [rows[-1] for rows in results.rows(case)]
             means = [statistics.mean(float(end[name]) for end in ends) for name in COSTS]
-            stored = max(row["stored_bytes"] for own in results.rows(case) for row in own)
+            stored = max(row["stored_bytes"] for rows in results.rows(case) for row in rows)
             rows.append(
                 [
                     _data(case),

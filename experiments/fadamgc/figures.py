@@ -16,7 +16,7 @@ SHOWN = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST", "digits": "digits"}
 PANELS = ("fashion-mnist", "mnist", "digits", "cifar100", "20newsgroups")
 """Data sets of Figure 2: ours, and the paper's two."""
 STYLES = [NAMES[method] for method in METHODS]
-WHATS = {"round": "rounds to the target", "sim_seconds": "simulated seconds to the target"}
+AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated seconds to the target"}
 
 
 def curves(results: Results, out: Path) -> list[Path]:
@@ -28,15 +28,15 @@ def curves(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=2, height=3.2)
         cases = results.where(dataset=dataset, local_steps=steps)
         runs = {NAMES[case["algorithm"]]: results.rows(case) for case in cases}
-        for panel, what in zip(axes, ("round", "sim_seconds"), strict=True):
+        for panel, quantity in zip(axes, ("round", "sim_seconds"), strict=True):
             draw_curves(
                 panel,
                 runs,
-                what,  # type: ignore[arg-type]
+                quantity,  # type: ignore[arg-type]
                 target=TARGETS[dataset],
-                legend=what == "round",
+                legend=quantity == "round",
                 styles=STYLES,
-                common=what == "sim_seconds",
+                common=quantity == "sim_seconds",
                 median=True,
             )
             panel.set_title(f"{SHOWN.get(dataset, dataset)}, K = {steps}", fontsize=9)
@@ -52,11 +52,11 @@ def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list
 
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=2, height=2.8)
-        for panel, what in zip(axes, WHATS, strict=True):
+        for panel, quantity in zip(axes, AXIS_LABELS, strict=True):
             for method in METHODS:
                 cases = results.where(algorithm=method)
                 points: dict[Any, list[float]] = {
-                    case[setting]: to_target(results, case, what) for case in cases
+                    case[setting]: to_target(results, case, quantity) for case in cases
                 }
                 part = {c[setting] for c in cases if mean_to_target(results, c) is None}
                 known = sorted(x for x, values in points.items() if values)
@@ -70,7 +70,7 @@ def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list
                     if x in part:
                         panel.plot(x, mean, "o", markersize=2, color="white", zorder=3)
             panel.set_xlabel(label, fontsize=9)
-            panel.set_ylabel(WHATS[what], fontsize=9)
+            panel.set_ylabel(AXIS_LABELS[quantity], fontsize=9)
             panel.set_ylim(bottom=0)
             if panel.get_legend_handles_labels()[0]:
                 panel.legend(fontsize=8, frameon=False)

@@ -25,12 +25,12 @@ def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
 def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
     """Settings with the learning rates of their method and data set, and its trackers."""
     rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
-    own = rates.get(settings["dataset"], rates.get("any", {}))
-    if settings["algorithm"] not in own:
+    by_method = rates.get(settings["dataset"], rates.get("any", {}))
+    if settings["algorithm"] not in by_method:
         raise ConfigError(
             f"settings/rates.toml has no learning rates of {settings['algorithm']!r} for "
             f"{settings['dataset']!r} at scale {scale!r}: add what `python -m experiments.fadamgc "
             f"search --scale {scale}` finds."
         )
-    lr, server_lr = own[settings["algorithm"]]
+    lr, server_lr = by_method[settings["algorithm"]]
     return with_tracking(settings) | {"lr": lr, "server_lr": server_lr}

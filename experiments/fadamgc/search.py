@@ -48,13 +48,13 @@ class Search(NamedTuple):
     def load(cls, scale: str, data_dir: Path | None = None) -> Search:
         """The search of ``settings/search.toml`` at a scale."""
         text = tomllib.loads((SETTINGS / "search.toml").read_text(encoding="utf-8"))
-        own = text["scale"][scale]
-        grid = {name: own.pop(name, text["grid"][name]) for name in ("lr", "server_lr")}
-        first, second, kept = (own.pop(name) for name in ("first", "second", "kept"))
+        settings = text["scale"][scale]
+        grid = {name: settings.pop(name, text["grid"][name]) for name in ("lr", "server_lr")}
+        first, second, kept = (settings.pop(name) for name in ("first", "second", "kept"))
         if data_dir is not None:
-            own["data_dir"] = data_dir
+            settings["data_dir"] = data_dir
         pairs = [Pair(*pair) for pair in itertools.product(grid["lr"], grid["server_lr"])]
-        return cls(text["settings"] | own, pairs, (first, second), kept)
+        return cls(text["settings"] | settings, pairs, (first, second), kept)
 
     def config(self, method: str, pair: Pair, rounds: int) -> Config:
         """One run of the search."""
@@ -68,10 +68,10 @@ class Search(NamedTuple):
         best = [(m, p, self.rounds[1]) for m in METHODS for p in self.best(root, m)]
         make_runs(map(self._planned, best), root, jobs=jobs, ray=ray)
 
-    def _planned(self, what: tuple[str, Pair, int]) -> Planned:
-        method, pair, rounds = what
+    def _planned(self, trial: tuple[str, Pair, int]) -> Planned:
+        method, pair, rounds = trial
         label = f"{NAMES[method]}, {pair.lr:g}, {pair.server_lr:g}, {rounds} rounds"
-        return Planned(label, self.config(*what))
+        return Planned(label, self.config(*trial))
 
     def scores(self, root: Path, method: str, rounds: int) -> dict[Pair, float]:
         """Accuracy of each pair that has been run, best first; equal ones in the grid's order."""

@@ -48,15 +48,15 @@ PUBLISHED_WITHOUT_MEMORY = {
 }
 
 
-def to_target(results: Results, case: Case, what: str = "round") -> list[float]:
-    """``what`` of the first row with the data set's target, for each seed that got there."""
+def to_target(results: Results, case: Case, quantity: str = "round") -> list[float]:
+    """``quantity`` of the first row with the data set's target, for each seed that got there."""
     hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
-    return [hit[what] for hit in hits if hit is not None]
+    return [hit[quantity] for hit in hits if hit is not None]
 
 
-def mean_to_target(results: Results, case: Case, what: str = "round") -> float | None:
+def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
     """The mean over the seeds, where all got there."""
-    values = to_target(results, case, what)
+    values = to_target(results, case, quantity)
     return statistics.mean(values) if len(values) == len(results.rows(case)) > 0 else None
 
 
@@ -82,7 +82,7 @@ def comparison(results: Results) -> str:
         reference = next((c for c in cases if c["algorithm"] == "fadamgc"), None)
         for case in cases:
             seeds = results.rows(case)
-            best = statistics.mean(max(row["accuracy"] for row in own) for own in seeds)
+            best = statistics.mean(max(row["accuracy"] for row in run) for run in seeds)
             known = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
             rows.append(
                 [
@@ -91,7 +91,7 @@ def comparison(results: Results) -> str:
                     f"{case['lr']:g} / {case['server_lr']:g}",
                     str(len(seeds)),
                     f"{100 * best:.1f}",
-                    " / ".join(f"{100 * own[-1]['accuracy']:.0f}" for own in seeds),
+                    " / ".join(f"{100 * run[-1]['accuracy']:.0f}" for run in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
                     f"{published_ratio(case['algorithm'], known):.2f}",
@@ -102,12 +102,12 @@ def comparison(results: Results) -> str:
     return markdown(head, rows)
 
 
-def ratio(results: Results, case: Case, reference: Case | None, what: str) -> str:
+def ratio(results: Results, case: Case, reference: Case | None, quantity: str) -> str:
     """A case's mean to the target over the reference's."""
     if reference is None:
         return "-"
-    own, other = (mean_to_target(results, c, what) for c in (case, reference))
-    return "-" if own is None or not other else f"{own / other:.2f}"
+    mean, reference_mean = (mean_to_target(results, c, quantity) for c in (case, reference))
+    return "-" if mean is None or not reference_mean else f"{mean / reference_mean:.2f}"
 
 
 def without_memory(results: Results) -> str:
@@ -142,7 +142,7 @@ def against(setting: str) -> Any:
         rows = []
         for case in results.where():
             seeds, target = results.rows(case), TARGETS[case["dataset"]]
-            best = statistics.mean(max(row["accuracy"] for row in own) for own in seeds)
+            best = statistics.mean(max(row["accuracy"] for row in run) for run in seeds)
             rows.append(
                 [
                     case["dataset"],

@@ -24,11 +24,11 @@ def runs(results: Results, case: Case) -> list[RunResult]:
 
 
 def to_target(
-    results: Results, case: Case, name: str, what: str = "sim_seconds"
+    results: Results, case: Case, name: str, quantity: str = "sim_seconds"
 ) -> list[float | None]:
-    """For each seed, ``what`` of the first row in which a task has its target; None: never."""
+    """For each seed, ``quantity`` of the first row in which a task has its target; None: never."""
     hits = [first_reaching(run.rows_of(name), target(case, name)) for run in runs(results, case)]
-    return [None if hit is None else float(hit[what]) for hit in hits]
+    return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:
@@ -57,27 +57,27 @@ def mean(values: Sequence[float | None]) -> float | None:
     return statistics.mean(known) if known and len(known) == len(values) else None
 
 
-def gain(base: Sequence[float | None], own: Sequence[float | None]) -> float | None:
-    """(T_base - T_own) / T_base of means over the seeds; None where one did not get there."""
-    slow, fast = mean(base), mean(own)
+def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float | None:
+    """(T_base - T) / T_base, T being means over the seeds; None where one did not get there."""
+    slow, fast = mean(base), mean(seconds)
     return None if slow is None or fast is None or slow == 0 else (slow - fast) / slow
 
 
 def final(
-    results: Results, case: Case, what: str = "accuracy", of: Sequence[str] | None = None
+    results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:
-    """For each seed, ``what`` at the end: over the last rows of all tasks, or some, the mean."""
+    """For each seed, the mean of ``quantity`` over the last rows of all tasks, or some."""
     found = []
     for run in runs(results, case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
-        values = [row[what] for row in rows]
+        values = [row[quantity] for row in rows]
         found.append(math.nan if None in values else statistics.mean(values))
     return found
 
 
 def staleness(results: Results, case: Case) -> tuple[float, int] | None:
-    """Mean over all merged updates, and the most; None where nothing was merged."""
-    total, count, most = 0.0, 0, 0
+    """Mean over all merged updates, and the largest; None where nothing was merged."""
+    total, count, max_staleness = 0.0, 0, 0
     for run in runs(results, case):
         for name in names(case):
             before = 0
@@ -86,8 +86,8 @@ def staleness(results: Results, case: Case) -> tuple[float, int] | None:
                 merged = (row["version"] - before) * row["buffer"]
                 before = row["version"]
                 total, count = total + row["staleness_mean"] * merged, count + merged
-                most = max(most, row["staleness_max"])
-    return (total / count, most) if count else None
+                max_staleness = max(max_staleness, row["staleness_max"])
+    return (total / count, max_staleness) if count else None
 
 
 def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
@@ -100,22 +100,22 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
         case: whose seeds.
         of: names of tasks; None: all of them.
     """
-    own, tasks = runs(results, case), list(of or names(case))
-    rows = [row for run in own for row in run.rows if row["task"] in tasks]
+    finished, tasks = runs(results, case), list(of or names(case))
+    rows = [row for run in finished for row in run.rows if row["task"] in tasks]
     times = np.array(sorted({row["sim_seconds"] for row in rows}))
-    return [_held(run, tasks, times) for run in own]
+    return [_held(run, tasks, times) for run in finished]
 
 
 def _held(run: RunResult, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:
     columns: dict[str, Any] = {}
-    for what in ("accuracy", "loss"):
+    for quantity in ("accuracy", "loss"):
         each = []
         for task in tasks:
             rows = run.rows_of(task)
             at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
-            values = np.array([math.nan if r[what] is None else r[what] for r in rows])
+            values = np.array([math.nan if r[quantity] is None else r[quantity] for r in rows])
             each.append(values[at])
-        columns[what] = np.mean(each, axis=0)
+        columns[quantity] = np.mean(each, axis=0)
     return [
         {"sim_seconds": float(t), "accuracy": float(a), "loss": float(x)}
         for t, a, x in zip(times, columns["accuracy"], columns["loss"], strict=True)

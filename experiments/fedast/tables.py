@@ -15,7 +15,7 @@ from experiments.studies import Case, Results
 # and of FedAST over Sync-ST in the mean for 2, 4 and 6 CIFAR-100 tasks (Figure 16).
 PUBLISHED_GAINS = {"heterogeneous": 40.1, "higher": 55.9, "lower": 16.3}
 PUBLISHED_CIFAR100 = {2: 22.0, 4: 40.7, 6: 56.3}
-PUBLISHED_MOST = 46.0
+PUBLISHED_MAX = 46.0
 """Largest gain of Figure 5, the others being drawn alone."""
 PUBLISHED_DYNAMIC = 11.9
 """Largest gain of FedAST (D) over FedAST (S) (Section 5.3; Figures 22, 24 and 26)."""
@@ -23,7 +23,7 @@ CODE = (
     "The released code with FedAST (S) on these two tasks reached 93 % on MNIST at 100 and 110 s "
     "(two runs), with a mean staleness of 27 to 31, and Sync-ST (47/67) at 140 s.\n"
 )
-Pick = Callable[[Case], bool]
+CaseFilter = Callable[[Case], bool]
 
 
 def everything(case: Case) -> bool:
@@ -68,13 +68,13 @@ def stale(results: Results, case: Case) -> str:
     return "-" if found is None else f"{found[0]:.1f} / {found[1]}"
 
 
-def times(pick: Pick = everything) -> Callable[[Results], str]:
+def times(case_filter: CaseFilter = everything) -> Callable[[Results], str]:
     """Figures 7, 18, 20, 22, 24, 26: seconds to each target and to the last, and FedAST's gains."""
 
     def table(results: Results) -> str:
-        cases = [case for case in results.where() if pick(case)]
+        cases = [case for case in results.where() if case_filter(case)]
         bases = [c for c in cases if c["algorithm"] == "sync-st" and c["first"] != 0]
-        bases += [case for case in cases if pick is against_static and case["option"] == "S"]
+        bases += [case for case in cases if case_filter is against_static and case["option"] == "S"]
         if not cases:
             return markdown(["method"], [])
         head = ["method", "seeds", *(task_title(cases[0], name) for name in names(cases[0]))]
@@ -89,7 +89,7 @@ def times(pick: Pick = everything) -> Callable[[Results], str]:
             ]
             row = [label(case), str(len(ends))]
             row += [shown(times_of(results, case, name)) for name in names(case)]
-            row += [shown(ends), *gains, _published(results.study.name, case, pick)]
+            row += [shown(ends), *gains, _published(results.study.name, case, case_filter)]
             rows.append([*row, stale(results, case)])
         text = "Simulated seconds to the targets, means over the seeds.\n\n" + markdown(head, rows)
         return text + ("\n" + CODE if results.study.name == "comparison" else "")
@@ -97,10 +97,10 @@ def times(pick: Pick = everything) -> Callable[[Results], str]:
     return table
 
 
-def _published(study: str, case: Case, pick: Pick) -> str:
+def _published(study: str, case: Case, case_filter: CaseFilter) -> str:
     if case["option"] != "D":
         return "-"
-    if pick is against_static:
+    if case_filter is against_static:
         return f"up to {PUBLISHED_DYNAMIC:+.1f} % over FedAST (S)"
     value = PUBLISHED_GAINS.get(study, PUBLISHED_GAINS["heterogeneous"])
     return f"{value:+.1f} %, four tasks"
@@ -111,19 +111,19 @@ def identical(results: Results) -> str:
     head = ["tasks", "FedAST", "Sync-ST", "gain", "published", "staleness, mean / max"]
     rows = []
     for kind, count, fedast, sync in pairs(results):
-        own = None if fedast is None else to_mean(results, fedast)
-        other = None if sync is None else to_mean(results, sync)
+        fast = None if fedast is None else to_mean(results, fedast)
+        slow = None if sync is None else to_mean(results, sync)
         case = fedast or sync
         assert case is not None
         rows.append(
             [
                 f"{count} {task_title(case, names(case)[0])}",
-                "-" if own is None else shown(own),
-                "-" if other is None else shown(other),
-                percent(None if own is None or other is None else gain(other, own)),
+                "-" if fast is None else shown(fast),
+                "-" if slow is None else shown(slow),
+                percent(None if fast is None or slow is None else gain(slow, fast)),
                 f"{PUBLISHED_CIFAR100[count]:+.1f} %"
                 if kind == "cifar100"
-                else f"up to {PUBLISHED_MOST:+.1f} %",
+                else f"up to {PUBLISHED_MAX:+.1f} %",
                 "-" if fedast is None else stale(results, fedast),
             ]
         )
@@ -136,7 +136,7 @@ def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
     for case in results.where():
         key = kinds(case)[0], len(names(case))
         found.setdefault(key, {})[case["algorithm"]] = case
-    return [(*key, own.get("fedast"), own.get("sync-st")) for key, own in found.items()]
+    return [(*key, cases.get("fedast"), cases.get("sync-st")) for key, cases in found.items()]
 
 
 def finals(results: Results) -> str:

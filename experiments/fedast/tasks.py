@@ -30,7 +30,7 @@ class Task:
         sync_lr: eta_c of synchronous methods; None: the same.
         sync_weight_decay: likewise.
         data: how samples are dealt, and the range of pixels.
-        own: settings that differ from the other data sets'.
+        settings: those that differ from the other data sets'.
         buffer: b of FedAST where the others have 3; None: 3, too.
     """
 
@@ -47,7 +47,7 @@ class Task:
         ("reuse", True),
         ("pixels", "standard"),
     )
-    own: tuple[tuple[str, Any], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
     buffer: int | None = None
 
 
@@ -62,7 +62,7 @@ TASKS = {
         1e-5,
         (0.32, 0.42, 0.45),
         data=(("split", "natural"), ("reuse", True)),
-        own=(("batch_size", 64),),
+        settings=(("batch_size", 64),),
         buffer=6,
     ),
     # No weight decay is given: that of the others of its learning rate.
@@ -78,7 +78,7 @@ TASKS = {
             ("reuse", True),
             ("pixels", "standard"),
         ),
-        own=(("local_steps", 5),),
+        settings=(("local_steps", 5),),
     ),
     # Scale smoke.
     "digits": Task(
@@ -152,7 +152,7 @@ def _table(name: str, settings: Settings, level: str, scale: str) -> dict[str, A
         lr = lr if task.sync_lr is None else task.sync_lr
         decay = decay if task.sync_weight_decay is None else task.sync_weight_decay
     table: dict[str, Any] = {"name": name, "dataset": dataset, "model": task.model, "lr": lr}
-    table |= {"weight_decay": decay, **dict(task.data), **dict(task.own)}
+    table |= {"weight_decay": decay, **dict(task.data), **dict(task.settings)}
     if level != "none":
         table["target"] = task.targets[LEVELS.index(level)]
     if settings.get("buffer") == 3 and task.buffer is not None:
@@ -165,11 +165,20 @@ def _table(name: str, settings: Settings, level: str, scale: str) -> dict[str, A
 def _centralised(settings: Settings, steps: int) -> Settings:
     """SGD on the pooled data: one client, which has all of it and always takes part."""
     (table,) = settings["task"]
-    own = ("name", "dataset", "model", "lr", "weight_decay", "batch_size", "pixels", "step_seconds")
+    kept = (
+        "name",
+        "dataset",
+        "model",
+        "lr",
+        "weight_decay",
+        "batch_size",
+        "pixels",
+        "step_seconds",
+    )
     settings = {k: v for k, v in settings.items() if k not in ("eval_seconds", "max_seconds")}
     rounds = max(round(steps / CENTRAL_STEPS), 1)
     return settings | {
-        "task": ({k: v for k, v in table.items() if k in own} | {"split": "iid"},),
+        "task": ({k: v for k, v in table.items() if k in kept} | {"split": "iid"},),
         "clients": 1,
         "availability": 1.0,
         "first": 0,
@@ -216,5 +225,5 @@ def label(case: Case) -> str:
     """What a method is called in tables and figures."""
     if is_central(case):
         return "centralised"
-    own = shares(case)
-    return case.label + ("" if own is None else f" ({'/'.join(map(str, own))})")
+    clients = shares(case)
+    return case.label + ("" if clients is None else f" ({'/'.join(map(str, clients))})")

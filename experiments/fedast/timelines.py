@@ -26,8 +26,8 @@ COMMON: dict[str, Any] = {
 def timelines(out: Path, seed: int = 1) -> list[Path]:
     """Draw a minute of both, without training; returns the files."""
     files = []
-    for method, own in METHODS.items():
-        line = timeline(Config.from_flags(method, **COMMON, **own, seed=seed), SECONDS)
+    for method, settings in METHODS.items():
+        line = timeline(Config.from_flags(method, **COMMON, **settings, seed=seed), SECONDS)
         merges = ", ".join(
             f"{sum(merge.task == i for merge in line.merges)} of {name}"
             for i, name in enumerate(line.tasks)

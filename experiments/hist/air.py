@@ -68,7 +68,7 @@ def snr_rows(results: Results) -> str:
     rows = []
     for case in results.where():
         seeds = results.rows(case)
-        last = min(row["accuracy"] for own in seeds for row in own[-10:])
+        last = min(row["accuracy"] for run in seeds for row in run[-10:])
         rows.append(
             [
                 UPLINKS[case["uplink"]],
@@ -102,7 +102,7 @@ def client_latencies(results: Results) -> str:
     rows = []
     for case in sorted(results.where(), key=lambda case: (_label(case), case["clients"])):
         seeds = results.rows(case)
-        second = statistics.mean(own[-1]["sim_seconds"] / own[-1]["round"] for own in seeds)
+        second = statistics.mean(run[-1]["sim_seconds"] / run[-1]["round"] for run in seeds)
         rows.append(
             [
                 str(case["clients"] // case["cells"]),
@@ -195,7 +195,7 @@ def _beamformer_labels() -> list[str]:
 
 def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
     """Mean over seeds and rounds, in units of the accumulated gradient squared."""
-    values = [row[name] for own in seeds for row in own if row.get(name) is not None]
+    values = [row[name] for run in seeds for row in run if row.get(name) is not None]
     return f"{statistics.mean(values):.3g}" if values else "-"
 
 

@@ -94,8 +94,8 @@ def fig6(results: Results, out: Path) -> list[Path]:
         panel.set_title(f"N = {cells}", fontsize=9)
     bars: dict[str, dict[str, Any]] = {}
     for case in sorted(results.where(), key=lambda case: case["cells"]):
-        own = bars.setdefault(_mask_label(case), {})
-        own[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
+        by_cells = bars.setdefault(_mask_label(case), {})
+        by_cells[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
     draw_bars(axes[2], bars, f"simulated seconds to {TARGET:.0%}")
     return save_figure(figure, out / "fig6")
 
@@ -192,10 +192,10 @@ def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
     return np.asarray(layer.max(axis=axis))
 
 
-def to_target(results: Results, case: Case, what: str) -> list[float]:
-    """``what`` of the first row with 80 %, for each seed that got there."""
+def to_target(results: Results, case: Case, quantity: str) -> list[float]:
+    """``quantity`` of the first row with 80 %, for each seed that got there."""
     hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
-    return [hit[what] for hit in hits if hit is not None]
+    return [hit[quantity] for hit in hits if hit is not None]
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:

@@ -171,13 +171,13 @@ def _both(low: float, high: float, value: Callable[[float], str]) -> str:
     return f"{value(low)} / {value(high)}"
 
 
-def _mean(seeds: Sequence[list[dict[str, Any]]], accuracy: float, what: str, form: str) -> str:
+def _mean(seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str) -> str:
     hits = [first_reaching(rows, accuracy) for rows in seeds]
-    values = [hit[what] for hit in hits if hit is not None]
+    values = [hit[quantity] for hit in hits if hit is not None]
     if not seeds:
         return "not run"
     if not values:
-        return f"more than {seeds[0][-1]['round']}" if what == "round" else "-"
+        return f"more than {seeds[0][-1]['round']}" if quantity == "round" else "-"
     return format(statistics.mean(values), form)
 
 

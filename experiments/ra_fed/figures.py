@@ -40,9 +40,9 @@ def widths(results: Results, out: Path) -> list[Path]:
     for cases in panels(results).values():
         groups.setdefault(f"{cases[0]['dataset']}-{cases[0]['model']}", []).append(cases)
     files = []
-    for place, (name, own) in enumerate(groups.items()):
-        figure, axes = new_figure(columns=len(own), height=3.1)
-        for panel, cases in zip(axes, own, strict=True):
+    for place, (name, group) in enumerate(groups.items()):
+        figure, axes = new_figure(columns=len(group), height=3.1)
+        for panel, cases in zip(axes, group, strict=True):
             shares = _places(cases)
             _against(panel, results, cases, share, shares, alone=_unordered(shares))
             panel.set_xlabel("width that clients can afford", fontsize=9)
@@ -64,8 +64,8 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
     splits = sorted({dealt_as(case) for case in cases})  # numbers, then iid
     figure, axes = new_figure(columns=len(kinds), height=3.1)
     for panel, kind in zip(axes, kinds, strict=True):
-        own = [*full, *(case for case in cases if share(case) == kind)]
-        _against(panel, results, own, dealt_as, splits)
+        panel_cases = [*full, *(case for case in cases if share(case) == kind)]
+        _against(panel, results, panel_cases, dealt_as, splits)
         panel.set_xlabel("Dirichlet parameter", fontsize=9)
         title = (
             "clients with mixed widths" if kind == MIXED else f"clients with {kind} of the width"
@@ -80,8 +80,10 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
 
 def _places(cases: Sequence[Case]) -> list[str]:
     """What clients can afford: widths in rising order, then mixed ones, then other budgets."""
-    own = {share(case): case for case in cases if case["capacities"] is not None}
-    return sorted(own, key=lambda one: (case_order(own[one]), max(own[one]["capacities"])))
+    by_share = {share(case): case for case in cases if case["capacities"] is not None}
+    return sorted(
+        by_share, key=lambda one: (case_order(by_share[one]), max(by_share[one]["capacities"]))
+    )
 
 
 def case_order(case: Case) -> int:
@@ -118,13 +120,13 @@ def _against(
         label = f"{NAMES[REFERENCE]}, full model"
         panel.plot(ends, (mean, mean), "--", color="black", linewidth=1, label=label, zorder=1.9)
     for i, method in enumerate(METHODS):
-        own = {of(case): case for case in cases if case["algorithm"] == method}
-        known = [place for place in places if place in own]
+        by_place = {of(case): case for case in cases if case["algorithm"] == method}
+        known = [place for place in places if place in by_place]
         if not known:
             continue
         shift = SHIFT * (i - (len(METHODS) - 1) / 2)
         x = [places.index(place) + shift for place in known]
-        values = [finals(results, own[place]) for place in known]
+        values = [finals(results, by_place[place]) for place in known]
         means = [statistics.mean(one) for one in values]
         bars = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
         style: dict[str, Any] = LINES[method]
@@ -182,12 +184,12 @@ def coverage(results: Results, out: Path) -> list[Path]:
         same = [case for case in cases if case["capacities"] == shared[0]]
         sides.append((same, f"β = {shared[0][0]:g}"))
     figure, axes = new_figure(columns=len(sides), height=3.1)
-    for panel, (own, title) in zip(axes, sides, strict=True):
+    for panel, (panel_cases, title) in zip(axes, sides, strict=True):
         for method in OURS:
             for masks, dashes in COVERED.items():
                 points = {
                     case["clients_per_round"] * case["capacities"][0]: finals(results, case)
-                    for case in own
+                    for case in panel_cases
                     if (case["algorithm"], case["masks"]) == (method, masks)
                 }
                 x = sorted(points)
@@ -205,12 +207,12 @@ def coverage(results: Results, out: Path) -> list[Path]:
                     label=f"{NAMES[method]}, {masks}",
                 )
         panel.set_xscale("log")
-        ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in own})
+        ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in panel_cases})
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
         panel.set_xlabel("S β, clients that cover a neuron (mean)", fontsize=9)
         panel.set_ylabel(ACCURACY, fontsize=9)
-        panel.set_title(f"{setting_of(own[0])}, {title}", fontsize=9)
+        panel.set_title(f"{setting_of(panel_cases[0])}, {title}", fontsize=9)
     _legend(figure, axes)
     return save_figure(figure, out / "coverage")
 
@@ -221,8 +223,8 @@ def radio(results: Results, out: Path) -> list[Path]:
     styles = list(dict.fromkeys(map(_curve, cases)))
     figure, axes = new_figure(columns=2, height=3.4)
     for panel, method in zip(axes, OURS, strict=True):
-        own = [case for case in cases if case["algorithm"] in (*REFERENCES, method)]
-        runs = {_curve(case): results.rows(case) for case in own}
+        panel_cases = [case for case in cases if case["algorithm"] in (*REFERENCES, method)]
+        runs = {_curve(case): results.rows(case) for case in panel_cases}
         draw_curves(panel, runs, "sim_seconds", legend=False, styles=styles, median=True)
         panel.set_title(f"{NAMES[method]} and others ({setting_of(cases[0])})", fontsize=8)
         panel.sharey(axes[0])

@@ -28,7 +28,8 @@ def finals(results: Results, case: Case) -> list[float]:
 
 def best(results: Results, case: Case) -> float:
     """Best accuracy of any test, in percent, mean over the seeds."""
-    return 100 * statistics.mean(max(row["accuracy"] for row in own) for own in results.rows(case))
+    seeds = results.rows(case)
+    return 100 * statistics.mean(max(row["accuracy"] for row in rows) for rows in seeds)
 
 
 def coverage(rows: Rows) -> tuple[int, float] | None:
@@ -36,11 +37,11 @@ def coverage(rows: Rows) -> tuple[int, float] | None:
 
     None where clients train the full model.
     """
-    own = [row for row in rows if "coverage" in row]
-    if not own:
+    covered = [row for row in rows if "coverage" in row]
+    if not covered:
         return None
-    least = min(int(row["coverage"]) for row in own)
-    return least, statistics.mean(float(row["uncovered"]) for row in own)
+    min_coverage = min(int(row["coverage"]) for row in covered)
+    return min_coverage, statistics.mean(float(row["uncovered"]) for row in covered)
 
 
 def round_seconds(rows: Rows, limit: float | None = None) -> float:
@@ -68,10 +69,10 @@ def gains(
     found = []
     for cases in panels(results).values():
         of = {(case["algorithm"], share(case)): case for case in cases}
-        for own in dict.fromkeys(share(case) for case in cases):
-            group = [of.get((name, own)) for name in (method, *others)]
+        for affordable in dict.fromkeys(share(case) for case in cases):
+            group = [of.get((name, affordable)) for name in (method, *others)]
             known = [case for case in group if case is not None]
-            if own == "1" or len(known) < len(group):
+            if affordable == "1" or len(known) < len(group):
                 continue
             seeds = list(zip(*(finals(results, case) for case in known), strict=False))
             mine, *theirs = (statistics.mean(values) for values in zip(*seeds, strict=True))

@@ -35,9 +35,9 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
     Where masks ``covered`` have capacities, min_coverage is what they guarantee: S beta.
     """
     settings = dict(settings)
-    for split, own in OF_SPLITS.items():
+    for split, setting in OF_SPLITS.items():
         if settings["split"] != split:
-            settings.pop(own, None)
+            settings.pop(setting, None)
     if "capacities" in settings:
         settings["capacities"] = tuple(settings["capacities"])
         if settings.get("masks") == "covered":
@@ -53,16 +53,17 @@ def rate(settings: Settings, scale: str) -> float:
         ConfigError: none stands there.
     """
     rates = _rates()[scale]
-    own = rates.get("any", {}) | rates.get(settings["model"], {})
+    by_method = rates.get("any", {}) | rates.get(settings["model"], {})
     if len(settings.get("capacities", ())) > 1:
         mixed = f"{settings['algorithm']} {MIXED}"
-        own = {settings["algorithm"]: own.get(mixed)} if mixed in own else own
-    if settings["algorithm"] not in own:
+        if mixed in by_method:
+            by_method = {settings["algorithm"]: by_method[mixed]}
+    if settings["algorithm"] not in by_method:
         raise ConfigError(
             f"settings/rates.toml has no learning rate of {settings['algorithm']!r} for model "
             f"{settings['model']!r} at scale {scale!r}: add one."
         )
-    return float(own[settings["algorithm"]])
+    return float(by_method[settings["algorithm"]])
 
 
 @cache
@@ -77,11 +78,11 @@ def share(case: Case) -> str:
         return "full" if case["budget"] is None else case["budget"]
     if len(capacities) > 1:
         return MIXED
-    (own,) = capacities
+    (capacity,) = capacities
     if case["budget"] == "bytes":
-        return f"{100 * own:g} % of parameters"
-    near = Fraction(own).limit_denominator(16)
-    return str(near) if abs(near - own) < 1e-9 and near.numerator == 1 else f"{own:g}"
+        return f"{100 * capacity:g} % of parameters"
+    near = Fraction(capacity).limit_denominator(16)
+    return str(near) if abs(near - capacity) < 1e-9 and near.numerator == 1 else f"{capacity:g}"
 
 
 def name_of(case: Case) -> str:

@@ -51,13 +51,13 @@ def accuracies(results: Results) -> str:
     ]
     rows = []
     for cases in panels(results).values():
-        for own in dict.fromkeys(share(case) for case in cases):
-            for case in in_order([case for case in cases if share(case) == own]):
+        for affordable in dict.fromkeys(share(case) for case in cases):
+            for case in in_order([case for case in cases if share(case) == affordable]):
                 ends = [rows[-1]["uplink_mib"] for rows in results.rows(case)]
                 rows.append(
                     [
                         setting_of(case),
-                        own,
+                        affordable,
                         NAMES[case["algorithm"]],
                         f"{case['lr']:g}",
                         str(len(ends)),
@@ -92,11 +92,11 @@ def _names(others: Sequence[str]) -> str:
 def _summary(found: Sequence[tuple[Case, float]]) -> str:
     values = [gain for _, gain in found]
     ahead = sum(gain > 0 for gain in values)
-    most, least = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
+    highest, lowest = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
     return (
         f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, ahead in "
-        f"{ahead}; most {most[1]:+.1f} ({_where(most[0])}), least {least[1]:+.1f} "
-        f"({_where(least[0])})"
+        f"{ahead}; most {highest[1]:+.1f} ({_where(highest[0])}), least {lowest[1]:+.1f} "
+        f"({_where(lowest[0])})"
     )
 
 
@@ -123,7 +123,7 @@ def _covered(results: Results, case: Case) -> tuple[str, str]:
     if not found:
         return "-", "-"
     uncovered = statistics.mean(share for _, share in found)
-    return str(min(least for least, _ in found)), f"{100 * uncovered:.1f}"
+    return str(min(min_coverage for min_coverage, _ in found)), f"{100 * uncovered:.1f}"
 
 
 def covered(results: Results) -> str:
@@ -139,7 +139,7 @@ def covered(results: Results) -> str:
     rows = []
     for case in sorted(results.where(), key=lambda c: (c["clients_per_round"], *c["capacities"])):
         target, beta = TARGETS[case["dataset"]], statistics.mean(case["capacities"])
-        own = results.rows(case)
+        seeds = results.rows(case)
         rows.append(
             [
                 f"{setting_of(case)}",
@@ -148,11 +148,11 @@ def covered(results: Results) -> str:
                 f"{case['clients_per_round'] * beta:.3g}",
                 NAMES[case["algorithm"]],
                 case["masks"],
-                str(len(own)),
+                str(len(seeds)),
                 *_covered(results, case),
                 spread(finals(results, case)),
                 f"{best(results, case):.1f}",
-                f"{reached(own, target, 'round', 'd')} ({100 * target:g} %)",
+                f"{reached(seeds, target, 'round', 'd')} ({100 * target:g} %)",
             ]
         )
     return (FINAL + COVERAGE) + markdown(head, rows)
@@ -166,21 +166,21 @@ def timed(results: Results) -> str:
     head += ["MiB up a client to it"]
     rows = []
     for case in results.where():
-        own, target = results.rows(case), TARGETS[case["dataset"]]
-        rounds = [round_seconds(rows, case["max_seconds"]) for rows in own]
+        seeds, target = results.rows(case), TARGETS[case["dataset"]]
+        rounds = [round_seconds(rows, case["max_seconds"]) for rows in seeds]
         rows.append(
             [
                 setting_of(case),
                 name_of(case),
                 share(case),
-                str(len(own)),
+                str(len(seeds)),
                 spread(rounds, places=2),
                 *_covered(results, case),
                 spread(finals(results, case)),
                 f"{100 * target:g}",
-                reached(own, target, "round", "d"),
-                reached(own, target, "sim_seconds"),
-                reached(own, target, "uplink_mib", ".2f"),
+                reached(seeds, target, "round", "d"),
+                reached(seeds, target, "sim_seconds"),
+                reached(seeds, target, "uplink_mib", ".2f"),
             ]
         )
     return FINAL + COVERAGE + markdown(head, rows)

@@ -105,7 +105,7 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
     """
     deadline = time.monotonic() + limit_seconds
     best = start
-    least = 1 / float(_score(h, best[None])[0])  # ||m||^2 of the best known
+    min_square = 1 / float(_score(h, best[None])[0])  # ||m||^2 of the best known
     clients, root = len(h), int(torch.linalg.vector_norm(h, dim=-1).argmin())
     q = relaxation_weights(h[None])[0]
     weight = q / q.max() + _OTHERS
@@ -128,17 +128,17 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
             here = here._replace(bound=torch.maximum(here.bound, proved))
             found = relaxation.beamformers(points)
             scores = _score(h, found).nan_to_num()
-            if scores.max() > 1 / least:
-                best, least = found[scores.argmax()], 1 / float(scores.max())
+            if scores.max() > 1 / min_square:
+                best, min_square = found[scores.argmax()], 1 / float(scores.max())
         children = _split(here, plain.arrivals(points), weight)
         others = _Nodes(bound[later], low[later], width[later])
         parts = (torch.cat(pair) for pair in zip(children, others, strict=True))
         bound, low, width = parts
-        open_ = bound < least / (1 + _CLOSED)
+        open_ = bound < min_square / (1 + _CLOSED)
         bound, low, width = bound[open_], low[open_], width[open_]
     else:
-        proven = least / (1 + _CLOSED)
-    return Exact(best, 1 / least, 1 / max(min(proven, least), 1e-300), nodes)
+        proven = min_square / (1 + _CLOSED)
+    return Exact(best, 1 / min_square, 1 / max(min(proven, min_square), 1e-300), nodes)
 
 
 class _Nodes(NamedTuple):

@@ -65,18 +65,18 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
         error = residual - slack
         change = solve(-error - slack)
         slack_change = -slack - ratio * change
-        most = _longest(y, change, slack, slack_change)
-        after = ((y + most * change) * (slack + most * slack_change)).mean(-1, keepdim=True)
+        max_step = _longest(y, change, slack, slack_change)
+        after = ((y + max_step * change) * (slack + max_step * slack_change)).mean(-1, keepdim=True)
         aim = mean * (after / mean).clamp(0, 1) ** 3
         target = (aim - change * slack_change) / y
         change = solve(-error - slack + target)
         slack_change = target - slack - ratio * change
-        most = _STEP * _longest(y, change, slack, slack_change)
+        max_step = _STEP * _longest(y, change, slack, slack_change)
         # What has converged stays: further steps would only add rounding, and end in NaN.
         done = ~(torch.isfinite(change) & torch.isfinite(slack_change)).all(-1, keepdim=True)
         done |= mean * constraints <= _CLOSED * (offset * y).sum(-1, keepdim=True).abs()
-        y = torch.where(done, y, (y + most * change).clamp(1e-300, _LARGEST))
-        slack = torch.where(done, slack, (slack + most * slack_change).clamp_min(1e-300))
+        y = torch.where(done, y, (y + max_step * change).clamp(1e-300, _LARGEST))
+        slack = torch.where(done, slack, (slack + max_step * slack_change).clamp_min(1e-300))
         point = _times(columns, y)
         residual = _times(rows, point) - offset
     gain = (offset * y).sum(-1).clamp_min(0)

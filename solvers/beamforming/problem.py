@@ -15,7 +15,10 @@ from torch import Tensor
 from channels.arguments import is_numeric
 from channels.validation import is_tensor, shown
 
-_LEAST, _MOST = 1e-140, 1e140  # within these, squares and their sums stay in double precision
+_MIN_ENTRY, _MAX_ENTRY = (
+    1e-140,
+    1e140,
+)  # within these, squares and their sums stay in double precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +128,13 @@ def _complex(given: Any) -> Tensor:
 def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: str) -> None:
     """Refuse channels whose squares double precision cannot hold, but for zero ones."""
     largest = channels.abs().amax(-1)
-    wrong = ~((largest >= _LEAST) & (largest <= _MOST)) & ~skip
+    wrong = ~((largest >= _MIN_ENTRY) & (largest <= _MAX_ENTRY)) & ~skip
     if wrong.any():
         at = int(wrong.flatten().nonzero()[0])
         place = [int(i) for i in np.unravel_index(at, (*shape, channels.shape[1]))]
         raise ValueError(
             f"{name}{place} is of order {float(largest.flatten()[at]):.0e}: give channels within "
-            f"{_LEAST:g} to {_MOST:g}, or 0. Change the unit."
+            f"{_MIN_ENTRY:g} to {_MAX_ENTRY:g}, or 0. Change the unit."
         )
 
 

@@ -42,10 +42,10 @@ class Sca(BeamformerBackend):
         h = problem.h
         first = random_starts(h, 3 if self.starts is None else self.starts, self.seed)
         clients, antennas = h.shape[-2:]
-        variable, least = cp.Variable(2 * antennas), cp.Variable()
+        variable, min_gain = cp.Variable(2 * antennas), cp.Variable()
         slope, offset = cp.Parameter((clients, 2 * antennas)), cp.Parameter(clients)
         program = cp.Problem(
-            cp.Maximize(least), [slope @ variable - offset >= least, cp.norm(variable) <= 1]
+            cp.Maximize(min_gain), [slope @ variable - offset >= min_gain, cp.norm(variable) <= 1]
         )
         points = first.cpu().clone()
         for number, channels in enumerate(h.cpu()):

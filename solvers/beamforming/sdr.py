@@ -50,13 +50,13 @@ class Sdr(BeamformerBackend):
         values: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         for channels in h.cpu().numpy():
-            covariance, least = cp.Variable((antennas, antennas), hermitian=True), cp.Variable()
+            covariance, min_gain = cp.Variable((antennas, antennas), hermitian=True), cp.Variable()
             gains = [cp.real(cp.trace(np.outer(g, g.conj()) @ covariance)) for g in channels]
-            served = cp.hstack(gains) >= least
+            served = cp.hstack(gains) >= min_gain
             limits = [covariance >> 0, cp.real(cp.trace(covariance)) <= 1]
             try:
                 with quiet_cvxpy():
-                    cp.Problem(cp.Maximize(least), [served, *limits]).solve(solver=cp.CLARABEL)
+                    cp.Problem(cp.Maximize(min_gain), [served, *limits]).solve(solver=cp.CLARABEL)
             except cp.SolverError as error:
                 raise SolverUnavailableError(
                     f"cvxpy gives up on problem {len(values)} ({error}): use backend 'anneal'"

@@ -31,12 +31,12 @@ class Exact(MaskSizeBackend):
     batches = True
 
     def solve(self, problem: Problem) -> Found:
-        """Steps whose largest latency is least."""
+        """Steps with the smallest maximum latency."""
         return Found(exact_steps(problem.cells, problem.quota), np.inf)
 
 
 def exact_steps(cells: Cells, quota: int) -> Floats:
-    """Steps [batch, cells] that sum to ``quota`` in each row and whose largest latency is least.
+    """Steps [batch, cells] that sum to ``quota`` in each row, with the smallest maximum latency.
 
     Every row must be feasible. Of several optimal splits it is the one that gives steps which end
     at the same time to the first cells.

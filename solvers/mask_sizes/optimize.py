@@ -159,11 +159,11 @@ def _batch(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
         _check(some, steps, method)
         sizes[feasible] = some.cells.step * steps
         attained = some.cells.latency(steps).max(-1)
-        least = np.minimum(np.where(np.greater_equal(proven, 0), proven, 0), attained)
+        lower_bound = np.minimum(np.where(np.greater_equal(proven, 0), proven, 0), attained)
         rest = np.divide(
-            attained - least, attained, np.zeros_like(attained), where=attained > least
+            attained - lower_bound, attained, np.zeros_like(attained), where=attained > lower_bound
         )
-        objective[feasible], bound[feasible], gap[feasible] = attained, least, rest
+        objective[feasible], bound[feasible], gap[feasible] = attained, lower_bound, rest
         ended = np.full(rest.shape, Status.FEASIBLE)
         ended[rest <= PROVEN_GAP] = Status.OPTIMAL
         status[feasible] = ended

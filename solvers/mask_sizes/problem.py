@@ -14,7 +14,7 @@ from solvers.arrays import first, numbers
 from solvers.mask_sizes.cells import Cells, Floats
 
 # Within these, no sum or product of a problem overflows, underflows or loses a whole number.
-_LEAST_SECONDS, _MOST_SECONDS, _MOST_UNITS = 1e-100, 1e100, 2**50
+_MIN_SECONDS, _MAX_SECONDS, _MAX_UNITS = 1e-100, 1e100, 2**50
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +66,10 @@ class Problem:
         if (low > high).any():
             cell = int((low > high).argmax())
             rounded = lower[cell] <= cap[cell]
-            least, most = (low, high) if rounded else (lower, cap)
+            min_units, max_units = (low, high) if rounded else (lower, cap)
             text = (
-                f"cell {cell} must train at least {_units(least[cell])} and at most "
-                f"{_units(most[cell])}: {_units(least[cell] - most[cell])} short"
+                f"cell {cell} must train at least {_units(min_units[cell])} and at most "
+                f"{_units(max_units[cell])}: {_units(min_units[cell] - max_units[cell])} short"
             )
         elif low.sum() > total:
             rounded = lower.sum() <= total
@@ -98,12 +98,12 @@ def read_problem(
         raise ValueError(
             f"seconds_per_unit has shape {seconds.shape}: give [..., cells] with at least one cell."
         )
-    usable = (seconds >= _LEAST_SECONDS) & (seconds <= _MOST_SECONDS)
+    usable = (seconds >= _MIN_SECONDS) & (seconds <= _MAX_SECONDS)
     if not usable.all():
         _refuse_latency(seconds, usable)
     shape = seconds.shape
-    offset = _per_cell("offset_seconds", offset_seconds, shape, _MOST_SECONDS)
-    lower = _per_cell("lower", lower, shape, _MOST_UNITS)
+    offset = _per_cell("offset_seconds", offset_seconds, shape, _MAX_SECONDS)
+    lower = _per_cell("lower", lower, shape, _MAX_UNITS)
     cap = _per_cell("cap", np.inf if cap is None else cap, shape, np.inf)
     # A cell never gets more than total, and whole units come before whole steps.
     cap = np.minimum(cap, total)
@@ -114,25 +114,26 @@ def read_problem(
     return Problem(shape[:-1], cells, lower.reshape(rows), cap.reshape(rows), total)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: Any, min_value: int) -> int:
     try:
         whole = operator.index(value)
     except TypeError:
         whole = None
-    if whole is None or isinstance(value, bool) or not least <= whole <= _MOST_UNITS:
+    if whole is None or isinstance(value, bool) or not min_value <= whole <= _MAX_UNITS:
         raise ValueError(
-            f"{name} is {shown(value)}: give a whole number from {least} to 2^50, as an integer."
+            f"{name} is {shown(value)}: give a whole number from {min_value} to 2^50, "
+            "as an integer."
         )
     return whole
 
 
-def _per_cell(name: str, values: Any, shape: tuple[int, ...], most: float) -> Floats:
-    """Values from 0 to ``most``, one for each cell."""
+def _per_cell(name: str, values: Any, shape: tuple[int, ...], max_value: float) -> Floats:
+    """Values from 0 to ``max_value``, one for each cell."""
     array = numbers(name, values)
-    good = (array >= 0) & (array <= most)
+    good = (array >= 0) & (array <= max_value)
     if not good.all():
         place, value = first(good, array)
-        limits = "that is 0 or more" if most == np.inf else f"from 0 to {most:g}"
+        limits = "that is 0 or more" if max_value == np.inf else f"from 0 to {max_value:g}"
         raise ValueError(f"{name}{place} is {value}: give a number {limits}.")
     if array.ndim == 0:
         return np.full(shape, array)
@@ -148,7 +149,7 @@ def _per_cell(name: str, values: Any, shape: tuple[int, ...], most: float) -> Fl
 def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
     place, value = first(usable, seconds)
     if value > 0 and value < np.inf:
-        remedy = f"outside {_LEAST_SECONDS:g} to {_MOST_SECONDS:g}. Change the unit of time."
+        remedy = f"outside {_MIN_SECONDS:g} to {_MAX_SECONDS:g}. Change the unit of time."
     elif value == 0:
         remedy = "a cell needs a positive latency per unit. Is its data rate infinite?"
     elif value == np.inf:

@@ -22,7 +22,7 @@ from solvers.mask_sizes.problem import Problem
 from solvers.settings import check_time_limit
 from solvers.solution import PROVEN_GAP, SolverUnavailableError
 
-_MOST_STEPS = 10**9  # measured at 10^10: "optimal" answers up to 4.5 times too slow
+_MAX_STEPS = 10**9  # measured at 10^10: "optimal" answers up to 4.5 times too slow
 
 
 class Program(NamedTuple):
@@ -81,10 +81,10 @@ class ProgramBackend(MaskSizeBackend):
     def solve(self, problem: Problem) -> Found:
         """The package's answer, with its units restored and its claims checked."""
         cells, quota = problem.cells, problem.quota
-        if quota > _MOST_STEPS:
+        if quota > _MAX_STEPS:
             raise ValueError(
                 f"total is {quota * cells.step}, {quota} steps of granularity {cells.step}: beyond "
-                f"{_MOST_STEPS:.0e} steps the tolerances of backend {self.name!r} make its answers "
+                f"{_MAX_STEPS:.0e} steps the tolerances of backend {self.name!r} make its answers "
                 "wrong. Use backend 'exact', which has none."
             )
         obstacle = self.obstacle()
@@ -95,7 +95,7 @@ class ProgramBackend(MaskSizeBackend):
         level, attained = _bracket(Program(width, offset, low, high, quota))
         unit = level / 1000 or 1.0
         found, bound, finished = self.run(Program(width / unit, offset / unit, low, high, quota))
-        least = 0.0 if bound is None else max(float(bound), 0.0) * unit
+        lower_bound = 0.0 if bound is None else max(float(bound), 0.0) * unit
         steps = None if found is None else np.rint(found)
         if steps is None or steps.sum() != quota or (steps < low).any() or (steps > high).any():
             if finished:
@@ -106,9 +106,9 @@ class ProgramBackend(MaskSizeBackend):
         else:
             steps = steps[None]
             attained = min(attained, float(cells.latency(steps).max()))
-        if not least <= attained * (1 + PROVEN_GAP):
-            least = level  # the backend's bound is disproved, or NaN
-        return Found(steps, least)
+        if not lower_bound <= attained * (1 + PROVEN_GAP):
+            lower_bound = level  # the backend's bound is disproved, or NaN
+        return Found(steps, lower_bound)
 
 
 @cache
@@ -124,15 +124,15 @@ def find_obstacle(backend: type[ProgramBackend]) -> str | None:
 def _bracket(program: Program) -> tuple[float, float]:
     """Latency of the problem in real numbers, and with these rounded: around the optimum."""
     width, offset, low, high, quota = program
-    least = float((offset + width * low).max())
-    below, above = 0.0, max(float((offset + width * high).max()), least)
+    min_latency = float((offset + width * low).max())
+    below, above = 0.0, max(float((offset + width * high).max()), min_latency)
     for _ in range(60):
         middle = (below + above) / 2
         if np.clip((middle - offset) / width, low, high).sum() < quota:
             below = middle
         else:
             above = middle
-    level = max(least, above)
+    level = max(min_latency, above)
     steps = np.floor(np.clip((level - offset) / width, low, high))
     ends = np.where(steps < high, offset + width * (steps + 1), np.inf)
     missing = max(int(quota - steps.sum()), 0)  # at most one a cell

@@ -2,7 +2,7 @@
 
 Clients train submodels of different widths, whose masks pick arbitrary neurons (RA-Fed, proof
 supplement of the KDD '23 submission). The coverage of a neuron is the number of masks that have
-it, and Gamma* here the least over neurons. (Gamma* of the rate O(1 / sqrt(Gamma* T Q)) is over
+it, and Gamma* here the minimum over neurons. (Gamma* of the rate O(1 / sqrt(Gamma* T Q)) is over
 parameters: the same with one hidden layer; between two, who holds both ends.) Counts alone decide
 which Gamma* is possible: where masks keep w_n <= K of a layer's K neurons, they can cover each of
 them G times if and only if sum_n w_n >= G K. Fewer do not suffice, as each neuron takes G of the
@@ -51,7 +51,7 @@ def fastest_widths(
             decreasing along levels. NumPy or alike, or torch on any device.
         neurons: [levels] or [layers, levels], of each hidden layer those that a submodel at level
             k keeps; whole numbers from 1 to 2^30, not decreasing. The last level is the full model.
-        coverage: Gamma* >= 1, the least number of masks that have a neuron.
+        coverage: Gamma* >= 1, the minimum number of masks that have a neuron.
 
     Returns:
         Level of each client, [clients] int64, of the kind and device of ``seconds``: the largest
@@ -69,12 +69,14 @@ def fastest_widths(
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
-    least = whole_number("coverage", coverage)
-    if least < 1:
-        raise ValueError(f"coverage is {least}: give a whole number from 1, masks on a neuron.")
-    if least > len(levels.seconds):
-        return _infeasible(np.inf, "selection", start, levels.explain(least))
-    soonest = _soonest(levels, least)
+    min_coverage = whole_number("coverage", coverage)
+    if min_coverage < 1:
+        raise ValueError(
+            f"coverage is {min_coverage}: give a whole number from 1, masks on a neuron."
+        )
+    if min_coverage > len(levels.seconds):
+        return _infeasible(np.inf, "selection", start, levels.explain(min_coverage))
+    soonest = _soonest(levels, min_coverage)
     value = like(seconds, levels.by(soonest))
     wall = time.perf_counter() - start
     return Solution(value, soonest, soonest, 0.0, Status.OPTIMAL, "selection", wall)

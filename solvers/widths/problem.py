@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # So that the mean coverage of up to 2^23 clients, in float64, never rounds up to a whole number.
-_MOST_NEURONS = 2**30
+_MAX_NEURONS = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Levels:
 
     @property
     def begin(self) -> float:
-        """Seconds by which every client has ended level 0, the least that a round takes."""
+        """Seconds by which every client has ended level 0, the minimum that a round takes."""
         return float(self.seconds[:, 0].max())
 
     def by(self, limit: float) -> IntArray:
@@ -90,7 +90,7 @@ def read_levels(seconds: Any, neurons: Any) -> Levels:
             f"neurons has shape {widths.shape}: give [levels] or [layers, levels], with the "
             f"{times.shape[1]} levels of seconds."
         )
-    good = (widths >= 1) & (widths <= _MOST_NEURONS) & (widths == np.rint(widths))
+    good = (widths >= 1) & (widths <= _MAX_NEURONS) & (widths == np.rint(widths))
     if not good.all():
         place, value = first(good, widths)
         raise ValueError(f"neurons{place} is {value}: give a whole number from 1 to 2^30.")

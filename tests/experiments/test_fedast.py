@@ -49,11 +49,11 @@ def test_the_rows_behind_the_comparison(found):
             times.append(rows[-1]["sim_seconds"])
         (ends[name],) = measures.to_end(results, case)
         assert ends[name] == max(times)
-        mean, most = measures.staleness(results, case)
+        mean, max_staleness = measures.staleness(results, case)
         if case["algorithm"] == "sync-st":
-            assert mean == most == 0
+            assert mean == max_staleness == 0
         else:
-            assert 0 < mean < most == max(row["staleness_max"] for row in run.rows)
+            assert 0 < mean < max_staleness == max(row["staleness_max"] for row in run.rows)
     slow, fast = ends["Sync-ST without mitigation"], ends["FedAST (S)"]
     assert slow >= max(v for name, v in ends.items() if name != "Sync-ST without mitigation")
     assert measures.gain([slow], [fast]) == (slow - fast) / slow
@@ -68,14 +68,14 @@ def test_the_rows_behind_the_comparison(found):
 def test_more_clients_are_more_stale(found):
     """Figure 3: centralised training is one line, and staleness grows with the requests."""
     results = found["fig3"]
-    own = results.where()
+    cases = results.where()
     few, many = (
-        next(c for c in own if c["algorithm"] == "fedast-nobuffer" and c["requests"] == count)
+        next(c for c in cases if c["algorithm"] == "fedast-nobuffer" and c["requests"] == count)
         for count in (2, 8)
     )
     assert (tables.ratio(few), tables.ratio(many)) == (3 * 2 / 40, 3 * 8 / 40)
     assert measures.staleness(results, few) < measures.staleness(results, many)
-    (central,) = filter(tasks.is_central, own)
+    (central,) = filter(tasks.is_central, cases)
     (run,) = measures.runs(results, central)
     assert run.rows[-1]["round"] * central["local_steps"] == 300
     assert run.rows[-1]["updates"] == run.rows[-1]["round"]
@@ -89,9 +89,9 @@ def test_mean_curves_hold_a_task_that_has_ended(found):
     ends = [run.rows_of(name)[-1]["accuracy"] for name in tasks.names(case)]
     assert last["accuracy"] == pytest.approx(sum(ends) / 3)
     assert min(ends) >= 0.4
-    own = run.rows_of("cifar10-2")
+    rows = run.rows_of("cifar10-2")
     (alone,) = measures.curves(results, case, ["cifar10-2"])
-    assert [row["accuracy"] for row in alone] == [row["accuracy"] for row in own]
+    assert [row["accuracy"] for row in alone] == [row["accuracy"] for row in rows]
 
 
 def test_every_study_can_be_read_at_every_scale():
@@ -119,41 +119,41 @@ def test_settings_of_scale_paper_are_the_published_ones():
         ]  # fmt: skip
         for case in cases:
             assert case.seeds == (1, 2, 3)
-            own = list(case.config(1).tasks.values())
+            configs = list(case.config(1).tasks.values())
             sync = case["algorithm"] == "sync-st"
-            rules = [config.choices.algorithm for config in own]
-            assert tuple(config.evaluation.target for config in own) == targets
-            assert [config.model.model for config in own] == [
+            rules = [config.choices.algorithm for config in configs]
+            assert tuple(config.evaluation.target for config in configs) == targets
+            assert [config.model.model for config in configs] == [
                 "mlp", "lenet5", "fedast-cnn", "lstm",
             ]  # fmt: skip
             assert [r.lr for r in rules] == [0.2 if sync else 0.1, 0.06, 0.1, 7.0]
             decays = [3e-4, 3e-4, 3e-4 if sync else 7e-4, 1e-5]
             assert [r.weight_decay for r in rules] == decays
             assert {r.server_lr for r in rules} == {1.0 if sync else 0.1}
-            assert [config.training.batch_size for config in own] == [32, 32, 32, 64]
-            assert {config.training.local_steps for config in own} == {27}
-            assert {config.network.clients for config in own} == {1000}
-            assert [config.data.split for config in own] == ["dirichlet"] * 3 + ["natural"]
-            assert [config.data.pixels for config in own] == ["standard"] * 3 + ["signed"]
-            assert [config.data.samples_per_client for config in own] == [300] * 3 + [None]
-            assert {(c.data.alpha, c.data.reuse) for c in own[:3]} == {(0.1, True)}
+            assert [config.training.batch_size for config in configs] == [32, 32, 32, 64]
+            assert {config.training.local_steps for config in configs} == {27}
+            assert {config.network.clients for config in configs} == {1000}
+            assert [config.data.split for config in configs] == ["dirichlet"] * 3 + ["natural"]
+            assert [config.data.pixels for config in configs] == ["standard"] * 3 + ["signed"]
+            assert [config.data.samples_per_client for config in configs] == [300] * 3 + [None]
+            assert {(c.data.alpha, c.data.reuse) for c in configs[:3]} == {(0.1, True)}
             if sync:
                 assert rules[0].first == 30
-                assert own[0].network.availability == 0.3
-                assert [c.training.clients_per_round for c in own] == [100, 84, 48, 68]
+                assert configs[0].network.availability == 0.3
+                assert [c.training.clients_per_round for c in configs] == [100, 84, 48, 68]
             else:
                 assert [(r.requests, r.buffer) for r in rules] == [(96, 3)] * 3 + [(96, 6)]
 
 
 def test_settings_of_the_other_figures():
     for fedast, count in zip(PAPER.study("fig16", "paper").cases[::2], (2, 4, 6), strict=True):
-        own = list(fedast.config(1).tasks.values())
-        assert len(own) == count
-        assert {c.training.local_steps for c in own} == {5}
-        assert {(c.model.model, c.data.alpha, c.evaluation.target) for c in own} == {
+        configs = list(fedast.config(1).tasks.values())
+        assert len(configs) == count
+        assert {c.training.local_steps for c in configs} == {5}
+        assert {(c.model.model, c.data.alpha, c.evaluation.target) for c in configs} == {
             ("resnet18", 1.0, 0.5)
         }
-        assert {c.choices.algorithm.lr for c in own} == {0.06}
+        assert {c.choices.algorithm.lr for c in configs} == {0.06}
     methods = [tasks.label(case) for case in PAPER.study("fig2", "paper").cases]
     assert methods == [
         "FedAST", "Sync-ST", "Sync-Bayes-ST", "Sync-UCB-ST", "Sync-ST without mitigation",

@@ -40,15 +40,21 @@ def test_the_core_comparison_comes_first():
     ranks = {}
     for run in PAPER.study("widths", "small").planned():
         config = run.config
-        own = config.algorithm.get("capacities")
+        capacities = config.algorithm.get("capacities")
         ranks.setdefault(run.rank, []).append(
-            (config.data.dataset, config.model.model, config.data.split, own, config.run.seed)
+            (
+                config.data.dataset,
+                config.model.model,
+                config.data.split,
+                capacities,
+                config.run.seed,
+            )
         )
     assert {(d, m, s, seed) for d, m, s, _, seed in ranks[0]} == {
         ("fashion-mnist", "mlp", "dirichlet", 1)
     }
-    assert {own for *_, own, _ in ranks[0]} == {None, (0.5,), MIXED}
-    assert {own for *_, own, _ in ranks[1]} == {(0.25,), (0.125,), (1.0,)}
+    assert {capacities for *_, capacities, _ in ranks[0]} == {None, (0.5,), MIXED}
+    assert {capacities for *_, capacities, _ in ranks[1]} == {(0.25,), (0.125,), (1.0,)}
     assert {seed for *_, seed in ranks[2]} == {1}
     assert {(d, m) for d, m, *_ in ranks[2]} == {
         ("mnist", "mlp"), ("fashion-mnist", "mlp"), ("fashion-mnist", "lenet5"),
@@ -105,7 +111,7 @@ def test_the_rows_behind_the_widths(found):
     ends = last_rows(found["widths"])
     assert set(ends) == {
         ("fedavg", "full"),
-        *((method, own) for method in METHODS for own in ("1/2", "1/8", "mixed")),
+        *((method, affordable) for method in METHODS for affordable in ("1/2", "1/8", "mixed")),
         *((method, "50 % of parameters") for method in ("ra-fed", "ram-fed")),
     }
     full = ends["fedavg", "full"]["uplink_mib"]
@@ -132,13 +138,15 @@ def test_the_rows_behind_the_coverage(found):
     results = found["coverage"]
     for case in results.where():
         (rows,), (beta,) = results.rows(case), case["capacities"]
-        least, uncovered = coverage(rows)
+        min_coverage, uncovered = coverage(rows)
         neurons = case["clients_per_round"] * beta
         if case["masks"] == "covered":
             assert case["min_coverage"] == neurons
-            assert least == neurons, "arcs of equal length repeat: weights as often as neurons"
+            assert min_coverage == neurons, (
+                "arcs of equal length repeat: weights as often as neurons"
+            )
         else:
-            assert 1 == least < max(neurons, 2)
+            assert 1 == min_coverage < max(neurons, 2)
         assert 0 < uncovered < 1
     assert tables.covered(results).count("\n| digits") == len(results.where()) == 12
 
@@ -159,9 +167,9 @@ def test_the_rows_behind_the_masks(found):
 
 def test_the_rows_behind_the_heterogeneity(found):
     results = found["heterogeneity"]
-    for own in ("1/2", "mixed"):
+    for affordable in ("1/2", "mixed"):
         for method in ("ra-fed", "ram-fed"):
-            mine = [c for c in results.where(algorithm=method) if share(c) == own]
+            mine = [c for c in results.where(algorithm=method) if share(c) == affordable]
             assert [(c["split"], c["alpha"]) for c in mine] == [
                 ("dirichlet", 0.3), ("dirichlet", 1.0), ("iid", None),
             ]  # fmt: skip
@@ -223,13 +231,13 @@ def results_of(runs, **settings):
     """Results by hand from ``{(algorithm, capacities): rows of each seed}``."""
     given = {"dataset": "mnist", "split": "dirichlet", "alpha": 0.3, "model": "mlp", "lr": 0.1}
     cases = [
-        Case(given | settings | {"algorithm": name, "capacities": own}, (1, 2), 0)
-        for name, own in runs
+        Case(given | settings | {"algorithm": name, "capacities": capacities}, (1, 2), 0)
+        for name, capacities in runs
     ]
-    own = {
+    by_case = {
         i: [SimpleNamespace(rows=rows) for rows in seeds] for i, seeds in enumerate(runs.values())
     }
-    return Results(Study("by hand", tuple(cases)), own)
+    return Results(Study("by hand", tuple(cases)), by_case)
 
 
 def test_measures_by_hand():
@@ -274,9 +282,9 @@ def test_figures_of_several_seeds_models_and_splits(tmp_path):
         ({}, {"split": "noniid", "alpha": None, "shards": 2}, {"model": "lenet5"})
     ):
         runs = {
-            (name, own): [rows_of(0, a), rows_of(0, a + 0.02)]
+            (name, capacities): [rows_of(0, a), rows_of(0, a + 0.02)]
             for i, name in enumerate(METHODS)
-            for own, a in zip(
+            for capacities, a in zip(
                 ((0.25,), (0.5,), (1.0,), MIXED),
                 (0.5 + 0.05 * i, 0.6 + 0.05 * i, 0.8 + 0.01 * i, 0.55 + 0.05 * place),
                 strict=True,
@@ -284,8 +292,8 @@ def test_figures_of_several_seeds_models_and_splits(tmp_path):
         }
         parts.append(results_of(runs | {("fedavg", None): [rows_of(0, 0.85)] * 2}, **settings))
     cases = tuple(case for one in parts for case in one.study.cases)
-    own = [runs for one in parts for runs in one.runs.values()]
-    drawn = figures.widths(Results(Study("by hand", cases), dict(enumerate(own))), tmp_path)
+    by_case = [runs for one in parts for runs in one.runs.values()]
+    drawn = figures.widths(Results(Study("by hand", cases), dict(enumerate(by_case))), tmp_path)
     assert [file.name for file in drawn if file.suffix == ".png"] == [
         "widths.png", "widths-mnist-lenet5.png",
     ]  # fmt: skip

@@ -61,7 +61,7 @@ class BayesAssignment:
         check_count("tasks", tasks)
         check_number("fairness", fairness)
         check_count("candidates", candidates)
-        check_count("history", history, least=_WARM_UP)
+        check_count("history", history, min_value=_WARM_UP)
         self._stream, self._fairness = stream, fairness
         self._candidates, self._history = candidates, history
         self._seconds = np.zeros((tasks, clients))  # sums

@@ -86,7 +86,7 @@ class Arrivals:
             check_number("rate", self.rate)
             check_number("mean_stay", self.mean_stay, positive=True)
             if self.initially is not None:
-                check_count("initially", self.initially, least=0)
+                check_count("initially", self.initially, min_value=0)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         if self.initially is not None and self.initially > self.clients:

@@ -167,7 +167,7 @@ def _check(stays: Sequence[Stay], clients: int, names: Sequence[str]) -> None:
     for (client, join, leave), name in zip(stays, names, strict=True):
         try:
             check_count("clients", clients)
-            check_count(f"{name}: client", client, least=0)
+            check_count(f"{name}: client", client, min_value=0)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         if client >= clients:

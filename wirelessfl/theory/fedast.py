@@ -50,7 +50,7 @@ def synchronous_round_seconds(*, requests: Sequence[int], rate_hz: float) -> flo
         ValueError: an argument is out of its range.
     """
     for task, number in enumerate(requests):
-        check_count(f"requests[{task}]", number, least=0)
+        check_count(f"requests[{task}]", number, min_value=0)
     everyone = sum(requests)
     check_count("sum of requests", everyone)
     return arrival_seconds(arrival=everyone, requests=everyone, rate_hz=rate_hz)
@@ -132,14 +132,14 @@ class Corollary1:
         initial_gap: delta L / sqrt(b tau T).
         client_noise: (1 / sqrt(T b tau) + 1 / (tau T)) (sigma_l^2 + tau sigma_g^2).
         asynchrony: R / (T b) (sigma_l^2 + tau R sigma_g^2).
-        least_rounds: tau max(36 b, 16 R gamma_max), the T from which the corollary holds.
+        min_rounds: tau max(36 b, 16 R gamma_max), the T from which the corollary holds.
         rounds: T.
     """
 
     initial_gap: float
     client_noise: float
     asynchrony: float
-    least_rounds: int
+    min_rounds: int
     rounds: int
 
     @property
@@ -151,7 +151,7 @@ class Corollary1:
     @property
     def holds(self) -> bool:
         """Whether there are enough rounds for the corollary."""
-        return self.rounds >= self.least_rounds
+        return self.rounds >= self.min_rounds
 
 
 def fedast_corollary_1(
@@ -190,7 +190,7 @@ def fedast_corollary_1(
     check_count("buffer", buffer)
     check_count("requests", requests)
     check_count("local_steps", local_steps)
-    check_count("largest_staleness", largest_staleness, least=0)
+    check_count("largest_staleness", largest_staleness, min_value=0)
     check_number("smoothness", smoothness, positive=True)
     check_number("gradient_variance", gradient_variance)
     check_number("heterogeneity", heterogeneity)
@@ -202,6 +202,6 @@ def fedast_corollary_1(
         initial_gap=initial_gap * smoothness * slow,
         client_noise=(slow + 1 / (local_steps * rounds)) * noise,
         asynchrony=requests / (rounds * buffer) * stale,
-        least_rounds=local_steps * max(36 * buffer, 16 * requests * largest_staleness),
+        min_rounds=local_steps * max(36 * buffer, 16 * requests * largest_staleness),
         rounds=rounds,
     )

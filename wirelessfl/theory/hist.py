@@ -226,7 +226,7 @@ def corollary_1_step_size(
 def smallest_rounds(
     *, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int], smoothness: float
 ) -> int:
-    """The least T for which the step size of Corollary 1 meets (13); arguments as above.
+    """The smallest T for which the step size of Corollary 1 meets (13); arguments as above.
 
     Raises:
         ValueError: there are fewer than two cells, or an argument is out of its range.
@@ -276,7 +276,7 @@ def mask_size_cap(*, parameters: int, cells: int, eps_th: float, delta_1_sq: flo
         ValueError: an argument is out of its range.
     """
     check_count("parameters", parameters)
-    check_count("cells", cells, least=2)
+    check_count("cells", cells, min_value=2)
     check_number("eps_th", eps_th, positive=True)
     check_number("delta_1_sq", delta_1_sq)
     return parameters * eps_th / (6 * cells * delta_1_sq) if delta_1_sq > 0 else math.inf

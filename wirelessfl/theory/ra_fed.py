@@ -109,7 +109,7 @@ class SubmodelRun:
 
     @property
     def ra_fed_largest_step_size(self) -> float:
-        """The largest gamma of RA-Fed's bound, the least of four limits; the second is that.
+        """The largest gamma of RA-Fed's bound, the smallest of four limits; the second is that.
 
         1/(4 L T), sqrt(1/r) / (16 T L), (1/(768 r))^(1/3) / (L T) and 1/(12 T L).
         """
@@ -265,7 +265,7 @@ def ram_fed_bound(
             different ages that the client's memory holds.
         stale_norm_sq: mean over rounds of E||theta_{q - tau_q}||^2; in general that of the sum over
             the same ages.
-        ages: D >= 1, the most different ages that a client's memory holds in a round.
+        ages: D >= 1, the maximum number of different ages in a client's memory in a round.
         printed: the printed constants, for one age.
 
     Raises:

@@ -118,14 +118,14 @@ def fastest_chunk(
         job: a job of a few steps for the given number of clients.
         sizes: to try, ascending; larger ones are left out once one is slower.
     """
-    best, least = sizes[0], float("inf")
+    best, min_seconds = sizes[0], float("inf")
     for size in sizes:
         executor, work = make(size), job(size)
         seconds = min(_seconds(executor, work) for _ in range(2)) / size
-        if size > PATIENCE and seconds > 1.2 * least:
+        if size > PATIENCE and seconds > 1.2 * min_seconds:
             break
-        if seconds < WORTH * least:
-            best, least = size, seconds
+        if seconds < WORTH * min_seconds:
+            best, min_seconds = size, seconds
     return best
 
 

@@ -150,8 +150,8 @@ def test_masks_exist_just_where_the_widths_add_up(widths, coverage):
     """The theorem, against all masks of three clients on four neurons."""
     masks = [list(product([0, 1], repeat=4)) for _ in widths]
     fits = ([m for m in ms if sum(m) == w] for ms, w in zip(masks, widths, strict=True))
-    most = max(np.sum(choice, axis=0).min() for choice in product(*fits))
-    assert (most >= coverage) == (sum(widths) >= coverage * 4)
+    max_coverage = max(np.sum(choice, axis=0).min() for choice in product(*fits))
+    assert (max_coverage >= coverage) == (sum(widths) >= coverage * 4)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -227,7 +227,7 @@ def test_the_work_grows_with_the_logarithm_of_the_levels(monkeypatch):
     seconds, neurons = rng.random((10_000, 300)).cumsum(1), np.arange(1, 301)
     looks, kept = [], Levels.kept
     monkeypatch.setattr(
-        Levels, "kept", lambda own, limit: (looks.append(limit), kept(own, limit))[1]
+        Levels, "kept", lambda levels, limit: (looks.append(limit), kept(levels, limit))[1]
     )
     fastest_widths(seconds, neurons, 3000)
     assert len(looks) <= np.ceil(np.log2(seconds.size)) + 1

@@ -80,7 +80,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     silent = torch.zeros(objective.spec.size)
     if own:
         for layer in setup.planner.model.partition("alternate").layers:
-            objective.spec.views(silent)[f"{layer.producer}.bias"][:] = 1.0
+            objective.spec.views(silent)[f"{layer.name}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):
         index = setup.planner.plan(number).submodels.index

@@ -127,10 +127,10 @@ def test_the_bound_by_hand():
         "asynchrony": Fraction(6, 1600) * (11 + 9 * 6 * 2),
     }
     assert bound.terms == pytest.approx({name: float(term) for name, term in by_hand.items()})
-    assert bound.least_rounds == 9 * 16 * 6 * 7
+    assert bound.min_rounds == 9 * 16 * 6 * 7
     assert not bound.holds
-    assert fedast_corollary_1(**RUN | {"rounds": bound.least_rounds}).holds
-    assert fedast_corollary_1(**RUN | {"largest_staleness": 0}).least_rounds == 9 * 36 * 4
+    assert fedast_corollary_1(**RUN | {"rounds": bound.min_rounds}).holds
+    assert fedast_corollary_1(**RUN | {"largest_staleness": 0}).min_rounds == 9 * 36 * 4
 
 
 @given(
@@ -159,7 +159,7 @@ def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, 
     limits = [1 / (6 * smooth * steps * math.sqrt(steps * buffer))]
     if staleness:
         limits.append(1 / (4 * smooth * steps * math.sqrt(steps * requests * staleness)))
-    if rounds != bound.least_rounds:  # where the two agree up to rounding
+    if rounds != bound.min_rounds:  # where the two agree up to rounding
         assert bound.holds == (client < min(limits))
 
 

@@ -205,7 +205,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
     )
     setup = build(settings, data=toy, model=module)
     run, spec = SessionsEngine(setup), setup.model.objective.spec
-    regime = run.regime
+    regime = setup.regime
     rows = []
 
     def report(decision):
@@ -215,7 +215,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(run.schedule, regime, run.clock, report, lambda: None)
+        simulate(setup.schedule, regime, setup.clock, report, lambda: None)
     pilot = regime.past.pilot
     torch.testing.assert_close(
         setup.training.server.cloud["params"], pilot
