@@ -1,4 +1,4 @@
-"""Settings resolved: what depends on others is filled in, and what makes no sense is refused."""
+"""Settings resolved: defaults that depend on others are filled in, conflicts are refused."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _check_compression(settings: Settings) -> None:
     """Refuse compression without rounds.
 
     Raises:
-        ConfigError: it is asked for.
+        ConfigError: compression is set.
     """
     compression = settings.training.compression
     if not settings.choices.algorithm.timing.rounds and compression != "none":
@@ -155,7 +155,7 @@ def _check_compression(settings: Settings) -> None:
 
 
 def _check_network(settings: Settings) -> None:
-    """Refuse ranges that are none, and two costs of a step.
+    """Refuse empty ranges, and two costs of a step.
 
     Raises:
         ConfigError: there are such.

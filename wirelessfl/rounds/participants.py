@@ -1,4 +1,4 @@
-"""Who takes part in a round, and who of them tracks."""
+"""The clients that take part in a round, and those that send tracking terms."""
 
 from __future__ import annotations
 

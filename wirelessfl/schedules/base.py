@@ -93,7 +93,7 @@ Event = (
 @dataclass(frozen=True)
 class Give:
     """Give out round ``number``, at the end of this instant: clients train the model, or the models
-    of all tasks that go on, as they are then.
+    of all active tasks, as they are then.
 
     Args:
         number: of the round, from 0; trial rounds are counted apart.

@@ -57,7 +57,7 @@ class Sessions:
         self._done = 0
 
     def decide(self, event: Event) -> list[Decision]:
-        """Open a session, try, begin, go on round by round, and close."""
+        """Open a session, run trial rounds, begin, run its rounds, and close."""
         match event:
             case Started():
                 return [self._give()] if self._begun else [Open(self._session)]

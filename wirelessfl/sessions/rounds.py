@@ -29,7 +29,7 @@ from wirelessfl.schedules.base import (
 )
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
-from wirelessfl.sessions.extras import Extras
+from wirelessfl.sessions.extra_costs import ExtraCosts
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
@@ -88,7 +88,7 @@ class SessionRounds:
         self.trial_planner = replace(
             planner, stream=planner.stream.child("trial"), lr_share=constant
         )
-        self.past, self.extras = Past(), Extras()
+        self.past, self.extras = Past(), ExtraCosts()
         self.gradient: Tensor | None = None
         self.weights: dict[int, float] = {}
         self.labels: tuple[int, ...] = ()
@@ -277,7 +277,7 @@ class SessionRounds:
         self.training.restore(tensors, totals)
         device = self.server.cloud["params"].device
         self.past = Past.of(tensors, device)
-        self._session, self.extras = state["session"], Extras(**state["extras"])
+        self._session, self.extras = state["session"], ExtraCosts(**state["extras"])
         self.labels, self.labels_before = tuple(state["labels"]), tuple(state["labels_before"])
         self.gradient = _stored(tensors, "session.gradient", device)
         self.weights = {int(session): weight for session, weight in state["weights"].items()}

@@ -11,7 +11,7 @@ from torch import nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.setup.given import GivenObjects, configured
+from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
 from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup

@@ -1,4 +1,4 @@
-"""The data set of a configuration, on the scale that it asks for, and its split."""
+"""The data set of a configuration, with its scaling and split."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     """Images on another scale than [-1, 1].
 
     Raises:
-        ConfigError: the data are no such images.
+        ConfigError: the data are not images in [-1, 1].
     """
     if pixels == "signed":
         return data

@@ -28,7 +28,7 @@ from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, RoundsSetup
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of

@@ -1,4 +1,4 @@
-"""From a configuration to a run in sessions of clients that come and go."""
+"""From a configuration to the setup of a run in sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wirelessfl.sessions.attendance import Attendance, Churn, GroupsInTurn
 from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.sessions.traces import read_trace
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.setups import RoundsSetup, SessionsSetup

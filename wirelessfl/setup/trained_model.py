@@ -1,4 +1,4 @@
-"""One model of a run, with what its training stands on: data and their split, an executor."""
+"""One model of a run with its data, their split and its executor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import check_given_model, configured_model
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
@@ -42,7 +42,7 @@ class TrainedModel:
         test_inputs: test samples, on the device.
         test_labels: their labels.
         executor: where local updates are computed.
-        computing: the same in words.
+        computing: where it runs: device, workers, threads.
         notes: what the user should know, a line each.
     """
 

@@ -1,4 +1,4 @@
-"""How long a training request takes its client."""
+"""Durations of training requests."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ShiftedExponential(Delays):
 
 @dataclass(frozen=True, eq=False)
 class Wireless(Delays):
-    """Cycles over CPU speed, then an upload whose band is shared with whoever uploads meanwhile.
+    """Cycles over CPU speed, then an upload over a band shared by all concurrent uploads.
 
     Args:
         network: CPU speeds and channels.

@@ -1,4 +1,4 @@
-"""What carrying out several tasks asks of a task's model, and a model that is not trained."""
+"""The interface of a task's model, and a model that is not trained."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class TaskModel(Protocol):
         """Send the current model to a client."""
 
     def came_back(self, number: int) -> None:
-        """The update of a request is in."""
+        """The update of a request has returned."""
 
     def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
         """Merge the updates of these requests, in this order."""
 
     def end(self) -> None:
-        """Nothing that is out is wanted any more."""
+        """The task has ended: drop its requests and updates."""
 
     def spread(self) -> float | None:
-        """How far the latest updates lie apart; None: not known."""
+        """Spread sigma_m of the latest updates; None: unknown."""
 
     def train_round(self, clients: IntArray) -> None:
         """Train these clients from the current model, and merge their updates."""
@@ -37,7 +37,7 @@ class TaskModel(Protocol):
 
 
 class Untrained:
-    """Takes part in everything, and learns nothing: for times alone, which do not depend on it."""
+    """A model that learns nothing, to simulate times alone."""
 
     def issue(self, request: Request) -> None:
         """Nothing is sent."""

@@ -1,4 +1,4 @@
-"""When the updates of a round of several tasks come in, and what they cost."""
+"""Arrival times and energy of the updates in a round of several tasks."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _uploads(
 ) -> tuple[list[FloatArray], list[float], float]:
     """Uploads on the band that all tasks share.
 
-    Who is not among the first k of a task is told to stop, and leaves the band to the others.
+    Clients that are not among the first k of a task are stopped, and leave the band to others.
 
     Returns:
         When each upload is through; when each task's clients are told to stop; joules of sending.
@@ -133,7 +133,7 @@ def _uploads(
                 on_air.add(coming)
             coming += 1
             continue
-        assert done is not None, "somebody is on the air"
+        assert done is not None, "an upload is in progress"
         now, key = done
         _, place, row = senders[key]
         band.finish(now, key)

@@ -16,7 +16,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.setup import build
-from wirelessfl.setup.task_times import build_delays
+from wirelessfl.setup.task_schedules import build_delays
 
 BESIDE = {
     "coherence": "edge-round",

@@ -13,7 +13,7 @@ from channels.streams import Stream
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5, ResNet18
-from wirelessfl.rounds.together import together
+from wirelessfl.rounds.job_groups import job_groups
 from wirelessfl.setup import build
 from wirelessfl.submodels import (
     ClientSubmodels,
@@ -285,7 +285,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
     assert setup.config.run.padding == 0.0
     training, plan = setup.training, setup.planner.plan(0)
     sent = {"params": training.server.cloud["params"][None]}
-    jobs = list(together(plan, sent, training.settings.padding, 4))
+    jobs = list(job_groups(plan, sent, training.settings.padding, 4))
     assert len(jobs) == 2
     for job in jobs:
         assert (job.submodels.index >= 0).all()

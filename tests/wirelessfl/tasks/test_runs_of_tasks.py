@@ -295,7 +295,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(ahead, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
-    updates, ready = engine.setup.learners[0].ahead, []
+    updates, ready = engine.setup.learners[0].deferred, []
     train = updates._train
 
     def watched(numbers):

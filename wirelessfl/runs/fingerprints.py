@@ -20,14 +20,16 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.objective import Objective
 
 
-def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:
+def check_fingerprint(
+    directory: RunDirectory, state: dict[str, Any], fingerprint: dict[str, str]
+) -> None:
     """Refuse to resume with other settings or objects than those of the checkpoint's run.
 
     Raises:
-        ConfigError: one of ``marks`` differs; the message names it.
+        ConfigError: one of ``fingerprint`` differs; the message names it.
     """
-    for name, mark in marks.items():
-        if state["fingerprint"][name] != mark:
+    for name, found in fingerprint.items():
+        if state["fingerprint"][name] != found:
             raise ConfigError(
                 f"{directory.path}: {name} not those that the run began with. Restore them, or "
                 "begin a new run."
@@ -60,14 +62,14 @@ def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
         )
 
 
-def settings_mark(directory: RunDirectory) -> dict[str, str]:
+def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
     """The hash of ``config.toml`` as it is stored, wherever the folder is now."""
     tables = read_toml(directory.path / "config.toml")
     tables.get("run", {}).pop("out", None)
     return {"the settings in config.toml are": digest(tables)}
 
 
-def model_mark(objective: Objective) -> str:
+def model_fingerprint(objective: Objective) -> str:
     """Hash of a model's layers, frozen parameters and buffers."""
     module = objective.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
@@ -76,7 +78,7 @@ def model_mark(objective: Objective) -> str:
     return digest(str(module), objective.spec.shapes, *map(_array, [*frozen, *buffers]))
 
 
-def data_mark(data: Dataset, client_samples: ClientSamples) -> str:
+def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
     """Hash of a data set and its split; samples dealt on demand are not computed for it."""
     return digest(
         _array(_some(data.train_inputs)),
@@ -87,7 +89,7 @@ def data_mark(data: Dataset, client_samples: ClientSamples) -> str:
     )
 
 
-def network_mark(network: Network, stream: Stream) -> str:
+def network_fingerprint(network: Network, stream: Stream) -> str:
     """Hash of a network's values."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     return digest(*plain, network.draw(stream.child("fingerprint")).h)
