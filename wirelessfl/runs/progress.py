@@ -146,7 +146,7 @@ class Progress:
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint if the last one is old enough: at most 1/20 of the time is spent on them."""
+        """Write a checkpoint unless the last one is recent; they take at most 1/20 of the time."""
         if not self.leads:
             return
         wanted = self.engine.setup.limits.checkpoint_seconds
