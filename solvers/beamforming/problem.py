@@ -15,10 +15,8 @@ from torch import Tensor
 from channels.arguments import is_numeric
 from channels.validation import is_tensor, shown
 
-_MIN_ENTRY, _MAX_ENTRY = (
-    1e-140,
-    1e140,
-)  # within these, squares and their sums stay in double precision
+# Within these, squares and their sums stay in double precision.
+_MIN_ENTRY, _MAX_ENTRY = 1e-140, 1e140
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 from pydantic import PrivateAttr
 
@@ -40,8 +40,8 @@ class Config(Settings):
 
         Without a table there is one task, that of the run.
         """
-        assert self._tasks is not None, "a resolved configuration, from Config.of"
-        return self._tasks or {self.data.dataset: self}
+        config = self.resolve()
+        return config._tasks or {config.data.dataset: config}
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, known: bool = False) -> Config:
@@ -64,6 +64,26 @@ class Config(Settings):
             return config
         return config._with_tasks(known)
 
+    def resolve(self) -> Config:
+        """The same settings, resolved.
+
+        Raises:
+            ConfigError: settings that do not go together.
+        """
+        return self if self.resolved else self.model_copy()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The configuration with other tables, resolved anew: what followed from them follows.
+
+        Args:
+            update: tables that replace those of this one.
+            deep: without effect.
+
+        Raises:
+            ConfigError: a wrong value, or settings that do not go together.
+        """
+        return cast(Self, Config.of(self.model_dump(exclude_unset=True) | dict(update or {})))
+
     @classmethod
     def _made(
         cls, given: Settings, values: Mapping[str, Any], tasks: Mapping[str, Config] | None = None
@@ -72,22 +92,6 @@ class Config(Settings):
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
         return config
-
-    def settled(self) -> Config:
-        """The same configuration, held against its own network: no other one is given.
-
-        Raises:
-            ConfigError: settings that do not fit it.
-        """
-        check(self, known=True)
-        for name, task in (self._tasks or {}).items():
-            try:
-                check(task, known=True)
-            except ConfigError as error:
-                raise ConfigError(f"task {name!r}: {error}") from error
-        if not self.choices.algorithm.timing.rounds:
-            check_together(self.tasks, known=True)
-        return self
 
     def _with_tasks(self, known: bool) -> Config:
         """With the tables of tasks resolved, and as many rounds as it takes where these end runs.
@@ -122,12 +126,14 @@ class Config(Settings):
         values: Mapping[str, Any],
         tasks: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Config:
-        """The same settings, computed or kept elsewhere.
+        """The same settings, computed or kept elsewhere, resolved.
 
         Args:
             values: of ``[run]``; tasks have them too, unless their tables have their own.
             tasks: by name, further values that go into a task's own table.
         """
+        if not self.resolved:
+            return self.resolve().with_run(values, tasks)
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
         run = self.run.model_copy(update=dict(values))

@@ -113,12 +113,18 @@ class RunDirectory:
         """An existing run's folder and its configuration.
 
         Raises:
-            ConfigError: there is no run in it.
+            ConfigError: there is no run in it, or its settings are wrong, as those of another
+                version may be.
         """
         file = path / "config.toml"
         if not file.is_file():
             raise ConfigError(f"{path} is not a run directory (no config.toml).")
-        return cls(path), Config.from_toml(file)
+        try:
+            return cls(path), Config.from_toml(file)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
+            ) from error
 
     def _write_about(self, told: dict[str, Any]) -> None:
         with _replacing(self._about_file) as draft:

@@ -36,6 +36,7 @@ def settings_hash(config: Config) -> str:
 def _said(config: Config) -> dict[str, Any]:
     """Settings other than the defaults, by section and name."""
     said: dict[str, Any] = {}
+    config = config.resolve()  # as it is stored
     for section, settings in config:
         if section == "task":
             if settings:
@@ -73,7 +74,7 @@ def _of_run(config: Config, key: str) -> Any:
 
 def _same_settings(config: Config, folder: Path) -> bool:
     """Whether the run in ``folder`` has these settings, whatever defaults were when it was made."""
-    stored = Config.from_toml(folder / "config.toml")
+    _, stored = RunDirectory.open(folder)
     return _learnt(config) == _learnt(stored) and config.run.seed == stored.run.seed
 
 

@@ -155,6 +155,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         ConfigError: the algorithm has rounds of one model, or ``seconds`` is not above 0.
         DataError: an upload's size depends on data that are not there.
     """
+    config = configured(config)
     if config.choices.algorithm.timing.rounds:
         raise ConfigError(
             f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
@@ -162,7 +163,6 @@ def timeline(config: Config, seconds: float) -> Timeline:
         )
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"seconds is {seconds}: give a finite time above 0.")
-    config = configured(config)
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
     times = build_times(

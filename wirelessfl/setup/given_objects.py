@@ -65,17 +65,11 @@ def configured(
         ConfigError: the settings need an object that is absent, the network replaces a setting
             that was given too, or settings and network do not go together.
     """
-    marks = given.marks
-    if isinstance(config, Config) and config.resolved and config.given == marks:
-        if given.network is not None:
-            _check_replaced(config)
-        return config.settled()
     if isinstance(config, Config):  # without defaults, which a given network may replace
-        settings: Settings = config
         tables: dict[str, Any] = config.model_dump(exclude_unset=True)
     else:
         tables = named_tables(config if isinstance(config, Mapping) else read_toml(Path(config)))
-        settings = Settings(**tables)
+    settings, marks = Settings(**tables), given.marks
     check_given(settings.given, given)
     if given.network is not None:
         _check_replaced(settings)

@@ -22,6 +22,33 @@ def test_promised_flags_exist():
     assert not [flag for flag in PROMISED if flag not in homes]
 
 
+def test_a_copy_with_other_tables_is_resolved_anew():
+    """Choices, tasks and what follows from them are those of the new tables."""
+    base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)
+    copy = base.model_copy(update={"algorithm": {"name": "fedast", "requests": 7}})
+    assert [task.choices.algorithm.requests for task in copy.tasks.values()] == [4, 7]
+    assert copy.choices.algorithm.requests == copy.algorithm["requests"] == 7
+    assert base.model_copy() == base
+    changed = base.training.model_copy(update={"rounds": 3})
+    assert base.model_copy(update={"training": changed}).tasks["mnist"].training.rounds == 3
+    star = Config.from_flags("fedavg")
+    assert star.model_copy(update={"algorithm": {"name": "hist"}}).network.cells == 4
+    with pytest.raises(ConfigError, match="lr is -1"):
+        star.model_copy(update={"algorithm": {"name": "fedavg", "lr": -1}})
+
+
+def test_a_configuration_that_is_not_resolved_has_tasks_and_moves(tmp_path):
+    plain = Config(algorithm="hist", network={"clients": 8})
+    assert not plain.resolved
+    assert plain.resolve() == Config.from_flags("hist", clients=8)
+    moved = plain.with_run({"out": tmp_path})
+    assert moved == Config.from_flags("hist", clients=8, out=tmp_path)
+    tables = [{"dataset": "digits"}, {"dataset": "mnist", "local_steps": 3}]
+    tasks = Config(algorithm="fedast", task=tables)
+    assert tasks.tasks == Config.from_flags("fedast", task=tables).tasks
+    assert tasks.with_run({"workers": 1}).tasks["mnist"].run.workers == 1
+
+
 def test_toml_and_flags_and_tables_give_the_same_object(tmp_path):
     flags = Config.from_flags("hist", cells=3, lr=0.05, uplink="ofdma", cpu_hz=(1e9, 2e9))
     tables = Config.of(

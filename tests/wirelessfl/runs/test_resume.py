@@ -13,10 +13,12 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.about import ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.setup import build
 
 COMMAND = [sys.executable, "-m", "wirelessfl"]
@@ -315,3 +317,17 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
         return
     with pytest.raises(ConfigError, match=r"began with numerics 0, and this version"):
         wirelessfl.resume(settings.run.out, data=toy)
+
+
+def test_settings_of_another_version_are_refused_by_the_name_of_their_file(tmp_path):
+    """In one line, by resume and where finished runs are looked for."""
+    config = Config.from_flags("fedavg", rounds=1, local_steps=1, threads=1, clients=4)
+    made = kept_run(config, tmp_path)
+    file = made.directory / "config.toml"
+    file.write_text(file.read_text().replace("momentum", "inertia"))
+    for act in (lambda: wirelessfl.resume(made.directory), lambda: kept_run(config, tmp_path)):
+        with pytest.raises(ConfigError, match=r"config.toml: unknown setting 'inertia'") as caught:
+            act()
+        assert str(caught.value).endswith("wrote it, start a new run.")
+        assert "\n" not in str(caught.value)
+    assert not is_finished(config, tmp_path)

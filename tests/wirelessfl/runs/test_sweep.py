@@ -34,6 +34,20 @@ def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
     assert base == settings_hash(Config.from_flags("hist", out=tmp_path, data_dir=tmp_path))
     assert base != settings_hash(Config.from_flags("hist", seed=2))
     assert base != settings_hash(Config.from_flags("hfedavg"))
+    assert base == settings_hash(Config(algorithm="hist"))
+
+
+def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_path):
+    tables = {
+        "algorithm": "hist",
+        "network": {"clients": 8},
+        "training": {"rounds": 1, "local_steps": 2},
+        "run": {"threads": 1, "chunk": 2},
+    }
+    first = kept_run(Config(**tables), tmp_path)
+    assert (first.config.network.cells, first.config.training.edge_rounds) == (4, 5)
+    assert bare([kept_run(Config(**tables), tmp_path)]) == bare([first])
+    assert kept_run(Config.of(tables), tmp_path).directory == first.directory
 
 
 def test_processes_give_the_rows_of_one_after_the_other(tmp_path):

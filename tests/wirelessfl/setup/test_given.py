@@ -144,6 +144,19 @@ def test_all_that_is_replaced_is_named_at_once(toy, star, tmp_path):
     assert made.config.network.clients == 7
 
 
+def test_what_is_stored_is_what_is_trained(tmp_path):
+    """Also where a table was changed in place: tables are plain dicts."""
+    config = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, out=tmp_path / "run")
+    config.algorithm["lr"] = 0.5
+    other = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, lr=0.5)
+    first, second = (
+        wirelessfl.run(each) for each in (config, other.with_run({"out": tmp_path / "other"}))
+    )
+    assert first.config.algorithm == second.config.algorithm
+    assert first.rows[-1]["accuracy"] == second.rows[-1]["accuracy"]
+    assert all((first.params[name] == value).all() for name, value in second.params.items())
+
+
 @pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
 def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
     """But for beta, which is no property of a network."""
