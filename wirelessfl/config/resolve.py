@@ -50,7 +50,7 @@ def filled(settings: Settings) -> dict[str, Any]:
 
 
 def placed(sessions: SessionsSection) -> SessionsSection:
-    """With the trace where it is, whatever the present folder is later."""
+    """With the absolute path of the trace, so that the working directory may change."""
     if sessions.trace is None:
         return sessions
     return sessions.filled(trace=sessions.trace.absolute())

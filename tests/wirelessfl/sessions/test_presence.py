@@ -349,6 +349,6 @@ def test_sessions_begin_with_somebody():
         check_sessions_by_rounds(Trace((Stay(0, 1),), 1), 3, 10)
     with pytest.raises(ConfigError, match="sessions is 0"):
         check_sessions_by_rounds(trace, 0, 10)
-    with pytest.raises(ConfigError, match="session 1 begins at round 1000 with nobody"):
+    with pytest.raises(ConfigError, match="session 1 begins at round 1000 without a client"):
         check_sessions_by_rounds(arrivals(rate=0.0), 2, 1000)
     check_sessions_by_rounds(arrivals(clients=200, rate=10.0, mean_stay=10.0), 5, 20)

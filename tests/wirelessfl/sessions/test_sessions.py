@@ -261,7 +261,7 @@ def test_what_the_data_cannot_give_is_refused_before_anything_is_written(
     for flags, error, message in (
         ({"overlap": 0.1}, DataError, "overlap is 0.1"),
         ({"split": "distinct", "clients": 12}, DataError, "labels"),
-        ({**ALL_DAY, "trace": late}, ConfigError, "session 1 begins at round 3 with nobody"),
+        ({**ALL_DAY, "trace": late}, ConfigError, "session 1 begins at round 3 without a client"),
         ({**ALL_DAY, "trace": tmp_path / "none.csv"}, ConfigError, "none.csv"),
     ):
         settings = config("fedavg", **FLAGS | flags)

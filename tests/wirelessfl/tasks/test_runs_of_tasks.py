@@ -22,7 +22,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.setup import build
-from wirelessfl.tasks import ahead
+from wirelessfl.tasks import deferred_training
 from wirelessfl.training.payloads import Received
 
 ALONE = {
@@ -292,7 +292,7 @@ def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
 
 def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     """No more than a chunk beside those that are needed, where a chunk is all that fits."""
-    monkeypatch.setattr(ahead, "RESULT_BYTES", 1)
+    monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
     updates, ready = engine.setup.learners[0].deferred, []
