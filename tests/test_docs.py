@@ -7,6 +7,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch):
             assert words.pop(0) == "wirelessfl"
             subprocess.run([*installed, *words, *small, "--out", f"run{commands}"], check=True)
             commands += 1
-    assert commands == 3
+    assert commands == 4
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
 
@@ -169,12 +170,25 @@ def test_the_solver_studies_run_and_draw(tmp_path):
         assert (tmp_path / name).stat().st_size > 10_000
 
 
+def table_below(heading):
+    """Name, arguments and default of each row of docs/extending.md, up to the next section."""
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    section = text.partition(f"{heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", section, re.MULTILINE)
+
+
+def test_the_attributes_of_modules_are_those_of_the_table():
+    from wirelessfl.models.declared import Declared
+
+    defaults = {name: default.strip("`") for name, _, default in table_below("## A model")}
+    assert defaults == {f.name: repr(f.default) for f in fields(Declared)}
+
+
 def test_the_contract_of_algorithms_is_that_of_the_table():
     """Every public name with its arguments, and what has no default."""
     from wirelessfl.algorithms import Algorithm
 
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", text, re.MULTILINE)
+    rows = table_below("### The contract")
     names = [name for name, _, _ in rows]
     assert len(names) == len(set(names))
     assert set(names) == {name for name in dir(Algorithm) if not name.startswith("_")}

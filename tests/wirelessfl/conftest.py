@@ -90,26 +90,26 @@ def samples(shape, classes=4, seed=0):
     return x, torch.from_numpy(random.integers(0, classes, SAMPLES))
 
 
-def parts_of(sizes):
+def samples_of(sizes):
     ends = np.cumsum(sizes)
     return [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def job_for(module, data, *, lr=0.1, steps=7, submodels=None, node=None):
-    task = Objective.of(module)
-    start = task.spec.from_module(module)
-    clients = np.arange(len(data.source.parts))
-    spec = task.spec if submodels is None else submodels.spec
+    objective = Objective.of(module)
+    start = objective.spec.from_module(module)
+    clients = np.arange(len(data.source.client_samples))
+    spec = objective.spec if submodels is None else submodels.spec
     servers = start[None] if submodels is None else submodels.gather(start)
     none = np.zeros(len(clients), dtype=np.int64)
     node = none if node is None else node
     job = Job(FedAvg(lr=lr), spec, {"params": servers}, node, clients, none, steps, "round 1")
-    return task, job
+    return objective, job
 
 
 def training_data(shape, sizes, *, batch_size=16, classes=4):
     x, y = samples(shape, classes)
-    return TrainingData(x, y, BatchSource(parts_of(sizes), batch_size, Stream(2)))
+    return TrainingData(x, y, BatchSource(samples_of(sizes), batch_size, Stream(2)))
 
 
 def updates(executor, job):
@@ -170,7 +170,7 @@ def engine():
     """What the engine's tests share: jobs on random data, and the loop they are held against."""
     return SimpleNamespace(
         samples=samples,
-        parts_of=parts_of,
+        samples_of=samples_of,
         job_for=job_for,
         training_data=training_data,
         updates=updates,

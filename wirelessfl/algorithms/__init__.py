@@ -36,7 +36,7 @@ def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
             FedAvg.
 
     Raises:
-        ConfigError: there is none, it is no such class, or the two do not go together.
+        ConfigError: a name is unknown or not that of an algorithm, or the two do not combine.
     """
     classes = _classes()
     outer: type[Algorithm] = subclass(
@@ -64,7 +64,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
         local: what ``inner`` is called.
 
     Raises:
-        ConfigError: they are no such algorithms.
+        ConfigError: they do not combine.
     """
     _check_inner(outer, inner, local)
     hints = get_type_hints(inner, include_extras=True)

@@ -20,10 +20,10 @@ class FedAMS(FedAdam):
     vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat), option 1 of the paper.
 
     Args:
-        eps: least vhat; v begins at 0.
+        eps: minimum of vhat; v begins at 0.
     """
 
-    eps: Annotated[float, Field(ge=1e-30, description="least value of the second moment")] = 1e-6
+    eps: Annotated[float, Field(ge=1e-30, description="minimum of the second moment")] = 1e-6
 
     def initial(self, params: Tensor) -> State:
         """m = v = 0, vhat = eps."""

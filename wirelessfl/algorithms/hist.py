@@ -40,7 +40,7 @@ class Hist(HFedAvg):
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized"],
-        Field(description="sizes of the cells' parts: equal, or of least latency (19)"),
+        Field(description="sizes of the cells' parts: equal, or of minimum latency (19)"),
     ] = "uniform"
     size_cap: Annotated[
         float,

@@ -109,7 +109,7 @@ class Adaptive(Narrow):
         ),
     ] = "width"  # type: ignore[assignment]  # it knows more units
     deadline: Annotated[
-        float | None, Field(gt=0, description="of budget deadline: most seconds of a round")
+        float | None, Field(gt=0, description="of budget deadline: maximum seconds of a round")
     ] = None
     min_coverage: Annotated[
         int, Field(ge=0, description="clients of a round that hold each neuron at least")
@@ -126,7 +126,7 @@ class Adaptive(Narrow):
             )
         if self.budget == "fastest" and not self.min_coverage:
             raise ValueError(
-                "budget is 'fastest' and min_coverage 0: submodels with least neurons would be the "
+                "budget is 'fastest' and min_coverage 0: the smallest submodels would be the "
                 "fastest. Give --min-coverage 1 or more"
             )
 
@@ -224,6 +224,6 @@ def deal(
 
 
 def reporting(context: RoundContext) -> Iterator[tuple[int, IntArray]]:
-    """Each node that somebody reports to, and the places of those who do among the senders."""
+    """Each node with senders, and their indices among all senders."""
     for node in np.unique(context.node).tolist():
         yield node, np.flatnonzero(context.node == node)

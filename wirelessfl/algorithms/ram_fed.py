@@ -47,7 +47,7 @@ class RamFed(RaFed):
 
     @property
     def recounted(self) -> tuple[str, ...]:
-        """The mean of the u_n of those who are there."""
+        """The mean of the u_n of the clients present."""
         return (*super().recounted, MEMORY)
 
     def initial(self, params: Tensor) -> State:

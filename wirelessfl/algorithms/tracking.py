@@ -52,7 +52,7 @@ class Tracked(Algorithm):
 
     @property
     def recounted(self) -> tuple[str, ...]:
-        """y, the mean of the y_i of those who are there."""
+        """y, the mean of the y_i of the clients present."""
         return (*super().recounted, *self.tracked)
 
     def unit(self, payload: Payload, local_steps: int) -> float:

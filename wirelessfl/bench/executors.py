@@ -48,7 +48,7 @@ def build(variant: Variant, objective: Objective, data: TrainingData) -> Executo
     """The executor of ``variant``, in chunks as at the start of a run."""
     chunk = variant.chunk
     if chunk is None:
-        clients, batch_size = len(data.source.parts), data.source.batch_size
+        clients, batch_size = len(data.source.client_samples), data.source.batch_size
         seconds = estimated_step_seconds(objective, data.first(4)[0], batch_size)
         chunk = default_chunk(variant.kind, objective, clients, batch_size, seconds)
     if variant.kind is VmapExecutor and variant.workers > 1:  # as a long run has it

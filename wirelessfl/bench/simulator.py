@@ -178,7 +178,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     def together(name: str) -> None:
         model = learner(ways[name])
         _run([model], clients, merges)
-        trained[name] = model.ahead.trained
+        trained[name] = model.deferred.trained
 
     few = TrainingData(x, y, BatchSource(client_samples[:REQUESTS], BATCH, Stream(0)))
     calls: dict[str, Callable[[], Any]] = {

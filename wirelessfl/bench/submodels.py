@@ -32,7 +32,6 @@ from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor
 
 CLIENTS = 40
 EQUAL, WIDEST, MASKED = "equal widths only", "all padded to the widest", "full model, masked"
@@ -190,8 +189,7 @@ def submodel_bench(
         for engine, way in engines().items():
             executor = with_threads(1, partial(build, way, objective, data))
             try:
-                if isinstance(executor, WorkersExecutor):
-                    executor.start()
+                executor.start()
                 for widths, mixture in mixed.items():
                     title = f"{name}, {clients} clients, widths {widths}: {engine}, random data"
                     tables[title] = _measure(mixture, executor, repeats)

@@ -105,7 +105,7 @@ def plain_loop(
     On whatever device the module and the data are.
     """
     total: Tensor | None = None
-    for client_rows in data.source.parts:
+    for client_rows in data.source.client_samples:
         model = copy.deepcopy(module).train()
         optimizer = torch.optim.SGD(model.parameters(), lr=lr)
         rows = torch.from_numpy(client_rows).to(data.inputs.device)
@@ -122,7 +122,7 @@ def plain_loop(
         flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
         total = flat if total is None else total + flat
     assert total is not None
-    return total / len(data.source.parts)
+    return total / len(data.source.client_samples)
 
 
 def job_of(objective: Objective, clients: int, steps: int = STEPS) -> Job:

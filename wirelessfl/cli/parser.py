@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}{end} See {self.prog} --help.\n")
 
     def _refuse(self, words: Sequence[str]) -> NoReturn:
-        """End with what is known instead of the first of ``words``."""
+        """End with an error that suggests the nearest flag to the first of ``words``."""
         word = next((word for word in words if word.startswith("-")), None)
         if word is None:
             self.error(f"unexpected argument {words[0]!r}")

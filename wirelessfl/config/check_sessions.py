@@ -1,4 +1,4 @@
-"""Which settings of sessions go together, and with what."""
+"""Checks of the settings of sessions, and of step sizes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def check_sessions(settings: Settings) -> None:
         return
     if not settings.choices.algorithm.timing.rounds:
         raise ConfigError(
-            f'sessions is {sessions.sessions}, and algorithm "{name}" has a time of its own. '
-            'Choose an algorithm with synchronous rounds, such as "fedavg" or "hist".'
+            f'sessions is {sessions.sessions}, and algorithm "{name}" does not run in synchronous '
+            'rounds. Choose an algorithm with synchronous rounds, such as "fedavg" or "hist".'
         )
     for presence, keys in OF_PRESENCE.items():
         for key in keys:
@@ -107,14 +107,14 @@ def _check_label_sessions(settings: Settings) -> None:
 
 
 def check_pilot(sessions: int | None, warm_start: Mapping[str, Any]) -> None:
-    """Refuse pilot sessions behind which no session is left.
+    """Refuse pilot sessions after which no session is left.
 
     Args:
         sessions: S.
         warm_start: its table, with every default filled in.
 
     Raises:
-        ConfigError: there is none left.
+        ConfigError: no session is left.
     """
     pilot = warm_start.get("pilot_sessions")
     if sessions is not None and isinstance(pilot, int) and pilot >= sessions:
@@ -141,5 +141,6 @@ def check_step_sizes(settings: Settings) -> None:
     elif not settings.choices.algorithm.timing.rounds:
         raise ConfigError(
             f"lr_schedule is {training.lr_schedule!r}, and algorithm "
-            f'"{settings.algorithm["name"]}" has a time of its own. Choose lr_schedule constant.'
+            f'"{settings.algorithm["name"]}" does not run in synchronous rounds. '
+            "Choose lr_schedule constant."
         )

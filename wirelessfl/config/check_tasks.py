@@ -1,4 +1,4 @@
-"""Which settings of several tasks go together, and with what."""
+"""Checks of the settings of several tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table of settings names, as an object: algorithm, uplink and warm start."""
+"""The objects that tables of settings name: algorithm, uplink and warm start."""
 
 from __future__ import annotations
 

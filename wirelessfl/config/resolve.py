@@ -1,4 +1,4 @@
-"""Settings resolved: what depends on others is filled in, and what makes no sense is refused."""
+"""Settings resolved: defaults that depend on others are filled in, conflicts are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def filled(settings: Settings) -> dict[str, Any]:
 
 
 def placed(sessions: SessionsSection) -> SessionsSection:
-    """With the trace where it is, whatever the present folder is later."""
+    """With the absolute path of the trace, so that the working directory may change."""
     if sessions.trace is None:
         return sessions
     return sessions.filled(trace=sessions.trace.absolute())
@@ -142,7 +142,7 @@ def _check_compression(settings: Settings) -> None:
     """Refuse compression without rounds.
 
     Raises:
-        ConfigError: it is asked for.
+        ConfigError: compression is set.
     """
     compression = settings.training.compression
     if not settings.choices.algorithm.timing.rounds and compression != "none":
@@ -153,7 +153,7 @@ def _check_compression(settings: Settings) -> None:
 
 
 def _check_network(settings: Settings) -> None:
-    """Refuse ranges that are none, and two costs of a step.
+    """Refuse empty ranges, and two costs of a step.
 
     Raises:
         ConfigError: there are such.

@@ -25,7 +25,7 @@ ENDLESS = 10**9
 def parse_task(words: str) -> dict[str, Any]:
     """The table of ``--task mnist,model=mlp,target=0.93``.
 
-    The first word is the data set; a word without = goes on with the list before it.
+    The first word is the data set; a word without = extends the list before it.
 
     Raises:
         ConfigError: it cannot be read.

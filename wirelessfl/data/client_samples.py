@@ -1,7 +1,8 @@
-"""Which samples are whose: worked out when they are asked for, and how many they are."""
+"""Which samples each client has: as a list of arrays, or computed on demand."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, overload
@@ -16,25 +17,66 @@ _BLOCK = 256
 _KEPT_SAMPLES = 1 << 22
 
 
-def sample_counts(client_samples: Sequence[IntArray]) -> IntArray:
-    """[clients], samples of each, without working out samples whose number is known.
+class ClientSamples(Sequence[IntArray], ABC):
+    """For each client the indices of its samples in the training set, ascending."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> IntArray:
+        """[clients], number of samples of each."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> tuple[object, ...]:
+        """Arrays and values that determine the samples: equal ones mean equal samples."""
+
+    @classmethod
+    def of(cls, samples: Sequence[IntArray]) -> ClientSamples:
+        """``samples`` of each client, as ``split`` returns them."""
+        return samples if isinstance(samples, ClientSamples) else ListedSamples(samples)
+
+
+class ListedSamples(ClientSamples):
+    """Samples held in memory, one array for each client.
 
     Args:
-        client_samples: indices of the samples of each client; may have ``sizes`` [clients].
+        samples: for each client its indices.
     """
-    sizes = getattr(client_samples, "sizes", None)
-    if sizes is None:
-        sizes = np.fromiter(map(len, client_samples), np.int64, len(client_samples))
-    return np.asarray(sizes, dtype=np.int64)
+
+    def __init__(self, samples: Sequence[IntArray]) -> None:
+        self._samples = list(samples)
+
+    @property
+    def sizes(self) -> IntArray:
+        """[clients], number of samples of each."""
+        return np.fromiter(map(len, self._samples), np.int64, len(self._samples))
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The arrays themselves."""
+        return tuple(self._samples)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    @overload
+    def __getitem__(self, index: int) -> IntArray: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[IntArray]: ...
+
+    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
+        """Samples of a client; those of some clients, as a list."""
+        return self._samples[index]
 
 
-class DealtSamples(Sequence[IntArray]):
+class DealtSamples(ClientSamples):
     """Samples of clients, dealt from endless decks: each class shuffled, handed out, and so on.
 
     Client i takes ``counts[i, c]`` samples of deck c, behind those that the clients before it have
-    taken. Only the counts are held. A client's samples are worked out when they are asked for, from
-    shuffles that are drawn again by their names; the last used of these are kept, in no more memory
-    than some 16 MiB or what the labels of the set take.
+    taken. Only the counts are stored. A client's samples are computed on demand from shuffles,
+    which are drawn again by their names. The most recently used shuffles are cached, in about 16
+    MiB or the memory of the set's labels, whichever is larger.
 
     Args:
         decks: the samples of each class, ascending.
@@ -61,13 +103,13 @@ class DealtSamples(Sequence[IntArray]):
 
     @property
     def sizes(self) -> IntArray:
-        """[clients], samples of each."""
+        """[clients], number of samples of each."""
         sizes: IntArray = self._counts.sum(axis=1, dtype=np.int64)
         return sizes
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What the samples follow from: equal ones mean equal samples."""
+        """The shuffles, decks and counts that the samples follow from."""
         return (repr(self._shuffles), *self._decks, self._counts)
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ from wirelessfl.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class LabelGroups:
-    """Groups of clients with label sets of their own, who are there in turn.
+    """Groups of clients with different label sets, present in turn.
 
     Args:
         group_of: [clients], integers, the group of each client.
@@ -65,7 +65,7 @@ class LabelGroups:
         object.__setattr__(self, "group_of", group_of)
 
     def group_in(self, session: int, sessions: int) -> int:
-        """Who is there: group 0, 1, 0, 1, ...; the third, where there is one, in the last session.
+        """The group present: 0, 1, 0, 1, ...; the third, if there is one, in the last session.
 
         Args:
             session: counts from 0.

@@ -31,7 +31,7 @@ _ARCHIVE = "20news-bydate.tar.gz"
 _HUB_COPIES = ("jsonl", "parquet")
 
 Kind = Literal["tsv", "csv", "newsgroups", "hub"]
-Parts = tuple[tuple[Path, ...], tuple[Path, ...]]
+TrainTestFiles = tuple[tuple[Path, ...], tuple[Path, ...]]
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class TextData:
             ConfigError: the tokenizer cannot be had.
         """
         place = find_place(self.name, data_dir, source=self.url)
-        kind, root, parts = self._find(place)
+        kind, root, files = self._find(place)
         words = Tokenizer.find(tokenizer)
-        content = digest_of([path for part in parts for path in part], root)
+        content = digest_of([path for part in files for path in part], root)
         cache = TokenCache(self.name, (kind, content, words.digest, max_length), place.folder)
         encoded = cache.read()
         if encoded is None:
-            train, test = self._read(kind, root, parts)
+            train, test = self._read(kind, root, files)
             (train_ids, test_ids), pad_id = words.tokens(
                 train.texts, test.texts, max_length=max_length
             )
@@ -125,7 +125,7 @@ class TextData:
     def _numbers(self) -> Mapping[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
 
-    def _find(self, place: Place) -> tuple[Kind, Path, Parts]:
+    def _find(self, place: Place) -> tuple[Kind, Path, TrainTestFiles]:
         """The format of what is there, the folder it is in, and the files to train and test on.
 
         Raises:
@@ -164,16 +164,16 @@ class TextData:
             f"{self.url}"
         )
 
-    def _read(self, kind: Kind, root: Path, parts: Parts) -> tuple[Texts, Texts]:
+    def _read(self, kind: Kind, root: Path, files: TrainTestFiles) -> tuple[Texts, Texts]:
         """Texts to train and to test on."""
         if kind == "newsgroups":
-            archive = parts[0][0] if parts[0][0].name == _ARCHIVE else root
+            archive = files[0][0] if files[0][0].name == _ARCHIVE else root
             found = read_newsgroups(archive, self._numbers, self.advice)
         else:
-            found = self._read_part(kind, parts[0]), self._read_part(kind, parts[1])
-        for paths, part in zip(parts, found, strict=True):
+            found = self._read_part(kind, files[0]), self._read_part(kind, files[1])
+        for paths, part in zip(files, found, strict=True):
             if not part.texts:
-                raise DataError(f"{(paths or parts[0])[0]} has no rows. {self.advice}")
+                raise DataError(f"{(paths or files[0])[0]} has no rows. {self.advice}")
         return found
 
     def _read_part(self, kind: Kind, paths: tuple[Path, ...]) -> Texts:

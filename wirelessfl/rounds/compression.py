@@ -33,8 +33,8 @@ class Compression(ABC):
         Args:
             flat: theta, [nodes, P] float32.
             spec: of the full model; its size is P.
-            stream: randomness of this round. A node draws by its row, whoever else is there, and
-                the same numbers on every device.
+            stream: randomness of this round. A node draws by its row, independently of other nodes,
+                and the same numbers on every device.
 
         Returns:
             [nodes, P] float32.

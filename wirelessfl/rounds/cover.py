@@ -1,4 +1,4 @@
-"""Who covers which coordinates of a round in which clients train submodels of their own."""
+"""Coverage: the weight of the clients that cover each coordinate, where they train submodels."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Cover:
         return {"coverage": float(fewest), "uncovered": 1 - len(covered) / self.count.numel()}
 
     def of_those_who_cover(self, received: Received) -> Received:
-        """``received`` with means over those who cover a coordinate, and 0 where nobody does."""
+        """``received`` with means over the clients that cover a coordinate, 0 where none does."""
         mean = {
             name: covered_mean(value, self.weight[name], 0.0)
             for name, value in received.mean.items()

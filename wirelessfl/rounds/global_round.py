@@ -1,4 +1,4 @@
-"""A global round under way: edge rounds in which clients train, send, and are merged."""
+"""A global round in progress: edge rounds in which clients train, send, and are merged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wirelessfl.uplinks.base import Reception
 
 
 class GlobalRound:
-    """A global round at every node: clients make progress, the server does so with ``finish``.
+    """A global round at every node: ``train`` runs an edge round, ``finish`` merges at the cloud.
 
     Args:
         server: whose nodes receive and merge.
@@ -63,7 +63,7 @@ class GlobalRound:
         self._metrics: list[Mapping[str, float]] = []
 
     def metrics(self) -> dict[str, float]:
-        """What there is to say of the round: means over its edge rounds."""
+        """Metrics of the round: means over its edge rounds."""
         covering = {} if self._cover is None else self._cover.metrics()
         return covering | {
             name: sum(metrics[name] for metrics in self._metrics) / len(self._metrics)
@@ -88,12 +88,12 @@ class GlobalRound:
         self._metrics.append({**received.metrics, **error})
 
     def finish(self) -> None:
-        """The cloud merges what its nodes have come to."""
+        """The cloud merges the states of its nodes."""
         weights = self.server.weights.at_nodes(self.plan.clients)
         self.server.combine(self.rule, self.nodes, self.plan.submodels, weights)
 
     def _to_clients(self, number: int) -> tuple[State, dict[str, float]]:
-        """What reaches the clients, by node, and the error of compression w_2."""
+        """The states that reach the clients, by node, and the compression error w_2."""
         compression = self.local.settings.compression
         servers = {**self.rule.outgoing(self.nodes), **self._teacher}
         if compression is None:
@@ -112,6 +112,6 @@ class GlobalRound:
 
 
 def _kept_where(idle: BoolArray, before: State, after: State) -> State:
-    """``after`` [nodes, P_max] by name, but as ``before`` at nodes that have heard nobody."""
+    """``after`` [nodes, P_max] by name, but as ``before`` at nodes that received nothing."""
     quiet = torch.from_numpy(idle)[:, None].to(before["params"].device)
     return {name: torch.where(quiet, before[name], value) for name, value in after.items()}

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.rounds.job_groups import JobGroup, job_groups
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.settings import TrainingSettings
-from wirelessfl.rounds.together import Together, together
 from wirelessfl.server.client_states import ClientStates
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor, Job
@@ -54,38 +54,38 @@ class LocalTraining:
             reception: of their uploads.
         """
         label = f"{self.title} {plan.round + 1}, edge round {number + 1}"
-        for some in together(plan, servers, self.settings.padding, self.executor.chunk):
-            self._train_together(some, self._job(rule, plan, some, label), reception)
+        for group in job_groups(plan, servers, self.settings.padding, self.executor.chunk):
+            self._train_group(group, self._job(rule, plan, group, label), reception)
         self.steps_done[plan.clients] += self.settings.local_steps
 
-    def _job(self, rule: Algorithm, plan: Plan, some: Together, label: str) -> Job:
-        clients, like = plan.clients[some.rows], some.servers["params"]
+    def _job(self, rule: Algorithm, plan: Plan, group: JobGroup, label: str) -> Job:
+        clients, like = plan.clients[group.rows], group.servers["params"]
         return Job(
             rule=rule,
-            spec=some.submodels.spec,
-            servers=some.servers,
-            node=some.node,
+            spec=group.submodels.spec,
+            servers=group.servers,
+            node=group.node,
             clients=clients,
             first_steps=self.steps_done[clients],
             local_steps=self.settings.local_steps,
             label=label,
-            tracking=plan.tracking[some.rows],
+            tracking=plan.tracking[group.rows],
             recall=lambda who, node: self.states.gather(
-                rule.client_state, some.submodels, who, node, like
+                rule.client_state, group.submodels, who, node, like
             ),
             penalties=(*rule.penalties, *self.penalties),
         )
 
-    def _train_together(self, some: Together, job: Job, reception: Reception) -> None:
+    def _train_group(self, group: JobGroup, job: Job, reception: Reception) -> None:
         """Train the clients of one job."""
-        shards, like, count = self.shards, some.servers["params"], len(job.clients)
+        shards, like, count = self.shards, group.servers["params"], len(job.clients)
         mine = shards.share(count)
         others: dict[str, list[Tensor]] = {name: [] for name in job.rule.client_state}
         for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
             part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
-            reception.add(some.rows[part], some.at_nodes(chunk.payloads, part))
+            reception.add(group.rows[part], group.at_nodes(chunk.payloads, part))
             if shards.count == 1:
-                self._keep(some, job, part, chunk.kept)
+                self._keep(group, job, part, chunk.kept)
                 continue
             for name, value in chunk.kept.items():
                 others[name].append(value.clone())
@@ -94,14 +94,14 @@ class LocalTraining:
                 name: shards.gather(torch.cat([like[:0], *rows]), count)
                 for name, rows in others.items()
             }
-            self._keep(some, job, slice(None), kept)
+            self._keep(group, job, slice(None), kept)
 
-    def _keep(self, some: Together, job: Job, part: slice, kept: State) -> None:
-        """Store what some of the clients of a job keep."""
+    def _keep(self, group: JobGroup, job: Job, part: slice, kept: State) -> None:
+        """Store what group of the clients of a job keep."""
         payloads = {payload.name for payload in job.rule.payloads}
         for name, value in kept.items():
             # What a client keeps of something that it also sends stays zero where nothing is
             # exchanged: its server knows nothing there.
-            stored = some.submodels.silence(value.clone()) if name in payloads else value
-            clients, node = job.clients[part], some.node[part]
-            self.states.scatter(some.submodels, clients, node, {name: stored})
+            stored = group.submodels.silence(value.clone()) if name in payloads else value
+            clients, node = job.clients[part], group.node[part]
+            self.states.scatter(group.submodels, clients, node, {name: stored})

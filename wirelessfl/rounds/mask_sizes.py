@@ -83,7 +83,7 @@ def model_mask_sizes(
         layers: fully connected layers in order; default: the module's own ``fully_connected``.
 
     Raises:
-        ConfigError: the model's layers cannot be split, or there is no such uplink.
+        ConfigError: the model's layers cannot be split, or the uplink is unknown.
     """
     spec = ParamSpec.of(module)
     upload = find_uplink(uplink)().seconds_per_bit(draw)

@@ -1,4 +1,4 @@
-"""Who takes part in a round, and who of them tracks."""
+"""The clients that take part in a round, and those that send tracking terms."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw_participants(
     per_round: int | None,
     tracking: int | None,
     stream: Stream,
-    there: BoolArray | None = None,
+    present: BoolArray | None = None,
 ) -> Participants:
     """S of n clients, drawn evenly without replacement, and S_tilde trackers among them.
 
@@ -49,21 +49,21 @@ def draw_participants(
         per_round: S, in all cells together; None: all clients.
         tracking: S_tilde, likewise; None: all S.
         stream: randomness of this round.
-        there: [clients], who is there; then of fewer than S clients all take part, and a cell may
+        present: [clients], clients present; of fewer than S all take part, and then a cell may
             be without a client. None: all clients.
 
     Raises:
-        ConfigError: S may leave a cell without a client, and all clients are there.
+        ConfigError: S may leave a cell without a client, and all clients are present.
     """
-    # Of those who are there, cell by cell, everybody is a place; nothing is made for each.
-    present = None if there is None else np.flatnonzero(there)
+    # Places number the clients present, cell by cell; no array over all clients is made.
+    present_clients = None if present is None else np.flatnonzero(present)
     sizes = network.cell_sizes
-    if present is not None:
-        sizes = np.diff(np.searchsorted(present, [*network.cell_starts, network.clients]))
+    if present_clients is not None:
+        sizes = np.diff(np.searchsorted(present_clients, [*network.cell_starts, network.clients]))
     sampled = trackers = sizes
     if per_round is not None:
         small = int(sizes.argmin())
-        if there is None and sizes[small] * per_round < network.clients:
+        if present is None and sizes[small] * per_round < network.clients:
             raise ConfigError(
                 f"clients_per_round is {per_round}, and cell {small} of {len(sizes)} has only "
                 f"{sizes[small]} of the {network.clients} clients: in some rounds none of it would "
@@ -81,7 +81,9 @@ def draw_participants(
         tracks.append(np.zeros(sampled[cell], dtype=np.bool_))
         tracks[cell][_some(sampled[cell], trackers[cell], dice.child("trackers"))] = True
     clients = np.concatenate(places)
-    return Participants(clients if present is None else present[clients], np.concatenate(tracks))
+    return Participants(
+        clients if present_clients is None else present_clients[clients], np.concatenate(tracks)
+    )
 
 
 def _some(size: int, count: int, stream: Stream) -> IntArray:

@@ -126,12 +126,12 @@ class Planner:
         """Counts what rounds take."""
         return Costs(self.algorithm, self.links, self.model.spec, self.settings)
 
-    def plan(self, number: int, there: BoolArray | None = None) -> Plan:
+    def plan(self, number: int, present: BoolArray | None = None) -> Plan:
         """Global round ``number``, from its channel draws to its cost.
 
         Args:
             number: from 0.
-            there: [clients], who is there; None: all.
+            present: [clients], clients present; None: all.
         """
         indices = [number]
         if self.links.coherence == "edge-round":
@@ -139,7 +139,7 @@ class Planner:
             indices = [number * edge_rounds + e for e in range(edge_rounds)]
         stream = self.stream.child("round", number)
         wanted = self.participation
-        who = draw_participants(self.network, wanted.per_round, wanted.tracking, stream, there)
+        who = draw_participants(self.network, wanted.per_round, wanted.tracking, stream, present)
         draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
         context = _RoundContext(self, number, draws, stream, who)
         submodels = self.algorithm.submodels(context)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wirelessfl.rounds.compression import Compression
 
 PADDING = 0.1
-"""Share of padding that clients with submodels of different widths may train together with."""
+"""Default of the largest padded fraction of a mixed-width batch."""
 
 
 @dataclass(frozen=True)

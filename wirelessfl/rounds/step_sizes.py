@@ -1,4 +1,4 @@
-"""How the clients' step sizes go on from round to round."""
+"""Schedules of the clients' step sizes over the rounds."""
 
 from __future__ import annotations
 

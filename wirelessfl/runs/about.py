@@ -1,4 +1,4 @@
-"""What a run is made with: versions, commit, date and device, as ``about.json`` tells it."""
+"""The content of ``about.json``: versions, commit, date and device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def about(device: str) -> dict[str, Any]:
-    """What a run that starts now is made with.
+    """Versions, commit, date and device of a run that starts now.
 
     Args:
         device: torch's name of the device that trains.

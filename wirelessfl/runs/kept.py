@@ -18,7 +18,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
-from wirelessfl.setup.given import check_given
+from wirelessfl.setup.given_objects import check_given
 
 
 def settings_hash(config: Config) -> str:

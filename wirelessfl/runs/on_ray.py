@@ -27,7 +27,7 @@ def on_ray(
     address: str,
     tell: Callable[[int, Row], None],
 ) -> list[tuple[Config, str]]:
-    """Make the runs of ``configs`` at ``places``; those that failed, with the reason.
+    """Make the runs of ``configs`` at ``places``; failed ones with the reason.
 
     Args:
         configs: settings.
@@ -42,9 +42,7 @@ def on_ray(
     try:
         import ray
     except ImportError as error:
-        raise ConfigError(
-            "ray is asked for and not installed: pip install 'wirelessfl[ray]'."
-        ) from error
+        raise ConfigError("ray is not installed: pip install 'wirelessfl[ray]'.") from error
     failures = []
     with _cluster(ray, address):
         remote = ray.remote(max_retries=0, num_cpus=1)(_make_packed)

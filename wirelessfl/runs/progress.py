@@ -1,4 +1,4 @@
-"""A run under way: its event loop, rows and checkpoints."""
+"""A run in progress: its event loop, rows and checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.marks import check_marks, settings_mark
+from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.schedules.base import Event, Report
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import Setup
@@ -25,10 +25,10 @@ class Engine(Protocol):
 
     @property
     def setup(self) -> Setup:
-        """What it is made of."""
+        """Everything that the run needs."""
 
     def start(self) -> None:
-        """Put what comes first on the clock."""
+        """Put the first events on the clock."""
 
     def row(self, report: Report) -> tuple[Row, Event | None]:
         """Evaluate a model: its row, and what the schedule is told of it."""
@@ -40,7 +40,7 @@ class Engine(Protocol):
         """All other state, as plain numbers, lists and texts."""
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from a checkpoint; what comes next is on the clock then."""
+        """Continue from a checkpoint; afterwards the next events are on the clock."""
 
     def attach(self, folder: Path) -> None:
         """The run's folder is known now."""
@@ -49,14 +49,14 @@ class Engine(Protocol):
         """A checkpoint has been written."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Short hashes of what the run is made of, by what to say of them when they differ."""
+        """Short hashes of model, data and network, by the words of the message if they differ."""
 
     def params(self) -> dict[str, Tensor]:
-        """The present parameters by name."""
+        """The current parameters by name."""
 
 
 class Progress:
-    """A run under way: where it stands, its rows and its checkpoints.
+    """A run in progress: its state, its rows and its checkpoints.
 
     Where several processes share the clients, the first one evaluates and writes.
     """
@@ -78,7 +78,9 @@ class Progress:
         self.shards = engine.setup.shards
         self.leads = self.shards.rank == 0
         engine.attach(directory.path)
-        self.marks = settings_mark(directory) | engine.fingerprint() if self.leads else {}
+        self.fingerprint = (
+            settings_fingerprint(directory) | engine.fingerprint() if self.leads else {}
+        )
         checkpoint = self.shards.by_first(self._load)
         if checkpoint is not None:
             self._restore(*checkpoint)
@@ -88,13 +90,13 @@ class Progress:
                 self.write_checkpoint()
 
     def _load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The checkpoint, if it is this run's, with no rows behind it."""
+        """The checkpoint, checked to be this run's; rows after it are removed."""
         checkpoint = self.directory.load()
         if checkpoint is None:
             self.directory.cut_rows(0)
             return None
         _, state = checkpoint
-        check_marks(self.directory, state, self.marks)
+        check_fingerprint(self.directory, state, self.fingerprint)
         if not state["finished"]:
             self.directory.cut_rows(state["rows_bytes"])
         return checkpoint
@@ -104,7 +106,7 @@ class Progress:
         self.engine.restore(tensors, state)
 
     def run(self) -> None:
-        """To the end, from wherever it stands."""
+        """Run to the end from the current state."""
         setup = self.engine.setup
         with torch_settings(setup.limits.threads):
             simulate(
@@ -120,7 +122,7 @@ class Progress:
             self.write_checkpoint()
 
     def wall_seconds(self) -> float:
-        """Since the start of the run, stops not counted."""
+        """Wall-clock seconds since the start of the run, without interruptions."""
         return self.wall_before + time.monotonic() - self.started
 
     def report(self, report: Report) -> Event | None:
@@ -144,7 +146,7 @@ class Progress:
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint, if the last one is old enough; they take a twentieth of the time."""
+        """Write a checkpoint unless the last one is recent; they take at most 1/20 of the time."""
         if not self.leads:
             return
         wanted = self.engine.setup.limits.checkpoint_seconds
@@ -162,7 +164,7 @@ class Progress:
             "schema": ROWS_SCHEMA,
             "layout": CHECKPOINT_LAYOUT,
             "numerics": NUMERICS,
-            "fingerprint": self.marks,
+            "fingerprint": self.fingerprint,
         }
         self.directory.save(self.engine.tensors(), state)
         self.engine.saved()

@@ -1,4 +1,4 @@
-"""What a run leaves, and its summary in a line."""
+"""The result of a run, and its summary."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TO_TARGET = {
     "mib_to_target": "uplink_mib",
     "seconds_to_target": "sim_seconds",
 }
-"""What a summary says of the first row with the target, and where the row has it."""
+"""Fields of a summary for the first row that reaches the target, and the row's fields."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run leaves.
+    """The result of a run.
 
     Args:
         config: its settings, everything automatic resolved; ``given`` marks the objects that were

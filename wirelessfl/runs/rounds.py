@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.marks import data_mark, model_mark, network_mark
+from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
 from wirelessfl.schedules.base import Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
@@ -27,7 +27,7 @@ class RoundsEngine:
         self.setup = setup
 
     def start(self) -> None:
-        """Rounds begin now; from a checkpoint, the one that was under way is given out again."""
+        """Start the first round; from a checkpoint, the round in progress starts again."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, None]:
@@ -72,7 +72,7 @@ class RoundsEngine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on behind the last round."""
+        """Continue after the last round."""
         self.setup.training.restore(tensors, state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
@@ -83,16 +83,16 @@ class RoundsEngine:
         self.setup.training.server.states.attach(folder)
 
     def saved(self) -> None:
-        """Client states on disk up to here count."""
+        """Note that a checkpoint covers the client states on disk."""
         self.setup.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
         """Of model, data and network."""
         model = self.setup.model
         return {
-            "the model's layers and frozen parameters are": model_mark(model.objective),
-            "the data are": data_mark(model.data, model.client_samples),
-            "the network's values are": network_mark(self.setup.network, self.setup.stream),
+            "the model's layers and frozen parameters are": model_fingerprint(model.objective),
+            "the data are": data_fingerprint(model.data, model.client_samples),
+            "the network's values are": network_fingerprint(self.setup.network, self.setup.stream),
         }
 
     def params(self) -> dict[str, Tensor]:
@@ -103,5 +103,5 @@ class RoundsEngine:
 
 
 def finite(value: float) -> float | None:
-    """None for what JSON cannot hold."""
+    """``value``, or None for a number that JSON cannot hold."""
     return value if math.isfinite(value) else None

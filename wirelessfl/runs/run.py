@@ -20,14 +20,14 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.marks import check_marks, check_version, settings_mark
+from wirelessfl.runs.fingerprints import check_fingerprint, check_version, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
 from wirelessfl.setup import AnySetup, build
-from wirelessfl.setup.arguments import check_path, check_things
+from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.computing import default_threads, fewer_workers
-from wirelessfl.setup.given import GivenObjects, configured
+from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
@@ -44,7 +44,7 @@ def run(
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Train as ``config`` says, writing rows and checkpoints to its folder.
+    """Train with the settings ``config``, writing rows and checkpoints to its folder.
 
     Args:
         config: settings; nested tables or a TOML file will do.
@@ -66,7 +66,7 @@ def run(
         TrainingError: a client failed.
     """
     leave_if_worker()
-    check_things(
+    check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
     given = GivenObjects(model, data, network)
@@ -106,7 +106,7 @@ def resume(
     """
     leave_if_worker()
     check_path(path)
-    check_things(
+    check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
@@ -115,7 +115,9 @@ def resume(
         check_version(directory, checkpoint[1])
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
-        shards.by_first(lambda: check_marks(directory, state, settings_mark(directory)))
+        shards.by_first(
+            lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
+        )
         rows = shards.by_first(directory.rows)
         return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
     given = GivenObjects(model, data, network)
@@ -130,7 +132,7 @@ def resume(
 
 
 def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
-    """What the run is made of in every process, as the first one has resolved the settings."""
+    """The setup in every process, with the settings as the first process has resolved them."""
     setup: AnySetup | None = None
     error: Exception | None = None
     for leading in (True, False):
@@ -180,7 +182,7 @@ def _directory(config: Config) -> RunDirectory:
 
 
 def _new_directory(config: Config) -> RunDirectory:
-    """A folder below ``runs/`` that nobody else has."""
+    """A new folder below ``runs/``, used by no other process."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.data.dataset for task in config.tasks.values()))
     name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")

@@ -1,4 +1,4 @@
-"""A run in sessions of clients that come and go."""
+"""A run in sessions of clients that join and leave."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wirelessfl.errors import DataError
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.marks import digest
+from wirelessfl.runs.fingerprints import digest
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.base import Report
 from wirelessfl.setup import SessionsSetup
@@ -24,12 +24,12 @@ class SessionsEngine(RoundsEngine):
         self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
 
     def start(self) -> None:
-        """Sessions begin, or go on; clients come and go meanwhile."""
+        """Start or resume sessions, and the changes of clients."""
         super().start()
         self.setup.regime.attendance.start()
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model, on the labels of the clients who are there."""
+        """Evaluate the cloud's model, on the labels of the clients present."""
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 
@@ -41,7 +41,7 @@ class SessionsEngine(RoundsEngine):
         """
         inputs, labels = super().test_samples()
         wanted, data = self.setup.regime.labels, self.setup.model.data
-        if not self.setup.only_present_labels or not wanted:  # nobody has come yet
+        if not self.setup.only_present_labels or not wanted:  # no client has joined yet
             return inputs, labels
         if self._tested is None or self._tested[0] != wanted:
             known = labels.new_zeros(data.classes, dtype=labels.dtype).bool()
@@ -72,8 +72,8 @@ class SessionsEngine(RoundsEngine):
         self.start()
 
     def fingerprint(self) -> dict[str, str]:
-        """And of the recorded trace."""
-        marks, trace = super().fingerprint(), self.setup.trace
+        """Also the hash of the recorded trace."""
+        hashes, trace = super().fingerprint(), self.setup.trace
         if trace is None:
-            return marks
-        return {**marks, "the trace's lines are": digest(trace.read_bytes())}
+            return hashes
+        return {**hashes, "the trace's lines are": digest(trace.read_bytes())}

@@ -8,7 +8,12 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.marks import data_mark, digest, model_mark, network_mark
+from wirelessfl.runs.fingerprints import (
+    data_fingerprint,
+    digest,
+    model_fingerprint,
+    network_fingerprint,
+)
 from wirelessfl.runs.rounds import finite
 from wirelessfl.schedules.base import Reached, Report
 from wirelessfl.schedules.loop import begin
@@ -55,7 +60,7 @@ class TasksEngine:
         return row, Reached(number)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Models, and the updates that are under way."""
+        """Models, and the updates in progress."""
         found = {
             f"task{number}.{name}": value
             for number, learner in enumerate(self.setup.learners)
@@ -101,12 +106,12 @@ class TasksEngine:
         models = self.setup.models
         return {
             "the models' layers and frozen parameters are": digest(
-                *(model_mark(model.objective) for model in models)
+                *(model_fingerprint(model.objective) for model in models)
             ),
             "the data are": digest(
-                *(data_mark(model.data, model.client_samples) for model in models)
+                *(data_fingerprint(model.data, model.client_samples) for model in models)
             ),
-            "the network's values are": network_mark(self.setup.network, self.setup.stream),
+            "the network's values are": network_fingerprint(self.setup.network, self.setup.stream),
         }
 
     def params(self) -> dict[str, Tensor]:

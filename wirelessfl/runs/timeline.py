@@ -1,4 +1,4 @@
-"""Who works on what, and when models are merged: several tasks on the virtual clock, untrained."""
+"""Timelines of several tasks: which client trains which task, and when models are merged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import begin, simulate
 from wirelessfl.setup.data import Loaded
-from wirelessfl.setup.given import configured
+from wirelessfl.setup.given_objects import configured
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.network import build_network
-from wirelessfl.setup.task_times import build_times
+from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
@@ -185,7 +185,7 @@ def _elements(task: Config) -> int:
     """Numbers in an update, where it matters; names of data and model are checked anyway.
 
     Raises:
-        ConfigError: there is no such data set or model.
+        ConfigError: the data set or model is unknown.
     """
     find_dataset(task.data.dataset)
     by_name("model", task.model.model, MODELS)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Started:
-    """The run begins, or goes on from a checkpoint at which nothing was under way."""
+    """The run begins, or resumes from a checkpoint at which nothing was in progress."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class There:
-    """The answer to ``Open``, and in sessions to ``Merge``: so many of the session's clients are
-    there now."""
+class Present:
+    """The answer to ``Open``, and in sessions to ``Merge``: number of the session's clients that
+    are present now."""
 
     clients: int
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A client has come."""
+    """A client has joined."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,18 @@ class Tick:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The simulated time that the run was given is over."""
+    """The limit of simulated time is reached."""
 
 
-Event = Started | Arrived | Returned | Lost | Measured | Reached | There | Joined | Tick | Deadline
+Event = (
+    Started | Arrived | Returned | Lost | Measured | Reached | Present | Joined | Tick | Deadline
+)
 
 
 @dataclass(frozen=True)
 class Give:
     """Give out round ``number``, at the end of this instant: clients train the model, or the models
-    of all tasks that go on, as they are then.
+    of all active tasks, as they are then.
 
     Args:
         number: of the round, from 0; trial rounds are counted apart.
@@ -112,7 +114,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Open:
-    """Who is there now are the clients of ``session``; ``There`` follows at once."""
+    """Start ``session`` with the clients present now; ``Present`` follows at once."""
 
     session: int
 
@@ -126,7 +128,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class Close:
-    """``session`` is over: keep of it what later ones need."""
+    """``session`` is over: store what later sessions need."""
 
     session: int
 

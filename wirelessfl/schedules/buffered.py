@@ -51,7 +51,7 @@ class TaskPlan:
 
 @dataclass(slots=True)
 class _Task:
-    """A task under way; ``later`` are R and b from the next version on."""
+    """An active task; ``later`` are R and b from the next version on."""
 
     requests: int
     buffer: int

@@ -22,16 +22,16 @@ from wirelessfl.schedules.base import (
 
 
 class Regime(Protocol):
-    """What carries decisions out in rounds, sessions or tasks: plans, knows arrivals, trains."""
+    """Carries out a schedule's decisions, for rounds, sessions or tasks."""
 
     def happened(self, what: Any) -> Event | None:
-        """What the schedule is told of something that the clock has come to; None: nothing."""
+        """The event that the schedule learns of from an entry of the clock; None: no event."""
 
     def carry_out(self, decision: Decision) -> Event | None:
-        """Do what the schedule has decided; an answer that it is told at once."""
+        """Carry out a decision; its answer, an event for the schedule, if any."""
 
     def settle(self) -> None:
-        """An instant is over: give out what was decided in it."""
+        """Issue the work decided in this instant, at its end."""
 
 
 def begin(clock: Clock, max_seconds: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Sessions: rounds of clients who are there, then of others, with trial rounds between them."""
+"""Sessions: rounds of the clients present, then of others, with trial rounds between them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from wirelessfl.schedules.base import (
     Joined,
     Merge,
     Open,
+    Present,
     Report,
     Save,
     Started,
     Stop,
-    There,
 )
 
 
 class Sessions:
     """Synchronous rounds, ``rounds`` of them in each session.
 
-    A session has the clients who are there when it is opened; where there are none, it waits for
+    A session has the clients present when it is opened; where there are none, it waits for
     one. Then come its trial rounds, if the warm start wants any, and its rounds. A session that all
     of its clients have left is over. Round t of session s has the number s T + t, trial v has
     s V + v among the trials, V being the maximum of any session.
@@ -57,7 +57,7 @@ class Sessions:
         self._done = 0
 
     def decide(self, event: Event) -> list[Decision]:
-        """Open a session, try, begin, go on round by round, and close."""
+        """Open a session, run trial rounds, begin, run its rounds, and close."""
         match event:
             case Started():
                 return [self._give()] if self._begun else [Open(self._session)]
@@ -69,7 +69,7 @@ class Sessions:
                 else:
                     self._round, self._done = self._round + 1, self._done + 1
                 return [Merge(number, trial)]
-            case There(clients):
+            case Present(clients):
                 return self._with(clients)
             case Deadline():
                 # Before a session has begun there is no model of its own to be tested.
@@ -78,12 +78,12 @@ class Sessions:
         raise AssertionError(f"{event} is no event of this schedule")
 
     def _with(self, clients: int) -> list[Decision]:
-        """What follows when so many of the session's clients are there."""
+        """What follows when this number of the session's clients is present."""
         if not self._begun:
             self._waiting = clients == 0 and self._tried == 0
             if self._waiting:
                 return []
-            if clients == 0:  # all have left during the trials: see who else is there
+            if clients == 0:  # all have left during the trials: see which others are present
                 self._tried = 0
                 return [Open(self._session)]
             if self._tried < self.trials(self._session):
@@ -121,6 +121,6 @@ class Sessions:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on there."""
+        """Continue from a snapshot."""
         self._session, self._round = state["session"], state["session_round"]
         self._begun, self._done = state["begun"], state["rounds_done"]

@@ -45,7 +45,7 @@ class Simultaneous:
 
     @property
     def running(self) -> tuple[int, ...]:
-        """Tasks that go on."""
+        """Active tasks."""
         return tuple(i for i, ended in enumerate(self.ended) if not ended)
 
     def decide(self, event: Event) -> list[Decision]:

@@ -1,7 +1,7 @@
 """What clients keep between their turns: in host memory, or on disk as an append-only log.
 
-A state is [P] in full coordinates, whatever part of the model a client trains. What is still zero
-is not stored, so that clients who have not been asked yet cost nothing.
+A state is [P] in full coordinates, whatever submodel a client trains. States that are still zero
+are not stored, so that clients that have not trained yet cost nothing.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class ClientStates(ABC):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint needs."""
+        """State for a checkpoint."""
 
     @abstractmethod
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what ``tensors`` gave."""
+        """Continue from what ``tensors`` returned."""
 
     def attach(self, folder: Path) -> None:  # noqa: B027
-        """Say where the run's folder is, once it is there."""
+        """Set the run's folder, once it exists."""
 
     def saved(self) -> None:  # noqa: B027
-        """The checkpoint with the latest ``tensors`` is on disk."""
+        """Note that the checkpoint with the latest ``tensors`` is on disk."""
 
     def gather(
         self,
@@ -129,7 +129,7 @@ class InMemory(ClientStates):
         return found
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what ``tensors`` gave."""
+        """Continue from what ``tensors`` returned."""
         for name in self.names:
             who = tensors[f"clients.{name}.who"].tolist()
             values = tensors[f"clients.{name}.values"]
@@ -137,10 +137,10 @@ class InMemory(ClientStates):
 
 
 class Overlay(InMemory):
-    """What clients keep during a trial: read from below until it is written, and then forgotten.
+    """States of clients during a trial: written here, otherwise read from the states below.
 
     Args:
-        below: states that stay as they are.
+        below: states that do not change.
     """
 
     kind = "trial"
@@ -155,7 +155,7 @@ class Overlay(InMemory):
         return self.below.get(name, client) if written is None else written
 
     def put(self, name: str, client: int, value: Tensor) -> None:
-        """Store a copy, also of zeros: what is below may be something else."""
+        """Store a copy, also of zeros: the state below may differ."""
         self._vectors[name][client] = value.clone()
 
 
@@ -163,8 +163,8 @@ class OnDisk(ClientStates):
     """Vectors in a log of equal records in the run's folder.
 
     A checkpoint names the log, the records of each client and how many records it covers; what
-    lies behind them is cut off when a run goes on. Where most records are outdated, the log is
-    written anew beside the old one, which goes when a checkpoint knows of the new one.
+    follows them is cut off when a run resumes. Where most records are outdated, a new log is
+    written beside the old one, which is removed once a checkpoint names the new one.
 
     Args:
         names: of what each client keeps.
@@ -221,7 +221,7 @@ class OnDisk(ClientStates):
         self._records += 1
 
     def tensors(self) -> dict[str, Tensor]:
-        """Which records are whose, in which log; the log is on disk when this returns."""
+        """The log's number and each client's record in it; the log is on disk when this returns."""
         if self._records > GARBAGE * max(self._live(), 1):
             self._write_anew()
         with self._opened() as file:
@@ -248,13 +248,13 @@ class OnDisk(ClientStates):
         self._record, self._records = moved, self._live()
 
     def saved(self) -> None:
-        """Forget the log that no checkpoint needs any more."""
+        """Remove the log that no checkpoint needs."""
         if self._outdated is not None:
             self._outdated.unlink(missing_ok=True)
             self._outdated = None
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on with the log that the checkpoint names, cut to the length it knows."""
+        """Continue with the log that the checkpoint names, cut to its length there."""
         self._number, self._records = tensors["clients.log"].tolist()
         self._record = {
             name: tensors[f"clients.{name}.record"].numpy().copy() for name in self.names
@@ -277,10 +277,10 @@ class OnDisk(ClientStates):
 def make_states(
     asked: str, names: Sequence[str], size: int, clients: int, processes: int
 ) -> ClientStates:
-    """What clients keep, in memory or on disk.
+    """States of clients, in memory or on disk.
 
     Args:
-        asked: ``memory``, ``disk``, or ``auto``: by how much there may be to hold.
+        asked: ``memory``, ``disk``, or ``auto``: by the size of all states.
         names: of what each client keeps.
         size: P.
         clients: n.

@@ -26,7 +26,7 @@ PREFIX = "server."
 
 
 class Server:
-    """State of a model at the cloud and at its nodes, and what they make of what clients send.
+    """State of a model at the cloud and at its nodes, and the merges of what clients send.
 
     The nodes are the edge servers. A star has one node, its server, which the cloud stands for.
     Nothing is trained here.
@@ -64,33 +64,33 @@ class Server:
         )
 
     @property
-    def there(self) -> BoolArray:
-        """[clients], who is there; read-only."""
-        return self._there
+    def present(self) -> BoolArray:
+        """[clients], which clients are present; read-only."""
+        return self._present
 
-    def admit(self, there: BoolArray) -> None:
-        """From now on just these clients are there, [clients]."""
-        self._there = there.copy()
-        self._there.setflags(write=False)
-        self._present: FloatArray | None = None  # worked out when it is needed, once
+    def admit(self, present: BoolArray) -> None:
+        """Set the clients that are present from now on, [clients]."""
+        self._present = present.copy()
+        self._present.setflags(write=False)
+        self._present_weights: FloatArray | None = None  # computed on demand, once
 
     def leave(self, client: int) -> None:
-        """A client goes."""
-        there = self._there.copy()
-        there[client] = False
-        self.admit(there)
+        """Remove a client that has left."""
+        present = self._present.copy()
+        present[client] = False
+        self.admit(present)
 
     def begin(self, params: Tensor) -> None:
-        """Begin anew at ``params`` [P] with the clients who are there, who keep what is theirs.
+        """Restart at ``params`` [P] with the clients present, which keep their states.
 
-        The server's moments begin as in the first round; its sums over all clients are made again.
+        The server's moments start as in the first round; its means over clients are recomputed.
         """
         self.cloud, self.nodes = self._initial(params)
         self.recount()
 
     def recount(self) -> None:
-        """Make the servers' means of what clients keep again, over those who are there."""
-        who = np.flatnonzero(self.there)
+        """Recompute the servers' means of what clients keep, over the clients present."""
+        who = np.flatnonzero(self.present)
         weight = self.weights.of(who)
         for name in self.algorithm.recounted:
             at_nodes = name in self.nodes
@@ -108,7 +108,7 @@ class Server:
                 self.cloud[name] = means[0]
 
     def branch(self) -> Server:
-        """A copy for trials: this one, and what clients keep and it remembers, stay as they are."""
+        """A copy for trial rounds: the original, and what clients keep, do not change."""
         twin = copy.copy(self)
         twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
         twin.states = Overlay(self.states)
@@ -119,7 +119,7 @@ class Server:
 
         Args:
             submodels: what each node trains.
-            cloud: the cloud's state when the work was given out; None: that of now.
+            cloud: the cloud's state when the round was issued; None: its current state.
         """
         found = {
             n: submodels.gather(v) for n, v in (self.cloud if cloud is None else cloud).items()
@@ -127,7 +127,7 @@ class Server:
         return found | {name: submodels.gather_each(v) for name, v in self.nodes.items()}
 
     def upload(self, senders: Senders) -> Upload:
-        """What is known of an upload before it is opened."""
+        """An upload by ``senders``, with their weights."""
         rule, clients, silent = senders.rule, senders.clients, {}
         if senders.tracking is not None:
             silent = {p.name: ~senders.tracking for p in rule.payloads if p.senders == "tracking"}
@@ -144,15 +144,15 @@ class Server:
         return Upload(senders, self.uplink, air, self._share(senders))
 
     def _share(self, senders: Senders) -> dict[str, Tensor]:
-        """By payload, [nodes, 1]: the weight of its senders over that of all who are there."""
+        """By payload, [nodes, 1]: the weight of its senders over that of all clients present."""
         share, device = {}, self.cloud["params"].device
-        if self._present is None:
-            self._present = self.weights.sums(np.flatnonzero(self.there))
+        if self._present_weights is None:
+            self._present_weights = self.weights.sums(np.flatnonzero(self.present))
         for payload in senders.rule.payloads:
             clients = senders.clients
             if payload.senders == "tracking" and senders.tracking is not None:
                 clients = clients[senders.tracking]
-            found = self.weights.share(clients, self._present)
+            found = self.weights.share(clients, self._present_weights)
             share[payload.name] = torch.from_numpy(found).float()[:, None].to(device)
         return share
 
@@ -196,7 +196,7 @@ class Server:
     def combine(
         self, rule: Algorithm, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> None:
-        """Take in what the nodes have come to: their own state, and the cloud's mean of the rest.
+        """Store the nodes' new state, and combine the rest at the cloud.
 
         Args:
             rule: the algorithm, with the step size that the clients trained with.
@@ -216,12 +216,12 @@ class Server:
             **{f"{PREFIX}cloud.{name}": value for name, value in self.cloud.items()},
             **{f"{PREFIX}nodes.{name}": value for name, value in self.nodes.items()},
             **{f"{PREFIX}{name}": value for name, value in self.states.tensors().items()},
-            f"{PREFIX}there": torch.from_numpy(self.there.copy()),
+            f"{PREFIX}there": torch.from_numpy(self.present.copy()),
             f"{PREFIX}version": torch.tensor(self.version),
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what ``tensors`` gave; others among them are left alone."""
+        """Continue from what ``tensors`` returned; other tensors are ignored."""
         device = self.cloud["params"].device
         found = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}
         self.cloud, self.nodes = (

@@ -50,7 +50,7 @@ class Upload:
         senders: the clients.
         uplink: how their payloads cross the air.
         air: what the uplink is told.
-        share: by payload, [nodes, 1], weight of those who send it over that of all who are there.
+        share: by payload, [nodes, 1], weight of its senders over that of all clients present.
     """
 
     senders: Senders

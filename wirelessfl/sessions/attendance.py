@@ -1,4 +1,4 @@
-"""Who attends a session: clients who come in turn, or who come and go as time passes."""
+"""Which clients attend a session: groups in turn, or clients that join and leave over time."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ Unit = Literal["seconds", "rounds"]
 
 
 @dataclass(frozen=True)
-class Passing:
-    """It is time to look who has come or gone."""
+class PresenceChanged:
+    """An entry of the clock: a client joins or leaves now."""
 
 
 class Attendance(Protocol):
-    """Which clients are there."""
+    """Which clients are present."""
 
     def open(self, session: int) -> BoolArray:
-        """[clients], who is there as the session opens."""
+        """[clients], clients present as the session opens."""
 
     def start(self) -> None:
-        """Put the time of what is to come on the clock."""
+        """Put the time of the next change on the clock."""
 
-    def given(self, number: int, seconds: float) -> None:
-        """Round ``number`` begins now, and takes that long."""
+    def round_started(self, number: int, seconds: float) -> None:
+        """Round ``number`` starts now and takes ``seconds``."""
 
-    def passed(self) -> list[Change]:
-        """All changes up to now that have not been told yet."""
+    def new_changes(self) -> list[Change]:
+        """Changes up to now that were not returned before."""
 
     def snapshot(self) -> dict[str, Any]:
         """As plain numbers."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
 
 
-class InTurn:
-    """Groups of clients, one in each session; nobody comes or goes meanwhile.
+class GroupsInTurn:
+    """Groups of clients, one in each session; nobody joins or leaves during a session.
 
     Args:
-        groups: who is in which.
+        groups: of clients.
         sessions: S.
     """
 
@@ -61,32 +61,32 @@ class InTurn:
         return np.asarray(self.groups.group_of == self.groups.group_in(session, self.sessions))
 
     def start(self) -> None:
-        """Nothing is to come."""
+        """No changes: nothing to put on the clock."""
 
-    def given(self, number: int, seconds: float) -> None:
-        """Rounds change nothing."""
+    def round_started(self, number: int, seconds: float) -> None:
+        """Ignored."""
 
-    def passed(self) -> list[Change]:
-        """Nothing changes."""
+    def new_changes(self) -> list[Change]:
+        """None."""
         return []
 
     def snapshot(self) -> dict[str, Any]:
-        """Likewise."""
+        """Nothing to store."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Likewise."""
+        """Nothing to restore."""
 
 
-class Comings:
-    """Clients who come and go, at times in seconds or in rounds.
+class Churn:
+    """Clients that join and leave, at times in seconds or in rounds.
 
     Times in rounds count training rounds, T a session; one with a fraction lies in the middle of a
-    round, whenever that is in seconds. Trial rounds take no time in rounds. All changes of an
-    instant count, whatever else happens in it.
+    round. Trial rounds are not counted. All changes of an
+    instant count, in whatever order its events are handled.
 
     Args:
-        presence: who is there at first, and all changes.
+        presence: clients present at first, and all changes.
         unit: of its times.
         rounds: T, rounds of a session.
         clock: virtual seconds; the time of the next change is put on it.
@@ -97,27 +97,27 @@ class Comings:
         self._rewind(0)
 
     def _rewind(self, told: int) -> None:
-        """Be where the first ``told`` changes have happened, between two rounds."""
-        self._there = self.presence.initial().copy()
+        """Set the state after the first ``told`` changes, between two rounds."""
+        self._present = self.presence.initial().copy()
         self._later: Iterator[Change] = self.presence.changes()
         self._next = next(self._later, None)
         self._told = 0
         while self._told < told:
             self._tell()
-        # The round under way: its number, when it began, how long it takes.
+        # The round in progress: its number, start and duration.
         self._round, self._began, self._lasts = -1, 0.0, 0.0
         self._marked = -1.0
 
     def _tell(self) -> Change:
-        """The next change has happened."""
+        """Apply and return the next change."""
         change, self._next = self._next, next(self._later, None)
         assert change is not None
-        self._there[change.client] = change.joins
+        self._present[change.client] = change.joins
         self._told += 1
         return change
 
     def _when(self, change: Change) -> float:
-        """Its time on the clock; infinity where no round has come to it yet."""
+        """Its time on the clock; infinity if its round has not started yet."""
         if self.unit == "seconds":
             return change.time
         if change.time > self._round + 1:
@@ -125,39 +125,39 @@ class Comings:
         return self._began + max(change.time - self._round, 0.0) * self._lasts
 
     def open(self, session: int) -> BoolArray:
-        """Whoever is there now.
+        """[clients], clients present now.
 
         Raises:
-            ConfigError: nobody is, and nobody will come.
+            ConfigError: no client is present, and none will join.
         """
-        self.passed()
-        if self.unit == "rounds":  # a session that ended early leaves rounds out
+        self.new_changes()
+        if self.unit == "rounds":  # a session that ended early skips rounds
             while self._next is not None and self._next.time <= session * self.rounds:
                 self._tell()
-        if not self._there.any() and self._next is None:
+        if not self._present.any() and self._next is None:
             raise ConfigError(
                 f"session {session} has no client after {self.clock.now:.6g} simulated seconds, "
                 "and nobody comes later. What was done is kept; begin a run with fewer sessions "
                 "or rounds, or a trace with longer stays."
             )
-        return self._there.copy()
+        return self._present.copy()
 
     def start(self) -> None:
-        """The time of the next change, where it is known."""
+        """Put the time of the next change on the clock, where it is known."""
         if self._next is None:
             return
         when = max(self._when(self._next), self.clock.now)
         if when < math.inf and when != self._marked:
             self._marked = when
-            self.clock.at(when, Passing())
+            self.clock.at(when, PresenceChanged())
 
-    def given(self, number: int, seconds: float) -> None:
-        """Now the times of this round's changes are known, where they are in rounds."""
+    def round_started(self, number: int, seconds: float) -> None:
+        """Fix the times in seconds of this round's changes, where they are given in rounds."""
         self._round, self._began, self._lasts = number, self.clock.now, seconds
         self.start()
 
-    def passed(self) -> list[Change]:
-        """All changes up to now that have not been told yet."""
+    def new_changes(self) -> list[Change]:
+        """Changes up to now that were not returned before."""
         changes = []
         while self._next is not None and self._when(self._next) <= self.clock.now:
             changes.append(self._tell())
@@ -165,9 +165,9 @@ class Comings:
         return changes
 
     def snapshot(self) -> dict[str, Any]:
-        """Changes that have happened."""
+        """Number of changes so far."""
         return {"changes": self._told}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The clock is empty now: the next change is put there again."""
+        """Continue from a snapshot; ``start`` puts the next change on the clock again."""
         self._rewind(state["changes"])

@@ -1,6 +1,6 @@
-"""Who is there when: clients that arrive and leave, by a random process or as recorded.
+"""When clients are present: arrivals and departures by a random process.
 
-Times are in whatever the settings say, seconds or rounds; nothing here knows which.
+Times are in the unit that the settings choose, seconds or rounds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from wirelessfl.numbers import check_count, check_number
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A client that comes or goes.
+    """A client that joins or leaves.
 
     Args:
         time: in seconds or rounds, > 0.
         client: its number.
-        joins: whether it comes; otherwise it leaves.
+        joins: whether it joins; otherwise it leaves.
     """
 
     time: float
@@ -38,17 +38,17 @@ class Change:
 
 
 class Presence(Protocol):
-    """Who is there at time 0, and what changes later."""
+    """The clients present at time 0, and all later changes."""
 
     def initial(self) -> BoolArray:
-        """[clients], who is there at time 0, when all changes of that instant are made."""
+        """[clients], clients present at time 0, after all changes of that instant."""
         ...
 
     def changes(self) -> Iterator[Change]:
-        """All later changes by (time, leaves before joins, client), every time the same.
+        """All later changes by (time, leaves before joins, client), the same in every call.
 
-        The iterator may be endless. A client joins only while it is away, and leaves only while it
-        is there.
+        The iterator may be endless. A client joins only while absent, and leaves only while
+        present.
         """
         ...
 
@@ -57,16 +57,16 @@ class Presence(Protocol):
 class Arrivals:
     """Poisson arrivals and exponential stays.
 
-    An arrival is one of those who are away, each as likely; while nobody is away it is lost. The
+    An arriving client is one of the absent clients, uniformly; if none is absent it is lost. The
     number present is that of a loss system with ``clients`` servers (M/M/n/n): in the long run
     Poisson with mean ``rate * mean_stay``, cut off above ``clients``, and the share of arrivals
     that are lost is Erlang's B.
 
     Args:
         clients: of the whole run, >= 1.
-        rate: arrivals per unit of time, >= 0; 0: those who are there leave, and nobody comes.
+        rate: arrivals per unit of time, >= 0; 0: the clients present leave, and none arrives.
         mean_stay: > 0, in units of time.
-        initially: how many are there at time 0, from 0 to ``clients``, drawn at random; None:
+        initially: clients present at time 0, from 0 to ``clients``, drawn at random; None:
             ``rate * mean_stay`` to the nearest whole number, at least 1 and at most ``clients``.
         stream: randomness of the process.
 
@@ -96,7 +96,7 @@ class Arrivals:
             )
 
     def initial(self) -> BoolArray:
-        """[clients], who is there at time 0."""
+        """[clients], clients present at time 0."""
         present = np.zeros(self.clients, dtype=np.bool_)
         order = self.stream.child("initially").generator().permutation(self.clients)
         present[order[: self._first]] = True
@@ -111,22 +111,22 @@ class Arrivals:
 
     def changes(self) -> Iterator[Change]:
         """All later changes; endless if ``rate`` > 0."""
-        there = self.initial()
-        # Who is there at time 0 stays on as long as anybody: exponential stays have no memory.
+        present = self.initial()
+        # Clients present at time 0 stay as long as others: exponential stays have no memory.
         firsts = exponential(self.stream.child("first stays"))
         leaving = [
             (_later(0.0, self.mean_stay * firsts[number]), client)
-            for number, client in enumerate(np.flatnonzero(there).tolist())
+            for number, client in enumerate(np.flatnonzero(present).tolist())
         ]
         heapq.heapify(leaving)
-        away: list[int] = np.flatnonzero(~there).tolist()
+        away: list[int] = np.flatnonzero(~present).tolist()
         gaps = exponential(self.stream.child("gaps"))
         stays = exponential(self.stream.child("stays"))
         places = uniform(self.stream.child("clients"))
         now = 0.0
         for number in itertools.count():
-            # Time to an arrival has no memory either: drawn anew after each change, and not at all
-            # while arrivals would be lost.
+            # The time to an arrival has no memory either: it is redrawn after each change, and not
+            # drawn while arrivals would be lost.
             arrives = math.inf
             if away and self.rate > 0:
                 arrives = _later(now, gaps[number] / self.rate)
@@ -145,17 +145,17 @@ class Arrivals:
 
 
 def _later(time: float, span: float) -> float:
-    """``span`` after ``time``; a span that rounding would lose moves on all the same.
+    """``span`` after ``time``; a span lost to rounding becomes the smallest step.
 
-    So nobody leaves in the instant in which it came.
+    So no client leaves in the instant in which it joined.
     """
     return max(time + span, math.nextafter(time, math.inf))
 
 
 def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> None:
-    """Refuse a session in whose first round nobody would train; times are in rounds.
+    """Refuse a session whose first round would have no client; times are in rounds.
 
-    Session s is rounds s T to (s + 1) T, and its clients are those who are there at time s T.
+    Session s is rounds s T to (s + 1) T, and its clients are those present at time s T.
 
     Args:
         presence: a trace, or arrivals.
@@ -163,22 +163,22 @@ def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> 
         rounds: T >= 1, of a session.
 
     Raises:
-        ConfigError: nobody is there at time s T, or a number is out of its range.
+        ConfigError: no client is present at time s T, or a number is out of its range.
     """
     try:
         check_count("sessions", sessions)
         check_count("rounds", rounds)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    there, changes = int(presence.initial().sum()), presence.changes()
+    present, changes = int(presence.initial().sum()), presence.changes()
     change = next(changes, None)
     for session in range(sessions):
         begin = session * rounds
         while change is not None and change.time <= begin:
-            there += 1 if change.joins else -1
+            present += 1 if change.joins else -1
             change = next(changes, None)
-        if not there:
+        if not present:
             raise ConfigError(
-                f"session {session} begins at round {begin} with nobody there: let a client join "
+                f"session {session} begins at round {begin} without a client: let a client join "
                 f"by round {begin} and stay, or have other rounds or fewer sessions."
             )

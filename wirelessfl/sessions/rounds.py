@@ -1,4 +1,4 @@
-"""Rounds of sessions: who is there, trial rounds on a copy, warm starts, and what they cost."""
+"""Rounds of sessions: clients present, trial rounds on a copy, warm starts, and their costs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from wirelessfl.schedules.base import (
     Joined,
     Merge,
     Open,
-    There,
+    Present,
 )
 from wirelessfl.server.server import Server
-from wirelessfl.sessions.attendance import Attendance, Passing
-from wirelessfl.sessions.extras import Extras
+from wirelessfl.sessions.attendance import Attendance, PresenceChanged
+from wirelessfl.sessions.extra_costs import ExtraCosts
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
@@ -38,13 +38,13 @@ from wirelessfl.warm_starts.checked import Checked
 
 @dataclass
 class Given:
-    """A round under way.
+    """A round in progress.
 
     Args:
-        plan: of it.
-        broadcast: the cloud's state when it was given out.
-        ends: when it is over.
-        left: clients who have left in the middle of it.
+        plan: what was planned.
+        broadcast: the cloud's state when the round started.
+        ends: simulated time at which it ends, in seconds.
+        left: clients that have left during it.
     """
 
     plan: Plan
@@ -63,7 +63,7 @@ class SessionRounds:
         planner: plans rounds.
         training: trains them.
         clock: virtual seconds.
-        attendance: who is there.
+        attendance: which clients are present.
         warm_start: gives sessions their first model.
         draw: gives a newly drawn model by number.
         labels_of: labels that some clients have among them.
@@ -88,7 +88,7 @@ class SessionRounds:
         self.trial_planner = replace(
             planner, stream=planner.stream.child("trial"), lr_share=constant
         )
-        self.past, self.extras = Past(), Extras()
+        self.past, self.extras = Past(), ExtraCosts()
         self.gradient: Tensor | None = None
         self.weights: dict[int, float] = {}
         self.labels: tuple[int, ...] = ()
@@ -105,20 +105,20 @@ class SessionRounds:
         """The model's, of sessions; trial rounds have a copy."""
         return self.training.server
 
-    def happened(self, what: Event | Passing) -> Event | None:
-        """Clients come or go, or a round is over."""
-        if not isinstance(what, Passing):
+    def happened(self, what: Event | PresenceChanged) -> Event | None:
+        """Clients have joined or left, or a round is over."""
+        if not isinstance(what, PresenceChanged):
             return what
         return Joined() if self._look() else None
 
     def _look(self) -> bool:
-        """See who has left the session by now; whether somebody has come."""
-        changes = self.attendance.passed()
-        gone = [c.client for c in changes if not c.joins and self.server.there[c.client]]
+        """Remove clients that have left the session by now; whether a client has joined."""
+        changes = self.attendance.new_changes()
+        gone = [c.client for c in changes if not c.joins and self.server.present[c.client]]
         for client in gone:
             self.server.leave(client)
             for given in self._given.values():
-                # Who leaves as the round ends has sent its update.
+                # A client that leaves as the round ends has sent its update.
                 if client in given.plan.clients and self.clock.now < given.ends:
                     given.left.append(client)
         if gone:
@@ -131,7 +131,7 @@ class SessionRounds:
         match decision:
             case Open(session):
                 self._open(session)
-                return There(int(self.server.there.sum()))
+                return Present(int(self.server.present.sum()))
             case Begin(session):
                 self._begin(session)
             case Close(session):
@@ -143,7 +143,7 @@ class SessionRounds:
                 self._due.append(decision)
             case Merge(_, trial):
                 self._merge(trial)
-                return There(int(self.server.there.sum()))
+                return Present(int(self.server.present.sum()))
         return None
 
     def _open(self, session: int) -> None:
@@ -153,13 +153,13 @@ class SessionRounds:
         self._note_labels()
 
     def _note_labels(self) -> None:
-        """What is tested on; when the last client has left it stays as it was."""
-        there = np.flatnonzero(self.server.there)
-        if len(there):
-            self.labels = self.labels_of(there)
+        """Labels of the clients present; they stay when the last client has left."""
+        present = np.flatnonzero(self.server.present)
+        if len(present):
+            self.labels = self.labels_of(present)
 
     def opening(self) -> Opening:
-        """What the warm start may know."""
+        """What the warm start is given when the session begins."""
         return Opening(
             session=self._session,
             past=self.past,
@@ -183,8 +183,8 @@ class SessionRounds:
             self._send_teacher()
 
     def _send_teacher(self) -> None:
-        """Once, to all clients of the session; the first round begins when they have it."""
-        mib = MIB_PER_ELEMENT * self.planner.model.spec.size * float(self.server.there.mean())
+        """Count the teacher's broadcast to all clients present, before the first round."""
+        mib = MIB_PER_ELEMENT * self.planner.model.spec.size * float(self.server.present.mean())
         self._delay = self.planner.broadcast_seconds()
         self.extras.extra_broadcasts += 1
         self.extras.extra_seconds += self._delay
@@ -200,16 +200,16 @@ class SessionRounds:
         self.training.teacher = latest if penalties else None
 
     def settle(self) -> None:
-        """The model that is sent is the one at the end of the instant."""
+        """Plan the rounds of this instant; clients are sent the model as it is at its end."""
         for give in self._due:
             training, planner = self.training, self.planner
             if give.trial:
                 training, planner = self._trial_training(), self.trial_planner
-            plan = planner.plan(give.number, self.server.there)
+            plan = planner.plan(give.number, self.server.present)
             seconds = float(plan.cost.seconds.max())
             if not give.trial:
                 seconds += self._delay
-                self.attendance.given(give.number, seconds)
+                self.attendance.round_started(give.number, seconds)
             self._given[give.trial] = Given(plan, training.server.cloud, self.clock.now + seconds)
             self.clock.after(seconds, Arrived(give.number, give.trial))
         self._due = []
@@ -222,14 +222,14 @@ class SessionRounds:
         return self._trial
 
     def _merge(self, trial: bool) -> None:
-        """Train a round with those who have not left it, and count what it took."""
+        """Train a round with the clients that have not left it, and count its cost."""
         self._look()
         given = self._given.pop(trial)
         plan = given.plan.without(np.array(given.left, dtype=np.int64))
         self.extras.dropped += len(given.left)
         if trial:
             copy = self._trial_training()
-            copy.server.admit(self.server.there)
+            copy.server.admit(self.server.present)
             copy.train(plan, given.broadcast)
             self.training.totals.add(plan)
             self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
@@ -243,7 +243,7 @@ class SessionRounds:
     def numbers(self) -> dict[str, Any]:
         """What a row says of the session."""
         return {
-            "present": int(self.server.there.sum()),
+            "present": int(self.server.present.sum()),
             **asdict(self.extras),
             "stored_bytes": self.past.stored_bytes,
             "warm_weights": {str(s): round(w, 6) for s, w in self.weights.items()},
@@ -273,19 +273,19 @@ class SessionRounds:
     def restore(
         self, tensors: dict[str, Tensor], state: dict[str, Any], totals: dict[str, float]
     ) -> None:
-        """Go on from a checkpoint, behind a round or with a session to be opened."""
+        """Continue from a checkpoint, after a round or with a session to be opened."""
         self.training.restore(tensors, totals)
         device = self.server.cloud["params"].device
         self.past = Past.of(tensors, device)
-        self._session, self.extras = state["session"], Extras(**state["extras"])
+        self._session, self.extras = state["session"], ExtraCosts(**state["extras"])
         self.labels, self.labels_before = tuple(state["labels"]), tuple(state["labels_before"])
-        self.gradient = _there(tensors, "session.gradient", device)
+        self.gradient = _stored(tensors, "session.gradient", device)
         self.weights = {int(session): weight for session, weight in state["weights"].items()}
-        self._teach(_there(tensors, "session.teacher", device))
+        self._teach(_stored(tensors, "session.teacher", device))
         self.attendance.restore(state["attendance"])
         self._left, self._delay = state["left"], state["delay"]
 
 
-def _there(tensors: dict[str, Tensor], name: str, device: torch.device) -> Tensor | None:
+def _stored(tensors: dict[str, Tensor], name: str, device: torch.device) -> Tensor | None:
     value = tensors.get(name)
     return None if value is None else value.to(device)

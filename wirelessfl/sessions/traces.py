@@ -22,7 +22,7 @@ COLUMNS = ("client", "join", "leave")
 
 
 class Stay(NamedTuple):
-    """A client is there from ``join`` until ``leave``, which may be infinite: to the end."""
+    """A client is present from ``join`` until ``leave``; infinity means to the end."""
 
     client: int
     join: float
@@ -31,13 +31,13 @@ class Stay(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """Who is there when, as recorded.
+    """Recorded presence of clients.
 
-    Two stays of a client of which one begins exactly where the other ends are one.
+    Consecutive stays of a client, one beginning exactly where the other ends, are merged.
 
     Args:
-        stays: in any order; a client may come several times.
-        clients: of the whole run; those without a stay never come.
+        stays: in any order; a client may have several.
+        clients: of the whole run; those without a stay never join.
 
     Raises:
         ConfigError: a stay is impossible, two of one client overlap, or there is none.
@@ -72,7 +72,7 @@ class Trace:
         return sorted(joins + leaves, key=lambda c: (c.time, c.joins, c.client))
 
     def initial(self) -> BoolArray:
-        """[clients], who is there at time 0."""
+        """[clients], clients present at time 0."""
         present = np.zeros(self.clients, dtype=np.bool_)
         present[[stay.client for stay in self._merged if stay.join == 0]] = True
         return present

@@ -11,8 +11,8 @@ from torch import nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.setup.arguments import check_things
-from wirelessfl.setup.given import GivenObjects, configured
+from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
 from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup
@@ -44,7 +44,7 @@ def build(
         ConfigError: settings that are wrong, or do not go together, or an object of a wrong type.
         DataError: no such data, or a split that cannot be made.
     """
-    check_things(model=model, data=data, network=network, shards=shards)
+    check_objects(model=model, data=data, network=network, shards=shards)
     given = GivenObjects(model, data, network)
     config = configured(config, given)
     if not config.choices.algorithm.timing.rounds:

@@ -1,4 +1,4 @@
-"""What is given to ``run``, ``resume`` and ``build``, checked before any work."""
+"""Checks of the arguments of ``run``, ``resume`` and ``build``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.training.shards import Shards
 from wirelessfl.wording import shown
 
-THINGS: dict[str, tuple[type, str]] = {
+OBJECTS: dict[str, tuple[type, str]] = {
     "model": (
         nn.Module,
         'give an nn.Module that is built, such as MyModel(); names such as "fcnn" are settings',
@@ -31,25 +31,25 @@ THINGS: dict[str, tuple[type, str]] = {
 }
 
 
-def check_things(**things: object) -> None:
+def check_objects(**objects: object) -> None:
     """Refuse objects of the wrong type; None stands for what was not given.
 
     Args:
-        things: by the name of the argument; those that are not in ``THINGS`` are functions.
+        objects: by the name of the argument; those that are not in ``OBJECTS`` are functions.
 
     Raises:
         ConfigError: one is of the wrong type; the message names it.
     """
-    for name, thing in things.items():
-        if thing is None and name != "shards":
+    for name, given in objects.items():
+        if given is None and name != "shards":
             continue
-        if name in THINGS:
-            kind, remedy = THINGS[name]
-            if not isinstance(thing, kind):
-                raise ConfigError(f"{name} is {shown(thing)}: {remedy}.")
-        elif not callable(thing):
+        if name in OBJECTS:
+            kind, remedy = OBJECTS[name]
+            if not isinstance(given, kind):
+                raise ConfigError(f"{name} is {shown(given)}: {remedy}.")
+        elif not callable(given):
             raise ConfigError(
-                f"{name} is {shown(thing)}: give a function of one argument, or leave it out."
+                f"{name} is {shown(given)}: give a function of one argument, or leave it out."
             )
 
 

@@ -1,4 +1,4 @@
-"""The data set of a configuration, on the scale that it asks for, and its split."""
+"""The data set of a configuration, with its scaling and split."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.config.sections import DataSection, SessionsSection
 from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
 from wirelessfl.data.splits import split
 from wirelessfl.errors import ConfigError
@@ -23,7 +24,7 @@ class Loaded:
     """Data sets and splits that several tasks share: equal settings, the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
-    splits: dict[Any, Sequence[IntArray]] = field(default_factory=dict)
+    splits: dict[Any, ClientSamples] = field(default_factory=dict)
 
     def dataset(self, settings: DataSection) -> Dataset:
         """The data set that settings name.
@@ -56,7 +57,7 @@ class Loaded:
         data: Dataset,
         network: Network,
         stream: Stream,
-    ) -> tuple[Sequence[IntArray], LabelGroups | None]:
+    ) -> tuple[ClientSamples, LabelGroups | None]:
         """Each client's samples, and the groups of clients that are there in turn, if any.
 
         Raises:
@@ -68,7 +69,8 @@ class Loaded:
         key = (tuple(sorted(wanted.items())), id(data))
         if key not in self.splits:
             shared = sessions.shared_labels
-            self.splits[key] = _dealt(settings, data, network, groups, shared, stream)
+            dealt = _dealt(settings, data, network, groups, shared, stream)
+            self.splits[key] = ClientSamples.of(dealt)
         return self.splits[key], groups
 
 
@@ -122,7 +124,7 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     """Images on another scale than [-1, 1].
 
     Raises:
-        ConfigError: the data are no such images.
+        ConfigError: the data are not images in [-1, 1].
     """
     if pixels == "signed":
         return data

@@ -1,4 +1,4 @@
-"""The executor of a model: its kind, chunk, workers and replay, as the work asks for."""
+"""The executor of a model: its kind, chunk, workers and replay, chosen by the workload."""
 
 from __future__ import annotations
 

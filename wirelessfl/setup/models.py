@@ -10,6 +10,7 @@ from wirelessfl.config.sections import ModelSection
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
+from wirelessfl.models.declared import Declared
 
 OF_LAYERS = ("dropout", "hidden", "norm", "pretrained", "lora_rank", "lora_alpha")
 """Settings that a given model has no use for."""
@@ -58,13 +59,13 @@ def check_given_model(settings: ModelSection) -> None:
 
 
 def _check_tokens(model: nn.Module, data: Dataset) -> None:
-    """Refuse token ids that a model does not know, if it says which it knows.
+    """Refuse token ids outside the vocabulary that a model declares.
 
     Raises:
         ConfigError: there is one.
     """
-    vocabulary = getattr(model, "vocabulary", None)
-    if not isinstance(vocabulary, int) or data.train_inputs.dtype == torch.float32:
+    vocabulary = Declared.of(model).vocabulary
+    if vocabulary is None or data.train_inputs.dtype == torch.float32:
         return
     for part, inputs in (("training", data.train_inputs), ("test", data.test_inputs)):
         low, high = (int(end) for end in inputs.aminmax())

@@ -1,4 +1,4 @@
-"""From a configuration to a run of one model in rounds; what can be wrong is found here."""
+"""From a configuration to the setup of a run of one model in rounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, RoundsSetup
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
@@ -38,11 +38,11 @@ from wirelessfl.training.shards import Shards
 from wirelessfl.training.trial import check_neurons, check_partition
 
 SAMPLES = 8
-"""Training samples that a model's parts are tried on."""
+"""Training samples on which submodels are tried."""
 
 
 def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
-    """A run of one model, whose first round is planned as a check.
+    """The setup of a run of one model; its first round is planned as a check.
 
     Args:
         config: the settings, resolved, with the given objects marked.
@@ -66,7 +66,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
-    parts = _ModelParts(model, config.model.layers)
+    structure = _Structure(model, config.model.layers)
     settings = TrainingSettings(
         local_steps=training.local_steps,
         edge_rounds=training.edge_rounds or 1,
@@ -74,10 +74,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
             training.compression, training.compression_keep, training.compression_bits
         ),
     )
-    planner = _planner(config, network, parts, settings, stream)
+    planner = _planner(config, network, structure, settings, stream)
     if config.model.layers is not None:
-        parts.partition("alternate")  # wrong names are refused, whether or not they are used
-    padding = _checked_padding(config, model, planner, parts)
+        structure.partition("alternate")  # wrong names are refused, whether or not they are used
+    padding = _checked_padding(config, model, planner, structure)
     algorithm = choices.algorithm
     states = make_states(
         config.run.client_states,
@@ -95,7 +95,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         stream,
         shards,
     )
-    clock, tested = Clock(), algorithm.tested(parts.neurons)
+    clock, tested = Clock(), algorithm.tested(structure.neurons)
     return RoundsSetup(
         config=config.with_run(
             model.computing.settings() | {"client_states": states.kind, "padding": padding}
@@ -118,7 +118,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
 def _planner(
     config: Config,
     network: Network,
-    parts: _ModelParts,
+    structure: _Structure,
     settings: TrainingSettings,
     stream: Stream,
 ) -> Planner:
@@ -134,7 +134,7 @@ def _planner(
             downlink_bps=1e6 * down if down else uplink.downlink_bps,
             backhaul_bps=back and 1e6 * back,
         ),
-        WholeModel(parts.model.objective.spec, parts.partition, parts.neurons),
+        WholeModel(structure.model.objective.spec, structure.partition, structure.neurons),
         settings,
         stream,
         Participation(training.clients_per_round, training.tracking_clients),
@@ -143,8 +143,8 @@ def _planner(
 
 
 @dataclass(frozen=True, eq=False)
-class _ModelParts:
-    """Which parts of the model algorithms may hand out, found and tried when they are asked for.
+class _Structure:
+    """The model's partition and neurons, for submodels; found and tried on demand.
 
     Args:
         model: the model.
@@ -160,7 +160,7 @@ class _ModelParts:
 
     @property
     def samples(self) -> Tensor:
-        """A few of them, on the device."""
+        """A few training samples, on the device."""
         inputs = self.model.data.train_inputs[:SAMPLES]
         return widened(inputs.to(self.model.computing.device))
 
@@ -191,12 +191,12 @@ class _ModelParts:
 
 
 def _checked_padding(
-    config: Config, model: TrainedModel, planner: Planner, parts: _ModelParts
+    config: Config, model: TrainedModel, planner: Planner, structure: _Structure
 ) -> float | None:
-    """Share of padding in what trains at once; refuses impossible masks, sizes and links.
+    """Largest padded fraction of a mixed-width batch; refuses impossible masks, sizes and links.
 
     Raises:
-        ConfigError: a round cannot be planned, or padding is asked for and cannot be.
+        ConfigError: a round cannot be planned, or padding is requested and the model forbids it.
     """
     groups, per_round = model.groups, config.training.clients_per_round
     if groups is not None and per_round is not None:
@@ -213,7 +213,7 @@ def _checked_padding(
     asked = config.run.padding
     if first.client_submodels is None:
         return asked
-    mixes = check_neurons(model.objective, parts.neurons(), parts.samples)
+    mixes = check_neurons(model.objective, structure.neurons(), structure.samples)
     if mixes is not None and asked:
         raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")
     if asked is not None:
@@ -223,7 +223,7 @@ def _checked_padding(
 
 
 def _lr_share(training: TrainingSection) -> Callable[[int], float]:
-    """How the clients' step sizes go on from round to round."""
+    """The factor of the clients' step size, by round."""
     if training.lr_schedule == "constant":
         return constant
     return Decay(training.rounds, training.lr_ratio, training.lr_power)

@@ -1,4 +1,4 @@
-"""From a configuration to a run in sessions of clients that come and go."""
+"""From a configuration to the setup of a run in sessions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from channels.arrays import BoolArray, IntArray
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Sessions
-from wirelessfl.sessions.attendance import Attendance, Comings, InTurn
+from wirelessfl.sessions.attendance import Attendance, Churn, GroupsInTurn
 from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.sessions.traces import read_trace
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.setups import RoundsSetup, SessionsSetup
@@ -81,7 +81,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
 
 
 def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
-    """Who is there, as the settings say.
+    """Which clients are present, as the settings say.
 
     Raises:
         ConfigError: the trace cannot be read, or a session would have no client.
@@ -89,7 +89,7 @@ def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
     wanted, groups, clients = config.sessions, rounds.model.groups, rounds.network.clients
     assert wanted.sessions is not None
     if groups is not None:
-        return InTurn(groups, wanted.sessions)
+        return GroupsInTurn(groups, wanted.sessions)
     presence: Presence
     if wanted.presence == "trace":
         assert wanted.trace is not None
@@ -106,7 +106,7 @@ def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
         )
     if wanted.presence_unit == "rounds":
         check_sessions_by_rounds(presence, wanted.sessions, config.training.rounds)
-    return Comings(presence, wanted.presence_unit, config.training.rounds, rounds.clock)
+    return Churn(presence, wanted.presence_unit, config.training.rounds, rounds.clock)
 
 
 def _labels_of_clients(model: TrainedModel) -> BoolArray:

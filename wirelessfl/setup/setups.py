@@ -1,4 +1,4 @@
-"""Everything that a run needs, built once: nobody behind it asks for settings again."""
+"""Everything that a run needs, built once from the settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits:
     Args:
         max_seconds: simulated seconds after which it ends; None: no limit.
         tick_seconds: simulated seconds between reports by the clock.
-        checkpoint_seconds: least wall-clock seconds between checkpoints.
+        checkpoint_seconds: minimum wall-clock seconds between checkpoints.
         threads: CPU threads of a process.
     """
 
@@ -107,7 +107,7 @@ class RoundsSetup(Setup):
 
     @property
     def model(self) -> TrainedModel:
-        """The only one."""
+        """The only model."""
         return self.models[0]
 
 
@@ -116,8 +116,8 @@ class SessionsSetup(RoundsSetup):
     """A run of one model in sessions.
 
     Args:
-        only_present_labels: whether test samples are those with labels of clients who are there.
-        trace: file of recorded joins and leaves; None: there is none.
+        only_present_labels: whether test samples are those with labels of clients present.
+        trace: file of recorded joins and leaves; None: no trace.
     """
 
     regime: SessionRounds
@@ -134,7 +134,7 @@ class TasksSetup(Setup):
         titled: whether the tasks have tables of their own, so that parameters carry their names.
         learners: their models in training.
         elements: [tasks], numbers in an update.
-        targets: [tasks], accuracy with which each ends; None: it goes on.
+        targets: [tasks], accuracy at which each ends; None: no target.
     """
 
     names: Sequence[str]

@@ -1,4 +1,4 @@
-"""From a configuration with tasks to their run."""
+"""From a configuration with tasks to the setup of their run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
-from wirelessfl.setup.task_times import build_times
+from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps

@@ -1,25 +1,24 @@
-"""One model of a run, with what its training stands on: data and their split, an executor."""
+"""One model of a run with its data, their split and its executor."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor, nn
 
 from channels import Network
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.data.client_samples import sample_counts
+from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
-from wirelessfl.setup.given import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import check_given_model, configured_model
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
@@ -36,20 +35,20 @@ class TrainedModel:
         algorithm: client and server rule.
         data: the data set.
         client_samples: each client's samples.
-        groups: of clients that are there in turn, with sets of labels; None: there are none.
+        groups: of clients that are present in turn, with sets of labels; None: no such groups.
         module: the module.
         objective: model and loss.
         start: initial parameters [P], on the device.
         test_inputs: test samples, on the device.
         test_labels: their labels.
         executor: where local updates are computed.
-        computing: the same in words.
+        computing: where it runs: device, workers, threads.
         notes: what the user should know, a line each.
     """
 
     algorithm: Algorithm
     data: Dataset
-    client_samples: Sequence[IntArray]
+    client_samples: ClientSamples
     groups: LabelGroups | None
     module: nn.Module
     objective: Objective
@@ -64,7 +63,7 @@ class TrainedModel:
         """[clients], weight of each in means: its samples; None: all weigh alike."""
         if weighting == "uniform":
             return None
-        return sample_counts(self.client_samples).astype(np.float64)
+        return self.client_samples.sizes.astype(np.float64)
 
 
 def build_model_of(
@@ -77,7 +76,7 @@ def build_model_of(
     split_stream: Stream,
     stream: Stream,
 ) -> TrainedModel:
-    """Load, split, build.
+    """Load the data, split them, and build the model and its executor.
 
     Args:
         config: settings of the model.
@@ -99,8 +98,8 @@ def build_model_of(
         data = given_dataset(config.data, given.data)
     samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
-        there = int(np.bincount(groups.group_of).max())
-        workload = replace(workload, cohort=there, updates=there)
+        present = int(np.bincount(groups.group_of).max())
+        workload = replace(workload, cohort=present, updates=present)
     if given.model is None:
         module = configured_model(config.model, data, stream.child("initial weights"))
     else:
@@ -111,7 +110,7 @@ def build_model_of(
     device = find_device(config.run.device)
     module.to(device)
     # No client fills a larger batch. One width for all, whoever trains in the same chunk.
-    batch_size = min(config.training.batch_size, int(sample_counts(samples).max()))
+    batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)
     executor, computing, notes = build_executor(

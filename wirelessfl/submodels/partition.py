@@ -17,6 +17,7 @@ import numpy as np
 from torch import nn
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.models.declared import Declared
 from wirelessfl.submodels.finder import NeuronFinder
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import Neurons, Slot
@@ -90,8 +91,7 @@ def make_partition(
     Raises:
         ConfigError: the chain is missing, or names something that is not a chain of linear layers.
     """
-    declared: Sequence[str] = getattr(module, "fully_connected", ())
-    names = tuple(chain or declared)
+    names = tuple(chain or Declared.of(module).fully_connected)
     if len(names) == 1:
         raise ConfigError(
             f"layers is {names[0]!r}: name at least two fully connected layers in order; the "

@@ -1,4 +1,4 @@
-"""Asynchronous work on several tasks: requests go out, updates come back one by one."""
+"""Asynchronous training of several tasks: requests are issued, updates return one by one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Asynchronous:
 
     Args:
         models: of each task.
-        requests: who works on what.
-        records: gets every merge; None: nobody wants them.
+        requests: training requests in progress.
+        records: optional lists that receive every merge.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Asynchronous:
         self._asked: list[Ask] = []
 
     def happened(self, what: Any) -> Event | None:
-        """What has come back, if anything."""
+        """The update that has returned, if any."""
         event = self.requests.happened(what)
         if type(event) is Returned:
             self.returned[event.task] += 1
@@ -71,7 +71,7 @@ class Asynchronous:
         return None
 
     def settle(self) -> None:
-        """Send what was asked for, with the models as they are at the end of the instant."""
+        """Issue the requests of this instant, with the models as they are at its end."""
         for ask in self._asked:
             task = ask.task
             for _ in range(ask.count):
@@ -80,7 +80,7 @@ class Asynchronous:
         self._asked = []
 
     def under_way(self, now: float) -> list[Span]:
-        """What clients are at, for a picture that ends now."""
+        """Spans of the work in progress, for a picture that ends now."""
         return [
             Span(request.task, request.client, request.begun, now, "under way")
             for request in self.requests.out.values()
@@ -88,7 +88,7 @@ class Asynchronous:
         ]
 
     starts_again: ClassVar[bool] = False
-    """Whether a run goes on from a checkpoint by starting what was under way again."""
+    """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     @property
     def joules(self) -> float:
@@ -96,7 +96,7 @@ class Asynchronous:
         return self.requests.joules
 
     def status(self, task: int) -> dict[str, Any]:
-        """What a row says of a task beyond what the schedule knows: nothing."""
+        """A task's further fields of a row: none."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -113,7 +113,7 @@ class Asynchronous:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from a snapshot; the models have their own."""
+        """Continue from a snapshot; the models have their own."""
         self.requests.restore(state["requests"])
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned = list(state["returned"])

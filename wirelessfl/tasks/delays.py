@@ -1,7 +1,8 @@
-"""How long a training request takes its client."""
+"""Durations of training requests."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,8 +37,25 @@ def client_speeds(clients: int, stream: Stream) -> FloatArray:
     return np.asarray(stream.generator().permutation(kinds))
 
 
+class Delays(ABC):
+    """How long clients take over training requests, and what energy that costs them."""
+
+    @property
+    def wireless(self) -> Wireless | None:
+        """Rates and energy of uploads that share a band; None: ``seconds`` covers the upload."""
+        return None
+
+    @abstractmethod
+    def seconds(self, task: int, client: int, number: int) -> float:
+        """Duration of request ``number``, of ``task`` at ``client``; without a shared upload."""
+
+    def compute_joules(self, task: int, client: int, seconds: float) -> float:
+        """Energy of the first ``seconds`` of a request; 0 where no energy is modelled."""
+        return 0.0
+
+
 @dataclass(frozen=True, eq=False)
-class ShiftedExponential:
+class ShiftedExponential(Delays):
     """tau X seconds, one draw of X a training: P(X <= x) = 1 - exp(-(x - beta) / (2 beta)).
 
     beta = beta_m times the client's factor; it covers everything from the request to the update, so
@@ -68,8 +86,8 @@ class ShiftedExponential:
 
 
 @dataclass(frozen=True, eq=False)
-class Wireless:
-    """Cycles over CPU speed, then an upload whose band is shared with whoever uploads meanwhile.
+class Wireless(Delays):
+    """Cycles over CPU speed, then an upload over a band shared by all concurrent uploads.
 
     Args:
         network: CPU speeds and channels.
@@ -88,6 +106,11 @@ class Wireless:
     elements: Sequence[int]
     downlink_bps: float | None
     stream: Stream
+
+    @property
+    def wireless(self) -> Wireless:
+        """These delays: uploads share the band."""
+        return self
 
     @cached_property
     def _computing(self) -> list[list[float]]:
@@ -114,7 +137,7 @@ class Wireless:
         return float(self.network.bandwidth_hz[0])
 
     def seconds(self, task: int, client: int, number: int) -> float:
-        """From the request until the upload begins: the model down, and the local steps."""
+        """From the request until the upload begins: download and local steps."""
         return self._down_seconds(task) + self._computing[task][client]
 
     def _down_seconds(self, task: int) -> float:
@@ -143,6 +166,3 @@ class Wireless:
         """Energy of an upload of ``bits``, under way for ``seconds``."""
         airtime = self.uplink.shared_airtime(self._bandwidth_hz, snr, bits, seconds)
         return float(self.network.transmit_power_w[client] * airtime)
-
-
-Delays = ShiftedExponential | Wireless

@@ -18,9 +18,9 @@ from wirelessfl.algorithms.timing import Reallocation
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.submodels import Submodels
-from wirelessfl.tasks.ahead import Pending, TrainedAhead, joined, separated
+from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
 from wirelessfl.tasks.local_steps import LocalSteps
-from wirelessfl.tasks.requests import Request
+from wirelessfl.tasks.request import Request
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Job
@@ -47,14 +47,14 @@ class EvaluationSet:
 class Learner:
     """A task's model at the server, and the training of its clients.
 
-    Its server is a star's.
+    Its server is that of a star.
 
     Args:
         server: the model's.
         local: how clients train.
         test: what the model is tested on.
         stream: randomness of uploads.
-        reallocation: by which spread of the latest updates requests are dealt out anew; None: not.
+        reallocation: how requests are reallocated by the spread of the latest updates; None: never.
     """
 
     def __init__(
@@ -66,45 +66,45 @@ class Learner:
         reallocation: Reallocation | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
-        self.ahead = TrainedAhead(local)
-        self.steps_done = np.zeros(len(server.there), dtype=np.int64)
+        self.deferred = DeferredTraining(local)
+        self.steps_done = np.zeros(len(server.present), dtype=np.int64)
         self.clients: dict[int, int] = {}
-        """Of each request that is out or in, until it is merged."""
+        """Client of each request, until its update is merged."""
         self.back: list[int] = []
-        """Requests whose updates are in, since the last merge."""
+        """Requests whose updates have returned since the last merge."""
         self.reallocation = reallocation
         kept = 0 if reallocation is None else reallocation.updates
         self.recent: deque[State] = deque(maxlen=kept)
         self._whole = Submodels.whole(local.objective.spec, 1)
 
     def _broadcast(self) -> State:
-        """What clients are sent now, [1, P] by name."""
+        """The state that clients are sent now, [1, P] by name."""
         return self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
 
     def issue(self, request: Request) -> None:
-        """Send the present model to a client."""
+        """Send the current model to a client."""
         first = int(self.steps_done[request.client])
         self.steps_done[request.client] += self.local.count
-        if request.lost_after is None:  # else nobody will see the update
-            if self.ahead.lacks_model(request.version):
-                self.ahead.keep_model(request.version, self._broadcast())
-            self.ahead.add(request.number, Pending(request.client, first, request.version))
+        if request.lost_after is None:  # otherwise the update is lost
+            if self.deferred.lacks_model(request.version):
+                self.deferred.keep_model(request.version, self._broadcast())
+            self.deferred.add(request.number, Pending(request.client, first, request.version))
             self.clients[request.number] = request.client
 
     def end(self) -> None:
-        """Nothing that is out is wanted any more."""
-        self.ahead.clear()
+        """Drop all requests and updates."""
+        self.deferred.clear()
         self.clients.clear()
         self.back.clear()
         self.recent.clear()
 
     def came_back(self, number: int) -> None:
-        """The update of a request is in; it is trained when somebody looks at it."""
+        """The update of a request has returned; it is trained when it is needed."""
         self.back.append(number)
 
     def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
         """Merge the updates of these requests, in this order."""
-        updates = self.ahead.take(requests)
+        updates = self.deferred.take(requests)
         self.recent.extend(updates)
         self.back.clear()
         clients = np.array([self.clients.pop(number) for number in requests])
@@ -115,7 +115,7 @@ class Learner:
         self._merge(upload, reception)
 
     def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the present model, and merge their updates."""
+        """Train these clients from the current model, and merge their updates."""
         job = self.round_of(clients)
         self.steps_done[clients] += self.local.count
         upload = self._upload(clients)
@@ -125,7 +125,7 @@ class Learner:
         self._merge(upload, reception)
 
     def round_of(self, clients: IntArray) -> Job:
-        """The local training of these clients from the present model."""
+        """The local training of these clients from the current model."""
         first_steps, what = self.steps_done[clients], f"version {self.server.version}"
         return self.local.job(self._broadcast(), clients, first_steps, what)
 
@@ -147,7 +147,7 @@ class Learner:
         """How far the latest V updates lie apart; None before there are as many."""
         if self.reallocation is None:
             return None
-        latest = [*self.recent, *self.ahead.updates(self.back)]
+        latest = [*self.recent, *self.deferred.updates(self.back)]
         if len(latest) < self.reallocation.updates:
             return None
         name = self.server.algorithm.payloads[0].name
@@ -156,12 +156,12 @@ class Learner:
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
-        """[clients], loss of the present model on all samples of each."""
+        """[clients], loss of the current model on all samples of each."""
         objective, data, found = self.local.objective, self.local.executor.data, []
         params = objective.spec.views(self.server.cloud["params"])
         objective.module.eval()
         for client in clients.tolist():
-            rows = torch.from_numpy(np.asarray(data.source.parts[client], dtype=np.int64))
+            rows = torch.from_numpy(np.asarray(data.source.client_samples[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
             found.append(float(F.cross_entropy(objective.call(params, x), y)))
         return np.array(found)
@@ -175,7 +175,7 @@ class Learner:
         """All state that is tensors, for a checkpoint."""
         return {
             **self.server.tensors(),
-            **self.ahead.tensors(),
+            **self.deferred.tensors(),
             **joined("recent", self.recent),
             "steps_done": torch.from_numpy(self.steps_done.copy()),
         }
@@ -183,16 +183,16 @@ class Learner:
     def snapshot(self) -> dict[str, Any]:
         """All other state, as plain numbers and lists."""
         return {
-            "ahead": self.ahead.snapshot(),
+            "ahead": self.deferred.snapshot(),
             "back": self.back,
             "clients": [[number, client] for number, client in self.clients.items()],
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         self.server.restore(tensors)
         device = self.server.cloud["params"].device
-        self.ahead.restore(tensors, state["ahead"], device)
+        self.deferred.restore(tensors, state["ahead"], device)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
         self.steps_done = tensors["steps_done"].numpy().copy()

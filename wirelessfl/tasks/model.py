@@ -1,4 +1,4 @@
-"""What carrying out several tasks asks of a task's model, and a model that is not trained."""
+"""The interface of a task's model, and a model that is not trained."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Protocol
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from wirelessfl.tasks.requests import Request
+from wirelessfl.tasks.request import Request
 
 
 class TaskModel(Protocol):
     """The model of a task: of asynchronous requests, or of rounds. ``Learner`` trains one."""
 
     def issue(self, request: Request) -> None:
-        """Send the present model to a client."""
+        """Send the current model to a client."""
 
     def came_back(self, number: int) -> None:
-        """The update of a request is in."""
+        """The update of a request has returned."""
 
     def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
         """Merge the updates of these requests, in this order."""
 
     def end(self) -> None:
-        """Nothing that is out is wanted any more."""
+        """The task has ended: drop its requests and updates."""
 
     def spread(self) -> float | None:
-        """How far the latest updates lie apart; None: not known."""
+        """Spread sigma_m of the latest updates; None: unknown."""
 
     def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the present model, and merge their updates."""
+        """Train these clients from the current model, and merge their updates."""
 
     def losses(self, clients: IntArray) -> FloatArray:
-        """[clients], loss of the present model on the data of each."""
+        """[clients], loss of the current model on the data of each."""
 
 
 class Untrained:
-    """Takes part in everything, and learns nothing: for times alone, which do not depend on it."""
+    """A model that learns nothing, to simulate times alone."""
 
     def issue(self, request: Request) -> None:
         """Nothing is sent."""

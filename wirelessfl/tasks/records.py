@@ -1,4 +1,4 @@
-"""What happened in a run of several tasks, for a picture."""
+"""Records of a run of several tasks, for a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """What a client did: ``how`` is done, lost, cancelled or under way."""
+    """A client's work on a request; ``how`` it ended: done, lost, cancelled or under way."""
 
     task: int
     client: int
@@ -27,10 +27,10 @@ class Merged:
 
 @dataclass(frozen=True)
 class Records:
-    """Lists that grow as the run goes on.
+    """Lists that grow during the run.
 
     Args:
-        spans: pieces of clients' work that are over, in the order of their ends.
+        spans: finished work of clients, in the order of their ends.
         merges: of all tasks.
     """
 

@@ -1,50 +1,21 @@
-"""Training requests on their way: client queues, first come first served, and what comes back."""
+"""Training requests in progress: a first-come, first-served queue at each client."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from channels import SharedBand
-from channels.arrays import FloatArray, IntArray
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Deadline, Event, Lost, Returned, Started, Tick
-from wirelessfl.tasks.delays import Delays, Wireless
+from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.records import Records, Span
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """A training request at a client.
-
-    Args:
-        number: of all requests of the run, from 0.
-        task: whose model is trained.
-        client: who trains it.
-        version: merges of the model that had been made when it was sent.
-        issued: when, in seconds.
-        seconds: of training, and of the upload too where that is part of the same draw.
-        lost_after: when the client drops out, in seconds of training; None: it does not.
-        begun: when the client began; None: it waits in the client's queue.
-        dropped: whether the task has ended meanwhile.
-    """
-
-    number: int
-    task: int
-    client: int
-    version: int
-    issued: float
-    seconds: float
-    lost_after: float | None = None
-    begun: float | None = None
-    dropped: bool = False
+from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.uploads import Uploaded, Uploads
 
 
 class Trained(NamedTuple):
@@ -53,14 +24,8 @@ class Trained(NamedTuple):
     request: Request
 
 
-class Uploaded(NamedTuple):
-    """The next upload that shares the band would be through, if none has begun meanwhile."""
-
-    change: int
-
-
 class Requests:
-    """Who works on what, and when it is done; nothing is trained here.
+    """Which client works on which request, and when it is done; nothing is trained here.
 
     A client works on one request at a time, in the order in which they came. Everything is drawn
     by the number of the request, so that no draw depends on the order of events.
@@ -70,13 +35,14 @@ class Requests:
         delays: durations.
         clients: N.
         stream: randomness of choices and drop-outs.
-        busy_clients: maximum number of clients that have work at a time; when there are that many,
-            requests go to one of them (the published simulator's availability). None: no limit.
+        busy_clients: maximum number of busy clients; when it is reached, requests go to one of them
+            (the published simulator's availability). None for no limit.
         drop_out: probability that a client drops out of a training, at a time uniform over it. Its
-            update is lost; the client goes on with its queue.
-        choose: whom request ``number`` goes to; None: anybody, uniformly. Where a random share of
-            the clients, independent of the past, accepts requests, the law is the same.
-        records: gets a span for every piece of work that is over; None: nobody wants them.
+            update is lost; the client continues with its queue.
+        choose: the client that request ``number`` goes to; None: uniform over all clients. The
+            distribution is the same where a random share of the clients, independent of the past,
+            accepts requests.
+        records: optional lists that receive finished spans.
     """
 
     def __init__(
@@ -102,11 +68,8 @@ class Requests:
         self.choose = choose
         self._busy: list[int] = []
         self._at: dict[int, int] = {}
-        self.band: SharedBand | None = None
-        self._snrs: dict[int, float] = {}
-        self._change = 0
-        if isinstance(delays, Wireless):
-            self.band = SharedBand(self._seconds_per_bit)
+        wireless = delays.wireless
+        self.uploads = None if wireless is None else Uploads(clock, wireless)
 
     def ask(self, task: int, version: int) -> Request:
         """Send a request to a random client, now."""
@@ -142,7 +105,7 @@ class Requests:
         self.clock.after(request.seconds if lost is None else lost, Trained(request))
 
     def happened(self, what: Any) -> Event | None:
-        """What the schedule is told of something that the clock has come to; None: nothing."""
+        """The event that the schedule learns of from an entry of the clock; None: no event."""
         if type(what) is Trained:
             request = what.request
             if request.dropped:
@@ -150,8 +113,8 @@ class Requests:
             if request.lost_after is not None:
                 self._over(request, "lost")
                 return Lost(request.task)
-            if self.band is not None:
-                self._upload(request)
+            if self.uploads is not None:
+                self.uploads.start(request)
                 return None
             self._over(request, "done")
             return Returned(request.number, request.task, request.version)
@@ -160,10 +123,22 @@ class Requests:
         event: Event = what
         return event
 
+    def _uploaded(self, what: Uploaded) -> Event | None:
+        uploads = self.uploads
+        assert uploads is not None
+        number = uploads.ended(what)
+        if number is None:
+            return None
+        request = self.out[number]
+        self.joules += uploads.finish(request)
+        self._over(request, "done")
+        uploads.await_next()
+        return Returned(request.number, request.task, request.version)
+
     def _over(self, request: Request, how: str) -> None:
-        """The client is through with its request, and begins with the next in its queue."""
+        """The client is done with its request, and begins the next one in its queue."""
         del self.out[request.number]
-        if isinstance(self.delays, Wireless) and request.begun is not None:
+        if request.begun is not None:
             seconds = self.clock.now - request.begun
             self.joules += self.delays.compute_joules(request.task, request.client, seconds)
         if self.records is not None and request.begun is not None:
@@ -184,7 +159,7 @@ class Requests:
                 self._busy[place], self._at[last] = last, place
 
     def cancel(self, task: int) -> None:
-        """Drop all requests of ``task``; who works on one goes on with the next in its queue."""
+        """Cancel all requests of ``task``; its clients continue with the next in their queues."""
         dropped = [request for request in self.out.values() if request.task == task]
         for request in dropped:
             request.dropped = True
@@ -193,7 +168,8 @@ class Requests:
             first = queue[0]
             kept = deque(request for request in queue if not request.dropped)
             if first.dropped:
-                self._stop(first)
+                if self.uploads is not None and first in self.uploads:
+                    self.joules += self.uploads.cancel(first)
                 kept.appendleft(first)
             self.queues[client] = kept
             if first.dropped:
@@ -202,7 +178,7 @@ class Requests:
             self.out.pop(request.number, None)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that is out, and the clock's future, as plain numbers, lists and texts."""
+        """All requests and the clock's entries, as plain numbers, lists and texts."""
         future: list[list[Any]] = []
         for seconds, what in self.clock.queued():
             match what:
@@ -227,21 +203,18 @@ class Requests:
             "out": [list(astuple(request)) for request in self.out.values()],
             "queues": [[c, [r.number for r in queue]] for c, queue in self.queues.items()],
             "busy": self._busy,
-            "band": None if self.band is None else self.band.snapshot(),
-            "snrs": [[number, snr] for number, snr in self._snrs.items()],
-            "change": self._change,
+            **({"band": None} if self.uploads is None else self.uploads.snapshot()),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.issued, self.joules = state["issued"], state["joules"]
         self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}
         self._busy = list(state["busy"])
         self._at = {client: place for place, client in enumerate(self._busy)}
-        self._snrs, self._change = dict(state["snrs"]), state["change"]
-        if self.band is not None:
-            self.band.restore(state["band"])
+        if self.uploads is not None:
+            self.uploads.restore(state)
         made: dict[str, Callable[[int], Any]] = {
             "trained": lambda number: Trained(self.out[number]),
             "uploaded": Uploaded,
@@ -251,53 +224,3 @@ class Requests:
         }
         future = [(seconds, made[kind](number)) for seconds, kind, number in state["future"]]
         self.clock.requeue(state["now"], future)
-
-    # Uploads that share a band.
-
-    def _seconds_per_bit(self, numbers: IntArray) -> FloatArray:
-        """Of the uploads of these requests, while there are no others."""
-        assert isinstance(self.delays, Wireless)
-        return self.delays.seconds_per_bit(np.array([self._snrs[n] for n in numbers.tolist()]))
-
-    def _upload(self, request: Request) -> None:
-        assert self.band is not None
-        assert isinstance(self.delays, Wireless)
-        self._snrs[request.number] = self.delays.received_snr(request.client, request.number)
-        self.band.start(self.clock.now, request.number, self.delays.bits(request.task))
-        self._changed()
-
-    def _uploaded(self, what: Uploaded) -> Event | None:
-        if what.change != self._change:
-            return None
-        assert self.band is not None
-        assert isinstance(self.delays, Wireless)
-        found = self.band.next_done()
-        assert found is not None, "an upload was to end"
-        request = self.out[found[1]]
-        self.band.finish(self.clock.now, request.number)
-        self._book_upload(request, 0.0)
-        self._over(request, "done")
-        self._changed()
-        return Returned(request.number, request.task, request.version)
-
-    def _stop(self, request: Request) -> None:
-        if self.band is not None and request.number in self._snrs:
-            self._book_upload(request, self.band.remove(self.clock.now, request.number))
-            self._changed()
-
-    def _book_upload(self, request: Request, left: float) -> None:
-        """Energy of an upload that is over, with these bits left."""
-        delays, snr = self.delays, self._snrs.pop(request.number)
-        assert isinstance(delays, Wireless)
-        assert request.begun is not None
-        took = self.clock.now - request.begun - request.seconds
-        bits = delays.bits(request.task) - left
-        self.joules += delays.transmit_joules(request.client, snr, bits, took)
-
-    def _changed(self) -> None:
-        """Wait for the next upload that will be through, as things stand."""
-        assert self.band is not None
-        self._change += 1
-        found = self.band.next_done()
-        if found is not None:
-            self.clock.at(max(found[0], self.clock.now), Uploaded(self._change))

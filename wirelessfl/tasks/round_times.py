@@ -1,4 +1,4 @@
-"""When the updates of a round of several tasks come in, and what they cost."""
+"""Arrival times and energy of the updates in a round of several tasks."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def round_times(
         ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
     joules = 0.0
-    if isinstance(delays, Wireless):
-        seconds, stops, joules = _uploads(delays, chosen, numbers, ready, first)
+    if delays.wireless is not None:
+        seconds, stops, joules = _uploads(delays.wireless, chosen, numbers, ready, first)
         for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
             worked = np.minimum(end, stop).tolist()
             for client, busy in zip(clients.tolist(), worked, strict=True):
@@ -92,7 +92,7 @@ def _uploads(
 ) -> tuple[list[FloatArray], list[float], float]:
     """Uploads on the band that all tasks share.
 
-    Who is not among the first k of a task is told to stop, and leaves the band to the others.
+    Clients that are not among the first k of a task are stopped, and leave the band to others.
 
     Returns:
         When each upload is through; when each task's clients are told to stop; joules of sending.
@@ -133,7 +133,7 @@ def _uploads(
                 on_air.add(coming)
             coming += 1
             continue
-        assert done is not None, "somebody is on the air"
+        assert done is not None, "an upload is in progress"
         now, key = done
         _, place, row = senders[key]
         band.finish(now, key)

@@ -42,11 +42,11 @@ class TaskRound:
 
 @dataclass(frozen=True)
 class TaskRoundSettings:
-    """Who takes part in rounds of several tasks, and who of them is awaited.
+    """Numbers of clients in rounds of several tasks.
 
     Args:
         clients: N.
-        available: clients who take work in a round, drawn anew for each.
+        available: clients available in a round, drawn anew for each round.
         shares: [tasks], clients of each in a round.
         first: k, updates of a task that are awaited; 0: all.
         drop_out: probability that a client drops out of a training, at a time uniform over it.
@@ -69,7 +69,7 @@ class TaskRounds:
         assignment: who trains what.
         settings: how many clients take part.
         stream: randomness of availability and drop-outs.
-        records: gets a span for every client of a round, and every merge; None: nobody wants them.
+        records: optional lists that receive a span for every client of a round, and every merge.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class TaskRounds:
         self._given: dict[int, TaskRound] = {}
 
     def happened(self, what: Event) -> Event:
-        """All that happens are events."""
+        """The event itself."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
@@ -109,7 +109,7 @@ class TaskRounds:
                 self.running.remove(task)
 
     def settle(self) -> None:
-        """The models that are sent are those at the end of the instant, of tasks that go on."""
+        """Plan the rounds of this instant; clients are sent the models as they are at its end."""
         for number in self._due:
             plan = self.plan(number)
             self._given[number] = plan
@@ -117,7 +117,7 @@ class TaskRounds:
         self._due = []
 
     def allocation(self) -> dict[int, int]:
-        """Clients of each task that goes on: those of ended ones are dealt out to the others."""
+        """Clients of each active task: those of ended tasks are shared out among the others."""
         total = min(sum(self.settings.shares), self.settings.available)
         weights = [float(self.settings.shares[task]) for task in self.running]
         dealt = allocate_requests(weights, total, floor=1).value
@@ -163,13 +163,13 @@ class TaskRounds:
         self._learn(plan, losses)
 
     def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
-        """Tell the assignment what is known: of who was stopped, that it takes no less.
+        """Report times and losses to the assignment; of stopped clients, a lower bound of the time.
 
-        A loss that is not finite, of a model that has diverged, says nothing.
+        Losses that are not finite, of a diverged model, are left out.
         """
-        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-        chosen, seconds = [nobody] * len(self.models), [nothing] * len(self.models)
-        told = [nothing] * len(self.models)
+        no_clients, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
+        chosen, seconds = [no_clients] * len(self.models), [empty] * len(self.models)
+        told = [empty] * len(self.models)
         for place, task in enumerate(plan.tasks):
             took = np.minimum(plan.times.seconds[place], plan.times.length)
             known = np.ones(len(took), dtype=np.bool_)
@@ -181,7 +181,7 @@ class TaskRounds:
         self.assignment.learn(chosen, seconds, told if losses else None)
 
     def status(self, task: int) -> dict[str, Any]:
-        """What a row says of a task: of the last round that it took part in, or of the next."""
+        """A task's fields of a row: of the last round that it took part in, or of the next."""
         clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
         return {
             "staleness_mean": 0.0,
@@ -194,18 +194,18 @@ class TaskRounds:
         }
 
     def under_way(self, now: float) -> list[Span]:
-        """What clients are at, for a picture that ends now."""
+        """Spans of the work in progress, for a picture that ends now."""
         return [span for plan in self._given.values() for span in _spans(plan, now)]
 
     starts_again: ClassVar[bool] = True
-    """Whether a run goes on from a checkpoint by starting what was under way again."""
+    """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     def tensors(self) -> dict[str, Tensor]:
         """What the assignment has learnt, for a checkpoint."""
         return {f"assignment.{n}": torch.from_numpy(v) for n, v in self.assignment.state().items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """State as plain numbers and lists; the round under way is planned again."""
+        """State as plain numbers and lists; the round in progress is planned again."""
         return {
             "now": self.clock.now,
             "running": self.running,
@@ -217,7 +217,7 @@ class TaskRounds:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from a checkpoint; the clock is where it was."""
+        """Continue from a checkpoint; the clock is set to its time."""
         self.assignment.restore(
             {
                 n.removeprefix("assignment."): v.numpy()
@@ -233,7 +233,7 @@ class TaskRounds:
 
 
 def _spans(plan: TaskRound, now: float) -> list[Span]:
-    """What the clients of a round have been at since it began."""
+    """Spans of a round's clients since it began."""
     spans = []
     for place, task in enumerate(plan.tasks):
         seconds, awaited = plan.times.seconds[place], plan.times.awaited[place]

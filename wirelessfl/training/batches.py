@@ -63,13 +63,13 @@ class BatchSource:
     """Where mini-batches come from: the clients' samples and the run's named streams.
 
     Args:
-        parts: positions of every client's samples in the training set.
+        client_samples: indices of every client's samples in the training set.
         batch_size: b; a client with fewer samples uses all of them, and the last batch of a pass
             is as small as what is left.
         stream: the run's stream.
     """
 
-    parts: Sequence[IntArray]
+    client_samples: Sequence[IntArray]
     batch_size: int
     stream: Stream
 
@@ -88,7 +88,7 @@ class BatchSource:
         for row, (client, first) in enumerate(
             zip(clients.tolist(), first_steps.tolist(), strict=True)
         ):
-            samples = self.parts[client]
+            samples = self.client_samples[client]
             per_pass = -(-len(samples) // size)
             shuffles = self.stream.child("client", client, "batches")
             order, shuffled = samples, -1

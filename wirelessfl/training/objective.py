@@ -12,6 +12,7 @@ from torch.func import grad, vmap
 from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.models.declared import Declared
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.flat import call_with, slots
@@ -58,13 +59,13 @@ class Objective:
 
     @property
     def bytes_per_sample(self) -> int:
-        """What a sample takes in training, where the module says it by this attribute; else 0."""
-        return int(getattr(self.module, "bytes_per_sample", 0))
+        """Bytes that a training sample takes, as far as the module declares them."""
+        return Declared.of(self.module).bytes_per_sample
 
     @property
     def test_batch(self) -> int:
-        """Samples of a test batch: the module's attribute of this name, or 2000."""
-        return int(getattr(self.module, "test_batch", 2000))
+        """Samples of a test batch, as the module declares or by default."""
+        return Declared.of(self.module).test_batch
 
     def loss(self, params: dict[str, Tensor], batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
         """Weighted training loss of one client's batch: cross-entropy and further terms.

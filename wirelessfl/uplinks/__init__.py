@@ -15,7 +15,7 @@ def find_uplink(name: str) -> type[Uplink]:
     """The uplink called ``name``, or the user's at the import path ``module:Class``.
 
     Raises:
-        ConfigError: there is none, or it is no such class.
+        ConfigError: the name is unknown, or not the path of an uplink class.
     """
     found = by_name("uplink", name, uplink_classes())
     checked: type[Uplink] = subclass("uplink", name, found, Uplink)

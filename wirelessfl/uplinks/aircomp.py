@@ -256,7 +256,7 @@ class AirReception(Reception):
         needs = np.zeros((air.nodes, largest))
         for node, rows in enumerate(members):
             batch[node, : len(rows)], needs[node, : len(rows)] = h[rows], scales[rows]
-        needs[~needs.any(1)] = 1.0  # nobody sends anything here: any direction will do
+        needs[~needs.any(1)] = 1.0  # no client sends here: any direction will do
         try:
             backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
             solution = optimize_beamformer(batch, backend=backend, scales=needs)

@@ -70,23 +70,23 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
         **own,
     )
     module = model(hidden)
-    parts = build(settings, data=toy, model=module)
-    training, task = parts.training, parts.model.objective
+    setup = build(settings, data=toy, model=module)
+    training, objective = setup.training, setup.model.objective
     sizes = np.array([len(p) for p in training.client_samples], dtype=float)
-    cell_of = parts.planner.network.cell_of
+    cell_of = setup.planner.network.cell_of
     if weighting == "uniform":
         sizes[:] = 1.0
-    x = task.spec.from_module(module)
-    silent = torch.zeros(task.spec.size)
+    x = objective.spec.from_module(module)
+    silent = torch.zeros(objective.spec.size)
     if own:
-        for layer in parts.planner.model.partition("alternate").layers:
-            task.spec.views(silent)[f"{layer.name}.bias"][:] = 1.0
+        for layer in setup.planner.model.partition("alternate").layers:
+            objective.spec.views(silent)[f"{layer.name}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):
-        index = parts.planner.plan(number).submodels.index
-        masks = torch.ones(2, task.spec.size)
+        index = setup.planner.plan(number).submodels.index
+        masks = torch.ones(2, objective.spec.size)
         if algorithm == "hist":
-            masks = torch.zeros(2, task.spec.size)
+            masks = torch.zeros(2, objective.spec.size)
             for cell in range(2):
                 masks[cell, index[cell][index[cell] >= 0]] = 1.0
             assert (masks.sum(0) >= 1).all()
@@ -105,7 +105,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
                         rows = rows[weight > 0]
                         leaf = local.clone().requires_grad_()
                         logits = functional_call(
-                            module, task.spec.views(leaf), (toy.train_inputs[rows],)
+                            module, objective.spec.views(leaf), (toy.train_inputs[rows],)
                         )
                         loss = F.cross_entropy(logits, toy.train_labels[rows])
                         local = local - 0.1 * masks[cell] * torch.autograd.grad(loss, leaf)[0]
@@ -121,21 +121,21 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
         x = total / sum(w * m for w, m in zip(cell_weight, masks, strict=True))
     result = wirelessfl.run(settings, data=toy, model=model(hidden))
     assert torch.allclose(flat(result), x, atol=2e-6)
-    assert not torch.allclose(flat(result), task.spec.from_module(model(hidden)), atol=1e-2)
+    assert not torch.allclose(flat(result), objective.spec.from_module(model(hidden)), atol=1e-2)
 
 
 def test_the_1_over_n_squared_scheme_lets_cross_blocks_rest(config, toy):
     """With partition "all" a weight between neurons of two cells does not move in that round."""
     module = model((9, 9))
     settings = config("hist", partition="all", rounds=1)
-    parts = build(settings, data=toy, model=module)
-    index = parts.planner.plan(0).submodels.index
+    setup = build(settings, data=toy, model=module)
+    index = setup.planner.plan(0).submodels.index
     result = wirelessfl.run(settings, data=toy, model=model((9, 9)))
-    moved = flat(result) != parts.model.objective.spec.from_module(model((9, 9)))
-    covered = torch.zeros(parts.model.objective.spec.size, dtype=torch.bool)
+    moved = flat(result) != setup.model.objective.spec.from_module(model((9, 9)))
+    covered = torch.zeros(setup.model.objective.spec.size, dtype=torch.bool)
     covered[index[index >= 0]] = True
     assert not moved[~covered].any()
-    hidden = parts.model.objective.spec.views(covered)["layers.4.weight"]
+    hidden = setup.model.objective.spec.views(covered)["layers.4.weight"]
     assert int(hidden.sum()) == 3 * (3 * 3)  # N blocks of (9/N)^2 out of N^2
     assert float(moved[covered].double().mean()) > 0.8
 
@@ -202,14 +202,14 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
     """The median of the clients' own changes, against six runs of one client each."""
     monkeypatch.setattr(FIND, lambda name, local: Median)
     settings = config("fedavg", rounds=1)
-    parts = build(settings, data=toy, model=model())
+    setup = build(settings, data=toy, model=model())
     result = wirelessfl.run(settings, data=toy, model=model())
-    start, changes = parts.model.objective.spec.from_module(model()), []
+    start, changes = setup.model.objective.spec.from_module(model()), []
     for client in range(6):
         alone = build(settings, data=toy, model=model()).training
         one = Job(
             FedAvg(lr=0.1),
-            parts.model.objective.spec,
+            setup.model.objective.spec,
             {"params": start[None]},
             np.zeros(1, dtype=int),
             np.array([client]),
@@ -239,11 +239,11 @@ class CloudMomentum(HFedAvg):
 def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
     """Then it is averaged over cells like the model, which has moved by just as much."""
     monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
-    parts = build(config("hfedavg"), data=toy, model=model())
-    training, start = parts.training, parts.model.objective.spec.from_module(model())
+    setup = build(config("hfedavg"), data=toy, model=model())
+    training, start = setup.training, setup.model.objective.spec.from_module(model())
     assert not training.server.nodes
     for t in range(3):
-        training.train(parts.planner.plan(t), training.server.cloud)
+        training.train(setup.planner.plan(t), training.server.cloud)
     assert torch.allclose(
         start + training.server.cloud["sum"], training.server.cloud["params"], atol=1e-6
     )

@@ -69,10 +69,10 @@ def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
     assert one.rows[-1]["air_error"] == two.rows[-1]["air_error"] > 0
 
 
-def trained(parts, rounds):
+def trained(setup, rounds):
     for t in range(rounds):
-        parts.training.train(parts.planner.plan(t), parts.training.server.cloud)
-    return parts.training
+        setup.training.train(setup.planner.plan(t), setup.training.server.cloud)
+    return setup.training
 
 
 def zero_tracking(training):
@@ -101,8 +101,8 @@ def test_without_tracking_it_is_hist_with_local_adam(config, toy, uplink):
 def test_padding_stays_exactly_zero(config, toy, local, uplink):
     """Cells of 3 and 4 neurons: what is idle in the narrower ones gets no update and no state."""
     settings = config("hist", local=local, lr=0.01, uplink=uplink, edge_rounds=2, executor="vmap")
-    parts = build(settings, data=toy, model=model())
-    training, seen = parts.training, []
+    setup = build(settings, data=toy, model=model())
+    training, seen = setup.training, []
     merge, keep = type(training.server.algorithm).merge, training.server.states.scatter
 
     def watching_merge(server, received):
@@ -119,7 +119,7 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
     object.__setattr__(training.server.algorithm, "merge", watching_merge)
     training.server.states.scatter = watching_keep
     for t in range(2):
-        plan = parts.planner.plan(t)
+        plan = setup.planner.plan(t)
         idle = plan.submodels.index < 0
         assert idle.any()
         training.train(plan, training.server.cloud)

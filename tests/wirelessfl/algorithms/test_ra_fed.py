@@ -100,9 +100,9 @@ def by_neuron(spec, values):
     return [*bias.tolist(), float(last[0])]
 
 
-def trained(parts, number, who, chosen, change):
+def trained(setup, number, who, chosen, change):
     """A round of these clients with these neurons, each changing what it has by a number."""
-    plan, training = parts.planner.plan(number), parts.training
+    plan, training = setup.planner.plan(number), setup.training
     chosen = [[np.array(own)] for own in chosen]
     training.executor = Constant(change)
     before = training.server.cloud["params"]
@@ -114,7 +114,7 @@ def trained(parts, number, who, chosen, change):
         client_submodels=ClientSubmodels(plan.client_submodels.neurons, chosen),
     )
     training.train(plan, training.server.cloud)
-    return by_neuron(parts.model.objective.spec, training.server.cloud["params"] - before)
+    return by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
 
 
 # Neuron 0 is covered by client 0 alone, 1 by two, 2 by client 2, 3 by nobody; outputs by all.
@@ -126,10 +126,10 @@ SAMPLES = (1.0, 3.0, 4.0)
 
 def prepared(config, toy, name, weighting):
     settings = config(name, clients=3, cells=1, weighting=weighting, lr=0.5)
-    parts = build(settings, data=toy, model=model((4,)))
+    setup = build(settings, data=toy, model=model((4,)))
     if weighting == "samples":
-        parts.training.server.weights.samples[:] = SAMPLES
-    return parts
+        setup.training.server.weights.samples[:] = SAMPLES
+    return setup
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def prepared(config, toy, name, weighting):
 )
 def test_the_merge_by_hand(config, toy, weighting, first, second):
     """A coordinate moves by the mean change of those who cover it, or rests."""
-    parts = prepared(config, toy, "ra-fed", weighting)
-    assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
-    assert parts.training.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
-    assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-6)
+    setup = prepared(config, toy, "ra-fed", weighting)
+    assert trained(setup, 0, *FIRST) == pytest.approx(first, rel=1e-6)
+    assert setup.training.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
+    assert trained(setup, 1, *SECOND) == pytest.approx(second, rel=1e-6)
 
 
 def test_ram_feds_merge_by_hand(config, toy):
@@ -168,10 +168,10 @@ def test_ram_feds_merge_by_hand(config, toy):
             [(3 + 3 * 2) / 8, (1 + 3 * 5) / 8, 28 / 8, 6 / 8, (1 + 6 + 28) / 8],
         ),
     ):
-        parts = prepared(config, toy, "ram-fed", weighting)
-        training, spec = parts.training, parts.model.objective.spec
-        assert trained(parts, 0, *FIRST) == pytest.approx(first, rel=1e-6)
-        assert trained(parts, 1, *SECOND) == pytest.approx(second, rel=1e-5)
+        setup = prepared(config, toy, "ram-fed", weighting)
+        training, spec = setup.training, setup.model.objective.spec
+        assert trained(setup, 0, *FIRST) == pytest.approx(first, rel=1e-6)
+        assert trained(setup, 1, *SECOND) == pytest.approx(second, rel=1e-5)
         kept = -0.5 * training.server.nodes["memory"][0]  # Delta = -change / gamma
         assert by_neuron(spec, kept) == pytest.approx(mean, rel=1e-5)
         own = [by_neuron(spec, -0.5 * training.server.states.get("memory", n)) for n in range(3)]
@@ -182,14 +182,14 @@ def test_parts_that_overlap_meet_in_their_mean(config, toy):
     """Three parts of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
     settings = config("ra-fed", clients=3, cells=1, **flags)
-    parts = build(settings, data=toy, model=model((12,)))
-    plan, training = parts.planner.plan(0), parts.training
+    setup = build(settings, data=toy, model=model((12,)))
+    plan, training = setup.planner.plan(0), setup.training
     holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
     assert sorted(map(len, holders)) == [1] * 6 + [2] * 6
     training.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
     before = training.server.cloud["params"]
     training.train(plan, training.server.cloud)
-    moved = by_neuron(parts.model.objective.spec, training.server.cloud["params"] - before)
+    moved = by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
     means = [sum((3.0, 5.0, 10.0)[n] for n in own) / len(own) for own in holders]
     assert moved == pytest.approx([*means, 6.0])
 
@@ -209,9 +209,9 @@ def mask_of(spec, chosen):
     return full
 
 
-def written_out(parts, module, data, rounds, memory):
+def written_out(setup, module, data, rounds, memory):
     """Client by client on full vectors with masks; cells with E edge rounds, then their mean."""
-    training, planner, spec = parts.training, parts.planner, parts.model.objective.spec
+    training, planner, spec = setup.training, setup.planner, setup.model.objective.spec
     edge_rounds, clients = training.settings.edge_rounds, len(training.client_samples)
     by_samples = training.server.weights.samples is not None
     sizes = [float(len(own)) if by_samples else 1.0 for own in training.client_samples]
@@ -290,9 +290,9 @@ def test_against_a_loop_written_out(config, toy, name, own, cohort):
     flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}
     inside = flags["cells"] > 1
     settings = config("hfedavg", local=name, **flags) if inside else config(name, **flags)
-    parts = build(settings, data=toy, model=model((9, 8)))
-    expected = written_out(parts, model((9, 8)), toy, 3, name == "ram-fed")
+    setup = build(settings, data=toy, model=model((9, 8)))
+    expected = written_out(setup, model((9, 8)), toy, 3, name == "ram-fed")
     result = wirelessfl.run(settings, data=toy, model=model((9, 8)))
     assert torch.allclose(flat(result), expected, atol=3e-6)
-    start = parts.model.objective.spec.from_module(model((9, 8)))
+    start = setup.model.objective.spec.from_module(model((9, 8)))
     assert not torch.allclose(flat(result), start, atol=1e-2)

@@ -54,11 +54,11 @@ def test_the_mean_follows_all_changes(config, toy, weighting, local):
     flags = FLAGS | {"weighting": weighting, "split": "dirichlet", "min_samples": 5, "lr": 0.1}
     if local:
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
-    parts = build(config("hfedavg" if local else "ram-fed", **flags), data=toy, model=model())
-    training = parts.training
+    setup = build(config("hfedavg" if local else "ram-fed", **flags), data=toy, model=model())
+    training = setup.training
     training.executor = Dice()
     for number in range(100):
-        training.train(parts.planner.plan(number), training.server.cloud)
+        training.train(setup.planner.plan(number), training.server.cloud)
     for node, found in enumerate(training.server.nodes["memory"]):
         expected = mean_of_all(training, np.flatnonzero(training.server.weights.node_of == node))
         assert float(expected.abs().max()) > 5  # changes of 1 over gamma = 0.1
@@ -97,10 +97,10 @@ def memory_size(tensors):
 def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
     """200 clients of whom 3 a round are asked: no vectors of the others."""
     settings = config("ram-fed", **FLAGS | {"clients": 200, "rounds": 4, "split": "iid"})
-    parts = build(settings, data=toy, model=model())
+    setup = build(settings, data=toy, model=model())
     for number in range(4):
-        parts.training.train(parts.planner.plan(number), parts.training.server.cloud)
-    tensors = parts.training.server.states.tensors()
+        setup.training.train(setup.planner.plan(number), setup.training.server.cloud)
+    tensors = setup.training.server.states.tensors()
     assert len(tensors["clients.memory.values"]) <= 12
 
 
@@ -111,10 +111,10 @@ def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
     result = wirelessfl.run(settings, data=toy, model=model())
     tensors, _ = RunDirectory(result.directory).load()
     who = tensors["server.clients.memory.who"].tolist()
-    there = torch.nonzero(tensors["server.there"]).flatten().tolist()
-    assert set(there) < set(who), "some have left, and are remembered"
+    present = torch.nonzero(tensors["server.there"]).flatten().tolist()
+    assert set(present) < set(who), "some have left, and are remembered"
     rows = dict(zip(who, tensors["server.clients.memory.values"].double(), strict=True))
-    expected = sum(rows[client] for client in there) / len(there)
+    expected = sum(rows[client] for client in present) / len(present)
     found = tensors["server.nodes.memory"][0]
     assert torch.allclose(found.double(), expected, atol=1e-6)
     assert not torch.allclose(found.double(), sum(rows.values()) / len(rows), atol=1e-3)
@@ -122,17 +122,17 @@ def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
 
 def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
     """And brings it back; a trial on a copy leaves all of it alone."""
-    parts = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
-    training = parts.training
+    setup = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
+    training = setup.training
     for number in range(2):
-        training.train(parts.planner.plan(number), training.server.cloud)
+        training.train(setup.planner.plan(number), training.server.cloud)
     full = training.server.nodes["memory"].clone()
     training.server.admit(np.isin(np.arange(6), [1, 4], invert=True))
     training.server.recount()
     expected = mean_of_all(training, np.array([0, 2, 3, 5]))
     assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
     twin = training.branch(training.stream.child("trial"))
-    twin.train(parts.planner.plan(2, twin.server.there), twin.server.cloud)
+    twin.train(setup.planner.plan(2, twin.server.present), twin.server.cloud)
     assert not torch.allclose(twin.server.nodes["memory"][0].double(), expected, atol=1e-4)
     assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
     assert torch.allclose(mean_of_all(training, np.array([0, 2, 3, 5])), expected, atol=0)
@@ -148,20 +148,20 @@ def test_steps_that_shrink_keep_their_gradients(config, toy):
     own = wirelessfl.run(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
     assert torch.allclose(flat(own), flat(full), atol=2e-6)
     flags["clients_per_round"] = 3
-    parts = build(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
-    training = parts.training
+    setup = build(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
+    training = setup.training
     before = []
     for number in range(2):
         before.append(
             (training.server.cloud["params"].clone(), training.server.nodes["memory"][0].clone())
         )
         training.executor = Dice()
-        training.train(parts.planner.plan(number), training.server.cloud)
-    plan = parts.planner.plan(1)
+        training.train(setup.planner.plan(number), training.server.cloud)
+    plan = setup.planner.plan(1)
     assert 0 < plan.lr_share < 1
     stays = 0.1 * plan.lr_share * before[1][1]  # the share of the memory in round 1's step
     fresh = training.server.cloud["params"] - before[1][0] + stays
-    asked = parts.planner.plan(0).clients
+    asked = setup.planner.plan(0).clients
     expected = torch.zeros_like(fresh)
     dice = Dice().dice
     changes = torch.randn(3, len(fresh), generator=dice)

@@ -70,23 +70,23 @@ def test_flop_counts():
 @pytest.mark.parametrize("name", ["W1", "W2"])
 def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
     work = workloads.workloads()[name]
-    task = Objective.of(work.module)
+    objective = Objective.of(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
-    data, job = workloads.client_data(x, y, 2), workloads.job_of(task, 2)
+    data, job = workloads.client_data(x, y, 2), workloads.job_of(objective, 2)
     batches = job.batches(data.source)
-    expected = torch.zeros(task.spec.size)
-    start = task.spec.from_module(work.module)
+    expected = torch.zeros(objective.spec.size)
+    start = objective.spec.from_module(work.module)
     for client in range(2):
         flat = start.clone()
         for rows in batches.index[client]:
             leaf = flat.clone().requires_grad_()
-            logits = torch.func.functional_call(work.module, task.spec.views(leaf), (x[rows],))
+            logits = torch.func.functional_call(work.module, objective.spec.views(leaf), (x[rows],))
             F.cross_entropy(logits, y[rows]).backward()
             flat = flat - workloads.LR * leaf.grad
         expected += flat - start
     assert float(expected.abs().max()) > 1e-3
     for variant in variants().values():
-        executor = build(variant, task, data)
+        executor = build(variant, objective, data)
         try:
             assert torch.allclose(workloads.trained(executor, job)[0], expected, atol=1e-5), variant
         finally:
@@ -106,12 +106,12 @@ def test_the_plain_loop_takes_h_steps_of_few_samples_too():
 
 
 def test_submodels_are_hists():
-    task = Objective.of(workloads.workloads()["W1"].module)
-    job = workloads.submodel_job(task, 8, 4)
+    objective = Objective.of(workloads.workloads()["W1"].module)
+    job = workloads.submodel_job(objective, 8, 4)
     assert isinstance(job.spec, ParamSpec)
     assert job.servers["params"].shape == (4, 75 * 795 + 10)
     assert job.node.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    start = task.spec.views(task.spec.from_module(task.module))["layers.1.weight"]
+    start = objective.spec.views(objective.spec.from_module(objective.module))["layers.1.weight"]
     rows = torch.cat([job.spec.views(p)["layers.1.weight"] for p in job.servers["params"]])
     assert torch.equal(rows.sort(0).values, start.sort(0).values)
 

@@ -42,14 +42,14 @@ def test_rows(monkeypatch):
 @pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
 def test_all_ways_give_the_same_parameters(name, kind):
     x, y = workloads.random_samples(20 * CLIENTS)
-    task, data = Objective.of(submodels.models()[name]), workloads.client_data(x, y, CLIENTS)
-    executor = kind(task, data, 3)
+    objective, data = Objective.of(submodels.models()[name]), workloads.client_data(x, y, CLIENTS)
+    executor = kind(objective, data, 3)
     for capacities in submodels.mixtures(CLIENTS).values():
-        whole = workloads.job_of(task, CLIENTS, 3)
-        mixture = submodels.Mixture.of(task, x[:2], capacities, whole)
+        whole = workloads.job_of(objective, CLIENTS, 3)
+        mixture = submodels.Mixture.of(objective, x[:2], capacities, whole)
         masks, found = mixture.submodels.covers(whole.clients), {}
         for way, padding in submodels.PADDINGS.items():
-            update = found[way] = torch.zeros(CLIENTS, task.spec.size)
+            update = found[way] = torch.zeros(CLIENTS, objective.spec.size)
             for some in mixture.train(executor, padding):
                 update[torch.from_numpy(some.rows)] = some.update
             assert (update[~masks] == 0).all(), way
@@ -58,7 +58,7 @@ def test_all_ways_give_the_same_parameters(name, kind):
             assert torch.allclose(total, update.sum(0), atol=1e-6), way
         assert (found[submodels.EQUAL].abs().amax(1) > 1e-3).all()
         lengths = mixture.submodels.lengths.tolist()
-        assert max(lengths) == task.spec.size > 4 * min(lengths)
+        assert max(lengths) == objective.spec.size > 4 * min(lengths)
 
 
 def test_it_is_called_by_its_name(monkeypatch, capsys):

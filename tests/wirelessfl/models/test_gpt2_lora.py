@@ -193,23 +193,25 @@ def test_clients_train_together(base):
     """Under vmap, with padded batches, with dropout of the adapters' inputs, by spare means."""
     y = torch.tensor([0, 1, 2, 1])
     for dropout in (0.0, 0.5):
-        task = Objective.of(make(base, dropout=dropout))
-        assert len(task.dropout_keys) == 2 * (dropout > 0)
-        assert check_model(task, texts(4), y, 3) is None
-        assert why_not_vmapped(task, texts(4), y) is None
+        objective = Objective.of(make(base, dropout=dropout))
+        assert len(objective.dropout_keys) == 2 * (dropout > 0)
+        assert check_model(objective, texts(4), y, 3) is None
+        assert why_not_vmapped(objective, texts(4), y) is None
 
 
 def test_a_step_can_be_recorded(base):
     """So that replaying is what is tested where it is asked for, and not its absence."""
-    task = Objective.of(make(base))
-    params = [p.detach() for n, p in task.module.named_parameters() if n in task.spec.shapes]
-    names = list(task.spec.shapes)
+    objective = Objective.of(make(base))
+    params = [
+        p.detach() for n, p in objective.module.named_parameters() if n in objective.spec.shapes
+    ]
+    names = list(objective.spec.shapes)
     batch = [texts(4), torch.tensor([0, 1, 2, 1]), torch.full((4,), 0.25)]
 
     def gradients(*tensors):
         given = dict(zip(names, tensors, strict=False))
         key = torch.zeros(2, dtype=torch.int32)
-        return list(task.gradients(given, Batch(*tensors[len(names) :], key)).values())
+        return list(objective.gradients(given, Batch(*tensors[len(names) :], key)).values())
 
     program = record(gradients, [*params, *batch])
     batch[0] = texts(4, seed=1)
@@ -241,12 +243,12 @@ def test_memory_of_a_sample_is_not_underrated(base, monkeypatch):
     size = sum(s.nbytes() for place, s in kept.items() if place not in known)
     assert loss.requires_grad
     assert size / 4 < batch * model.bytes_per_sample < 4 * size
-    task = Objective.of(model)
-    room = 10 * (64 * task.spec.size + batch * model.bytes_per_sample)
+    objective = Objective.of(model)
+    room = 10 * (64 * objective.spec.size + batch * model.bytes_per_sample)
     memory = SimpleNamespace(total_memory=room / 0.8 + 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: memory)
-    assert _gpu_chunk(task, batch, torch.device("cuda")) == 10
-    assert _gpu_chunk(task, 10**6, torch.device("cuda")) == 1
+    assert _gpu_chunk(objective, batch, torch.device("cuda")) == 10
+    assert _gpu_chunk(objective, 10**6, torch.device("cuda")) == 1
 
 
 @pytest.fixture
@@ -299,24 +301,24 @@ def test_executors_agree(settings, dropout):
 
 def test_a_run_learns_and_leaves_the_base_as_it_is(settings):
     config = settings(rounds=12, local_steps=5, lr=0.5, executor="auto")
-    parts = build(config)
-    assert parts.config.run.executor == "vmap"
-    assert not parts.notes
+    setup = build(config)
+    assert setup.config.run.executor == "vmap"
+    assert not setup.notes
     frozen = {
         n: p.clone()
-        for n, p in parts.model.objective.module.named_parameters()
+        for n, p in setup.model.objective.module.named_parameters()
         if not p.requires_grad
     }
     assert frozen
     own = {"pretrained": None, "lora_rank": None, "max_length": None}
     result = wirelessfl.run(
         settings(rounds=12, local_steps=5, lr=0.5, **own),
-        model=parts.model.objective.module,
-        data=parts.model.data,
+        model=setup.model.objective.module,
+        data=setup.model.data,
     )
     assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
     assert result.rows[-1]["accuracy"] > 0.7
-    after = dict(parts.model.objective.module.named_parameters())
+    after = dict(setup.model.objective.module.named_parameters())
     assert all(torch.equal(after[name], value) for name, value in frozen.items())
     size = sum(value.numel() for value in result.params.values())
     assert result.rows[-1]["uplink_mib"] == pytest.approx(12 * 4 * size / 2**20)
@@ -377,11 +379,11 @@ def test_wrong_settings_are_one_clear_line(settings, base, flags, message):
 
 
 def test_a_given_model_or_data_set_takes_no_settings(settings, base):
-    parts = build(settings())
+    setup = build(settings())
     with pytest.raises(ConfigError, match=r"pretrained is .* and the model is given"):
-        build(settings(), model=parts.model.objective.module)
+        build(settings(), model=setup.model.objective.module)
     with pytest.raises(ConfigError, match=r"max_length is 12, and the data set is given"):
-        build(settings(), data=parts.model.data)
+        build(settings(), data=setup.model.data)
 
 
 def copy_of(base, tmp_path):

@@ -91,8 +91,8 @@ def test_executors_equal_the_plain_loop(engine):
     """Two clients, one of them with a padded batch, two steps each; inputs of one byte too."""
     module = small()
     x, y = letters(5)
-    parts = BatchSource(engine.parts_of([3, 2]), 3, Stream(2))
-    data = TrainingData(x, y, parts)
+    source = BatchSource(engine.samples_of([3, 2]), 3, Stream(2))
+    data = TrainingData(x, y, source)
     task, job = engine.job_for(module, data, lr=0.5, steps=2)
     assert check_model(task, *data.first(4), LETTERS) is None
     assert why_not_vmapped(task, *data.first(4)) is None
@@ -101,16 +101,16 @@ def test_executors_equal_the_plain_loop(engine):
     assert float(expected.abs().max()) > 1e-2
     for kept in (x, x.byte()):
         for name, make in EXECUTORS.items():
-            found = engine.updates(make(task, TrainingData(kept, y, parts)), job)
+            found = engine.updates(make(task, TrainingData(kept, y, source)), job)
             assert torch.allclose(found, expected, atol=1e-5), name
 
 
 def test_it_is_tested_in_parts_and_on_bytes():
     module = small()
-    task, (x, y) = Objective.of(module), letters(600)
-    params = task.spec.from_module(module)
-    whole = evaluate(task, params, x, y, batch=600)
-    assert evaluate(task, params, x.byte(), y) == pytest.approx(whole, rel=1e-6)
+    objective, (x, y) = Objective.of(module), letters(600)
+    params = objective.spec.from_module(module)
+    whole = evaluate(objective, params, x, y, batch=600)
+    assert evaluate(objective, params, x.byte(), y) == pytest.approx(whole, rel=1e-6)
     assert module.test_batch < 600
 
 
@@ -130,18 +130,18 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
         "threads": 1,
         "out": tmp_path / "run",
     }
-    parts = build(Config.from_flags("fedavg", **settings), data=data)
-    assert parts.config.run.executor == "vmap"
-    task, training = parts.model.objective, parts.training
+    setup = build(Config.from_flags("fedavg", **settings), data=data)
+    assert setup.config.run.executor == "vmap"
+    objective, training = setup.model.objective, setup.training
     params = training.server.cloud["params"]
-    before, _ = evaluate(task, params, parts.model.test_inputs, parts.model.test_labels)
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
+    before, _ = evaluate(objective, params, setup.model.test_inputs, setup.model.test_labels)
+    optimizer = torch.optim.Adam(objective.module.parameters(), lr=0.01)
     for _ in range(60):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(task.module(x[:300]), y[:300]).backward()
+        nn.functional.cross_entropy(objective.module(x[:300]), y[:300]).backward()
         optimizer.step()
-    params = task.spec.from_module(task.module)
-    after, _ = evaluate(task, params, parts.model.test_inputs, parts.model.test_labels)
+    params = objective.spec.from_module(objective.module)
+    after, _ = evaluate(objective, params, setup.model.test_inputs, setup.model.test_labels)
     assert before < 0.5
     assert after > 0.9
 

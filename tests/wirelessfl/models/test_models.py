@@ -45,19 +45,19 @@ def test_executors_equal_the_plain_loop(make, shape, engine):
     torch.manual_seed(0)
     module = make(shape, 4)
     data = engine.training_data(shape, [3, 2], batch_size=3)
-    task, job = engine.job_for(module, data, lr=0.01, steps=2)
+    objective, job = engine.job_for(module, data, lr=0.01, steps=2)
     expected = engine.plain_loop(module, data, job, lr=0.01)
     assert float(expected.abs().max()) > 1e-3
     for executor in (
-        LoopExecutor(task, data),
-        VmapExecutor(task, data, 2),
-        StackedExecutor(task, data, 2),
+        LoopExecutor(objective, data),
+        VmapExecutor(objective, data, 2),
+        StackedExecutor(objective, data, 2),
     ):
         found = engine.updates(executor, job)
         assert torch.allclose(found, expected, atol=5e-6), executor.name
     if make is LinearClassifier:
         return
-    check_partition(task, make_partition(module, task.spec), data.inputs[:4])
+    check_partition(objective, make_partition(module, objective.spec), data.inputs[:4])
 
 
 def test_linear_is_one_layer_without_options():

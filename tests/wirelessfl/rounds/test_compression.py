@@ -244,9 +244,9 @@ def test_devices_agree_bit_for_bit(device):
     spec = spec_of((300, 40), (300,), (7,))
     flat = torch.from_numpy(Stream(1).generator().standard_normal((3, spec.size))).float()
     for compression in (TopK(0.1), *(Quantisation(bits) for bits in (2, 7, 16))):
-        there = compression.compress(flat.to(device), spec, STREAM)
-        assert there.device.type == device
-        assert torch.equal(there.cpu(), compression.compress(flat, spec, STREAM))
+        present = compression.compress(flat.to(device), spec, STREAM)
+        assert present.device.type == device
+        assert torch.equal(present.cpu(), compression.compress(flat, spec, STREAM))
 
 
 def test_relative_error_by_hand():

@@ -56,22 +56,22 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
     if uplink == "aircomp" and "tracking_clients" in flags:
         flags = {key: value for key, value in flags.items() if key != "tracking_clients"}
     flags = flags | {"uplink": uplink, "clients_per_round": 9}
-    parts = build(
+    setup = build(
         config(name, network=True, coherence="edge-round", downlink_mbps=3, **flags),
         data=toy,
         model=model(),
         network=network((18,) if star else (7, 5, 6)),
     )
-    planner, costs = parts.planner, parts.planner.costs
-    for number, there in enumerate((None, np.arange(18) % 3 > 0, np.arange(18) < 6)):
-        plan = planner.plan(number, there)
+    planner, costs = setup.planner, setup.planner.costs
+    for number, present in enumerate((None, np.arange(18) % 3 > 0, np.arange(18) < 6)):
+        plan = planner.plan(number, present)
         blocks = len(plan.draws.h)
         indices = range(number * blocks, (number + 1) * blocks)
         whole = planner.network.draws(planner.stream.child("channel"), indices)
         assert plan.draws.h.shape == (blocks, len(plan.clients), 3)
         assert np.array_equal(plan.draws.h, whole.h[:, plan.clients])
         stream = planner.stream.child("round", number)
-        who = draw_participants(planner.network, 9, planner.participation.tracking, stream, there)
+        who = draw_participants(planner.network, 9, planner.participation.tracking, stream, present)
         if plan.client_submodels is None:
             cost = costs.of_nodes(whole, plan.submodels, who)
         else:
@@ -106,14 +106,14 @@ def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
     settings = config("hfedavg", network=True, clients_per_round=9, rounds=3, uplink=uplink)
     asked = []
     made = network(fading=Counted(asked=(asked,)))
-    parts = build(settings, data=toy, network=made)
+    setup = build(settings, data=toy, network=made)
     asked.clear()
     for number in range(3):
-        plan = parts.planner.plan(number)
-        parts.training.train(plan, parts.training.server.cloud)
+        plan = setup.planner.plan(number)
+        setup.training.train(plan, setup.training.server.cloud)
         assert asked == [plan.clients.tolist()] * len(plan.draws.h)
         asked.clear()
-    everybody = replace(parts.planner, participation=Participation()).plan(0)
+    everybody = replace(setup.planner, participation=Participation()).plan(0)
     assert asked == [list(range(18))] * len(everybody.draws.h)
 
 
@@ -164,14 +164,14 @@ def test_the_air_takes_the_channels_of_the_senders(options):
 def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy):
     """Clients of a plan leave: the rest is received by the channels that it had."""
     settings = config("hfedavg", network=True, clients_per_round=9, uplink="aircomp", csi_error=0.1)
-    parts = build(settings, data=toy, network=network())
-    plan = parts.planner.plan(0)
+    setup = build(settings, data=toy, network=network())
+    plan = setup.planner.plan(0)
     fewer = plan.without(plan.clients[[0, 4]])
-    parts.training.train(fewer, parts.training.server.cloud)
+    setup.training.train(fewer, setup.training.server.cloud)
     other = build(settings, data=toy, network=network())
     cut = replace(fewer, draws=plan.draws.of(fewer.clients))
     other.training.train(cut, other.training.server.cloud)
-    assert torch.equal(parts.training.server.cloud["params"], other.training.server.cloud["params"])
+    assert torch.equal(setup.training.server.cloud["params"], other.training.server.cloud["params"])
 
 
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])
@@ -196,12 +196,12 @@ def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
 def test_clients_who_are_there_are_drawn_by_their_numbers():
     """In proportion from each cell, and only clients that are present."""
     made = network((6, 6, 6))
-    there = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
+    present = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
     seen = set()
     for t in range(200):
-        who = draw_participants(made, 4, 2, Stream(t), there)
-        assert there[who.clients].all()
+        who = draw_participants(made, 4, 2, Stream(t), present)
+        assert present[who.clients].all()
         assert np.bincount(made.cell_of[who.clients], minlength=3).tolist() == [2, 0, 2]
         assert who.tracking.sum() == 2
         seen |= set(who.clients.tolist())
-    assert seen == set(np.flatnonzero(there).tolist())
+    assert seen == set(np.flatnonzero(present).tolist())

@@ -37,8 +37,8 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
         name, **SAMPLED, rounds=4, lr=0.02, server_lr=0.8, weighting=weighting, split="dirichlet",
         min_samples=5,
     )  # fmt: skip
-    parts = build(settings, data=toy, model=model())
-    training, spec, module = parts.training, parts.model.objective.spec, model()
+    setup = build(settings, data=toy, model=model())
+    training, spec, module = setup.training, setup.model.objective.spec, model()
     sizes = np.array([len(own) for own in training.client_samples], dtype=float)
     if weighting == "uniform":
         sizes[:] = 1.0
@@ -46,7 +46,7 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
     y, y_i, v_i = torch.zeros_like(x), torch.zeros(9, spec.size), torch.zeros(9, spec.size)
     steps_done, sampled, tracked = np.zeros(9, dtype=int), set(), set()
     for t in range(4):
-        plan = parts.planner.plan(t)
+        plan = setup.planner.plan(t)
         assert len(plan.clients) == 5
         assert plan.tracking.sum() == 2
         sampled |= set(plan.clients.tolist())
@@ -221,12 +221,12 @@ def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
 def test_recorded_steps_take_what_clients_keep_anew(config, toy):
     """On a GPU the program is replayed for other clients; on a CPU its recording runs the same."""
     settings = config("fadamgc", **SAMPLED, lr=0.01, executor="vmap", chunk=2, workers=1)
-    parts = build(settings, data=toy, model=model())
-    parts.training.executor.recorded = True
+    setup = build(settings, data=toy, model=model())
+    setup.training.executor.recorded = True
     other = build(settings, data=toy, model=model())
     for t in range(4):
-        for each in (parts, other):
+        for each in (setup, other):
             each.training.train(each.planner.plan(t), each.training.server.cloud)
-    assert len(parts.training.executor._recordings) > 0
-    one, two = (each.training.server.cloud["params"] for each in (parts, other))
+    assert len(setup.training.executor._recordings) > 0
+    one, two = (each.training.server.cloud["params"] for each in (setup, other))
     assert torch.allclose(one, two, atol=1e-6)

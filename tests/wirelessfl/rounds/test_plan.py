@@ -260,9 +260,9 @@ class Wire(Uplink):
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
 def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config):
     made = config("hist", uplink=f"{__name__}:Wire", coherence=coherence, cycles_per_step=1e9)
-    parts = build(made)
-    plan, network = parts.planner.plan(0), parts.planner.network
+    setup = build(made)
+    plan, network = setup.planner.plan(0), setup.planner.network
     slowest = [network.cpu_hz[network.cell_of == cell].min() for cell in range(3)]
     lengths = plan.submodels.lengths
-    work = 3 * lengths / parts.model.objective.spec.size * 1e9 / slowest
+    work = 3 * lengths / setup.model.objective.spec.size * 1e9 / slowest
     np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)

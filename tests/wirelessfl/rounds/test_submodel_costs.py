@@ -31,9 +31,9 @@ def make(config, toy):
     return made
 
 
-def client_seconds(parts, plan, block, client, length, *, uplink, senders, down=0.0):
+def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=0.0):
     """(17) for one client with ``length`` parameters of its own, in scalar Python."""
-    network = parts.planner.network
+    network = setup.planner.network
     h = plan.draws.of([client]).h[block, 0].astype(complex)
     gain = float((np.abs(h) ** 2).sum())
     snr = 10 ** (network.snr_db[client] / 10)
@@ -53,16 +53,16 @@ def lengths_of(plan):
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_seconds_bytes_and_joules_by_hand(make, uplink):
     """Each with its own |p_n|; bytes and joules are means over all six, of whom four train."""
-    parts = make(uplink=uplink, clients_per_round=4)
-    network = parts.planner.network
+    setup = make(uplink=uplink, clients_per_round=4)
+    network = setup.planner.network
     for number in range(3):
-        plan = parts.planner.plan(number)
+        plan = setup.planner.plan(number)
         lengths = lengths_of(plan)
         assert set(lengths.values()) <= {17 * n + 4 for n in (30, 15, 6)}
         assert plan.client_submodels.lengths.tolist() == list(lengths.values())
         seconds, joules = [], 0.0
         for client, length in lengths.items():
-            own = client_seconds(parts, plan, 0, client, length, uplink=uplink, senders=4)
+            own = client_seconds(setup, plan, 0, client, length, uplink=uplink, senders=4)
             seconds.append(own)
             work = 7 * CYCLES * length / P / network.cpu_hz[client]
             on_air = (own - work) / (4 if uplink == "tdma" else 1)
@@ -77,9 +77,9 @@ def test_seconds_bytes_and_joules_by_hand(make, uplink):
 
 def test_rows_add_up_what_rounds_cost(config, toy):
     settings = config("ra-fed", cells=1, capacities=(1.0, 0.2), clients_per_round=4)
-    parts = build(settings, data=toy, model=model())
+    setup = build(settings, data=toy, model=model())
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
-    plans = [parts.planner.plan(t) for t in range(3)]
+    plans = [setup.planner.plan(t) for t in range(3)]
     mib = sum(4 * sum(lengths_of(plan).values()) / 6 / 2**20 for plan in plans)
     assert rows[-1]["uplink_mib"] == pytest.approx(mib)
     assert rows[-1]["sim_seconds"] == pytest.approx(sum(p.cost.seconds.max() for p in plans))
@@ -88,9 +88,9 @@ def test_rows_add_up_what_rounds_cost(config, toy):
 def test_cells_wait_for_their_slowest_client(make):
     """Two cells, three edge rounds with channels of their own, links with rates."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
-    parts = make("hfedavg", downlink_mbps=0.5, backhaul_mbps=2.0, **flags)
-    plan = parts.planner.plan(0)
-    lengths, cell_of = lengths_of(plan), parts.planner.network.cell_of
+    setup = make("hfedavg", downlink_mbps=0.5, backhaul_mbps=2.0, **flags)
+    plan = setup.planner.plan(0)
+    lengths, cell_of = lengths_of(plan), setup.planner.network.cell_of
     assert len(plan.draws.h) == 3
     expected = []
     for cell in range(2):
@@ -98,7 +98,7 @@ def test_cells_wait_for_their_slowest_client(make):
         for block in range(3):
             own = (
                 client_seconds(
-                    parts, plan, block, c, length, uplink="tdma", senders=3, down=32 / 5e5
+                    setup, plan, block, c, length, uplink="tdma", senders=3, down=32 / 5e5
                 )
                 for c, length in lengths.items()
                 if cell_of[c] == cell
@@ -143,8 +143,8 @@ def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options,
 def test_over_the_air_all_uploads_last_the_union(make):
     """(34) for what any client of the cell has; bytes are each client's own."""
     flags = {"cells": 2, "edge_rounds": 2, "local": "ra-fed", "cycles_per_step": 1e-3}
-    parts = make("hfedavg", uplink="aircomp", capacities=(0.5, 0.3, 0.1), **flags)
-    plan, cell_of = parts.planner.plan(0), parts.planner.network.cell_of
+    setup = make("hfedavg", uplink="aircomp", capacities=(0.5, 0.3, 0.1), **flags)
+    plan, cell_of = setup.planner.plan(0), setup.planner.network.cell_of
     union = []
     for cell in range(2):
         held = [
@@ -165,16 +165,16 @@ def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
     """Every round ends in time, and no client could have had a neuron more."""
     deadline = 0.0032
     flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5}
-    parts = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
+    setup = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
     limited = 0
     for number in range(5):
-        plan = parts.planner.plan(number)
+        plan = setup.planner.plan(number)
         assert plan.cost.seconds.max() <= deadline
         for client, length in lengths_of(plan).items():
             neurons = (length - 4) // 17
             now, wider = (
                 client_seconds(
-                    parts, plan, 0, client, 17 * n + 4, uplink=uplink, senders=5, down=32 / 40e6
+                    setup, plan, 0, client, 17 * n + 4, uplink=uplink, senders=5, down=32 / 40e6
                 )
                 for n in (neurons, neurons + 1)
             )
@@ -187,10 +187,10 @@ def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
     """So that memory does not grow with clients times levels; it changes nothing."""
-    parts = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
-    draws, costs = parts.planner.network.draws(Stream(1), [0]), parts.planner.costs
+    setup = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
+    draws, costs = setup.planner.network.draws(Stream(1), [0]), setup.planner.costs
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
-    lengths, sizes = levels_of(parts.planner.model.neurons()).parameters, []
+    lengths, sizes = levels_of(setup.planner.model.neurons()).parameters, []
     whole = costs.max_seconds(draws, who, lengths)
     one_go = type(costs).client_seconds
 
@@ -211,9 +211,9 @@ def test_a_deadline_holds_in_every_edge_round(make):
     fading = {"antennas": 1, "cycles_per_step": 1e3}  # so that channels decide
     for uplink, deadline, more in (("tdma", 1.5e-3, fading), ("aircomp", 0.012, {})):
         own = flags | more | {"uplink": uplink, "deadline": deadline}
-        parts = make("hfedavg", budget="deadline", **own)
+        setup = make("hfedavg", budget="deadline", **own)
         for number in range(6):
-            plan = parts.planner.plan(number)
+            plan = setup.planner.plan(number)
             assert plan.cost.seconds.max() <= deadline
             assert plan.client_submodels.widths.min() < 30
 
@@ -224,8 +224,8 @@ def test_a_deadline_holds_in_every_edge_round(make):
 def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
     """The planned seconds are its objective, and masks "covered" have the coverage."""
     flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
-    parts = make(name, rounds=6, clients_per_round=5, **flags)
-    planner = parts.planner
+    setup = make(name, rounds=6, clients_per_round=5, **flags)
+    planner = setup.planner
     levels = levels_of(planner.model.neurons())
     assert levels.parameters.tolist() == [17 * n + 4 for n in range(1, 31)]
     for number in range(6):
@@ -233,7 +233,7 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
         seconds = np.array(
             [
                 [
-                    client_seconds(parts, plan, 0, c, length, uplink="tdma", senders=5)
+                    client_seconds(setup, plan, 0, c, length, uplink="tdma", senders=5)
                     for length in levels.parameters
                 ]
                 for c in plan.clients
@@ -252,8 +252,8 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
 def test_each_cell_covers_enough(make):
     """Cells merge by themselves; those that would end sooner use the time for more neurons."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
-    parts = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
-    planner, training = parts.planner, parts.training
+    setup = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
+    planner, training = setup.planner, setup.training
     levels = levels_of(planner.model.neurons())
     for number in range(3):
         plan = planner.plan(number)
@@ -262,7 +262,7 @@ def test_each_cell_covers_enough(make):
             rows = np.flatnonzero(plan.node == cell)
             seconds = [
                 [
-                    client_seconds(parts, plan, 0, c, length, uplink="tdma", senders=len(rows))
+                    client_seconds(setup, plan, 0, c, length, uplink="tdma", senders=len(rows))
                     for length in levels.parameters
                 ]
                 for c in plan.clients[rows]

@@ -96,8 +96,8 @@ def test_noise_is_larger_where_few_cover(config, toy):
         for own in ({}, {"snr_db": 250.0})
     )
     plan = loud.planner.plan(0)
-    for parts in (loud, clear):
-        parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
+    for setup in (loud, clear):
+        setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
     error = (loud.training.server.cloud["params"] - clear.training.server.cloud["params"]).double()
     masks = plan.client_submodels.covers(np.arange(4)).double()
     weights = torch.from_numpy(loud.training.server.weights.in_means(np.arange(4)))
@@ -128,8 +128,8 @@ def test_what_nobody_covers_hears_no_noise(config, toy):
         for snr in (0.0, 250.0)
     )
     before = loud.training.server.cloud["params"].clone()
-    for parts in (loud, clear):
-        parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
+    for setup in (loud, clear):
+        setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
     covered = loud.planner.plan(0).client_submodels.covers(np.arange(6)).any(0)
     moved = loud.training.server.cloud["params"] != before
     assert not moved[~covered].any()
@@ -175,8 +175,8 @@ def test_compressed_models_have_their_error(config, toy, name):
 def test_clients_start_from_the_compressed_model(config, toy):
     """theta_{n,0} = C(theta) (.) m_n, and the change from there is what the server adds."""
     flags = {"cells": 1, "capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
-    parts = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
-    training, spec, seen = parts.training, parts.model.objective.spec, []
+    setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
+    training, spec, seen = setup.training, setup.model.objective.spec, []
     real = training.executor.train
 
     def train(job):
@@ -185,7 +185,7 @@ def test_clients_start_from_the_compressed_model(config, toy):
 
     training.executor.train = train
     before = training.server.cloud["params"].clone()
-    plan = parts.planner.plan(0)
+    plan = setup.planner.plan(0)
     training.train(plan, training.server.cloud)
     count = round(0.4 * spec.size)
     least = before.abs().sort(descending=True).values[count - 1]

@@ -73,13 +73,13 @@ def test_impossible_settings_leave_no_folder_behind(config, toy):
 
 def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, network_of):
     """cell-iid cuts the training set into one equal part a cell, whoever is in it."""
-    parts = build(
+    setup = build(
         config(network=True, split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1])
     )
-    sizes = [len(part) for part in parts.training.client_samples]
+    sizes = [len(part) for part in setup.training.client_samples]
     assert (sum(sizes[:5]), sizes[5]) == (120, 120)
-    assert parts.config.network.cells == 2
-    assert parts.config.data.dataset == "toy"
+    assert setup.config.network.cells == 2
+    assert setup.config.data.dataset == "toy"
 
 
 def test_natural_clients_and_clients_of_one_sample(config, toy):
@@ -88,8 +88,8 @@ def test_natural_clients_and_clients_of_one_sample(config, toy):
     groups[-1] = 6
     natural = replace(toy, groups=groups)
     settings = config("hist", split="natural", clients=7, weighting="samples")
-    parts = build(settings, data=natural)
-    assert [len(part) for part in parts.training.client_samples] == [40, 40, 40, 40, 40, 39, 1]
+    setup = build(settings, data=natural)
+    assert [len(part) for part in setup.training.client_samples] == [40, 40, 40, 40, 40, 39, 1]
     result = wirelessfl.run(settings, data=natural)
     assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"] + 0.2
 

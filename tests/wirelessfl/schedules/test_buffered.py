@@ -14,7 +14,7 @@ from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -23,7 +23,7 @@ from wirelessfl.theory import buffer_seconds
 from wirelessfl.uplinks import find_uplink
 
 
-class Listed:
+class Listed(Delays):
     """Durations by the number of the request."""
 
     def __init__(self, *seconds, rest=None):
@@ -350,8 +350,10 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 
     def check(schedule, requests):
         assert schedule.active == len(requests.out)
-        on_air = len(requests.band.snapshot()["keys"])
-        assert on_air == len(requests._snrs) <= len(requests.queues)
+        uploads = requests.uploads.snapshot()
+        on_air = uploads["band"]["keys"]
+        assert on_air == [number for number, _ in uploads["snrs"]]
+        assert len(on_air) <= len(requests.queues)
 
     schedule, _, _, merges = simulated(
         [(requests, 2, 12)],
@@ -367,7 +369,7 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 def test_snapshots_go_on_alike():
     """Stopped between any two instants and restored into new objects: the same work, to the bit."""
 
-    def world():
+    def fresh_run():
         clock, spans, merges = Clock(), [], []
         delays = wireless("ofdma", elements=100_000, clients=4)
         schedule = Buffered([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
@@ -386,7 +388,7 @@ def test_snapshots_go_on_alike():
     def go(clock, schedule, regime, save):
         simulate(schedule, regime, clock, lambda report: None, save, tick_seconds=0.7)
 
-    clock, schedule, regime, spans, merges = world()
+    clock, schedule, regime, spans, merges = fresh_run()
     clock.after(0.0, Started())
     saved = []
 
@@ -397,7 +399,7 @@ def test_snapshots_go_on_alike():
     go(clock, schedule, regime, save)
     assert len(saved) > 20
     for state, spans_done, merges_done in saved[:: len(saved) // 5]:
-        clock2, schedule2, regime2, spans2, merges2 = world()
+        clock2, schedule2, regime2, spans2, merges2 = fresh_run()
         state = json.loads(state)
         schedule2.restore(state["schedule"])
         regime2.restore({}, state["regime"])

@@ -170,13 +170,13 @@ def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_pa
         "fadamgc", clients=100_000, cells=1, clients_per_round=4, rounds=1, split="iid",
         local_steps=1, lr=0.01, antennas=1,
     )  # fmt: skip
-    parts = build(settings, data=data, model=large)
-    assert parts.config.run.client_states == "disk"
-    assert parts.model.objective.spec.size == pytest.approx(1e5, rel=1e-2)
-    training = parts.training
+    setup = build(settings, data=data, model=large)
+    assert setup.config.run.client_states == "disk"
+    assert setup.model.objective.spec.size == pytest.approx(1e5, rel=1e-2)
+    training = setup.training
     training.server.states.attach(tmp_path)
-    training.train(parts.planner.plan(0), training.server.cloud)
+    training.train(setup.planner.plan(0), training.server.cloud)
     stored = (tmp_path / "clients-0.log").stat().st_size
-    assert stored == 4 * 2 * 4 * parts.model.objective.spec.size
+    assert stored == 4 * 2 * 4 * setup.model.objective.spec.size
     tensors = training.tensors()
     assert sum(t.numel() * t.element_size() for t in tensors.values()) < 10e6

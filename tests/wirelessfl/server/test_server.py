@@ -136,7 +136,7 @@ def test_a_restored_server_goes_on_as_the_first():
     for name, value in results[0].items():
         assert torch.equal(value, results[1][name])
     assert torch.equal(one.cloud["params"], two.cloud["params"])
-    assert (two.version, two.there.tolist()) == (2, [True, True, True, False, True])
+    assert (two.version, two.present.tolist()) == (2, [True, True, True, False, True])
 
 
 def test_over_the_air_needs_simultaneous_uploads():
@@ -153,7 +153,7 @@ def test_over_the_air_needs_simultaneous_uploads():
 def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
     """FedAvg of the same clients, through the regime of rounds and as a task, bit for bit."""
     settings = config("fedavg", rounds=3)
-    parts = build(settings, data=toy)
+    setup = build(settings, data=toy)
     common = {
         name: getattr(settings.training, name) for name in ("local_steps", "batch_size", "rounds")
     }
@@ -169,10 +169,10 @@ def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
         out=tmp_path / "task",
     )
     tasks = build(task, data=toy)
-    learner, training = tasks.learners[0], parts.training
+    learner, training = tasks.learners[0], setup.training
     assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
     for number in range(3):
-        plan = parts.planner.plan(number)
+        plan = setup.planner.plan(number)
         if first:
             plan = plan.without(np.arange(first, 6))
         before = training.server.cloud["params"]

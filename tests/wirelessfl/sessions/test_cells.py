@@ -21,15 +21,15 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
     """SCAFFOLD's c is the mean of the c_i of the session's clients when a session begins."""
     settings = config("scaffold", **FLAGS, out=None)
 
-    parts = build(settings, data=toy)
-    engine, training = SessionsEngine(parts), parts.training
+    setup = build(settings, data=toy)
+    engine, training = SessionsEngine(setup), setup.training
     seen = []
 
     def report(decision):
         if decision.status["session_round"] == 0:
             kept = [
                 training.server.states.get("tracking", c)
-                for c in np.flatnonzero(training.server.there)
+                for c in np.flatnonzero(training.server.present)
             ]
             kept = [
                 torch.zeros(training.server.states.size) if own is None else own for own in kept
@@ -75,13 +75,14 @@ def test_cells_and_tracking_inside(config, toy, trace, name, flags, uplink):
 def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
     """SCAFFOLD's c after each round is the mean of the c_i of those who are still there."""
     stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
-    parts = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
-    engine, training = SessionsEngine(parts), parts.training
+    setup = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
+    engine, training = SessionsEngine(setup), setup.training
     seen = []
 
     def report(decision):
         kept = [
-            training.server.states.get("tracking", c) for c in np.flatnonzero(training.server.there)
+            training.server.states.get("tracking", c)
+            for c in np.flatnonzero(training.server.present)
         ]
         kept = [torch.zeros(training.server.states.size) if own is None else own for own in kept]
         torch.testing.assert_close(
@@ -101,8 +102,8 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
     flags |= {"local_steps": 1, "batch_size": 1000, **ALL_DAY}
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
-    parts = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, training, spec = SessionsEngine(parts), parts.training, parts.model.objective.spec
+    setup = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
+    run, training, spec = SessionsEngine(setup), setup.training, setup.model.objective.spec
     states = []
 
     def report(decision):
@@ -111,7 +112,7 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
         )
 
     run.start()
-    simulate(parts.schedule, parts.regime, parts.clock, report, lambda: None)
+    simulate(setup.schedule, setup.regime, setup.clock, report, lambda: None)
     for before, after in pairwise(states[1:]):
         if local == "fedacg":
             assert torch.equal(before["momentum"][1], after["momentum"][1])
@@ -127,9 +128,9 @@ def test_an_empty_cell_gets_the_smallest_part(config, toy, trace):
     """Of masks that are to end the round soonest: it would not make use of a large one."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "mask_sizes": "optimized"}
     stays = trace(*[(c, 0, "") for c in range(8)])
-    parts = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
-    there = np.arange(8) < 4
-    whole, half = parts.planner.plan(3), parts.planner.plan(3, there)
+    setup = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
+    present = np.arange(8) < 4
+    whole, half = setup.planner.plan(3), setup.planner.plan(3, present)
     assert half.submodels.lengths[1] <= half.submodels.lengths[0]
     assert half.cost.seconds[1] == 0.0
     assert whole.cost.seconds[1] > 0

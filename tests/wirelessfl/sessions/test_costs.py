@@ -43,12 +43,12 @@ def finished(config, toy):
     return make
 
 
-def round_seconds(network, channel, number, there, *, edge_rounds=1):
+def round_seconds(network, channel, number, present, *, edge_rounds=1):
     """(17), (18): the slowest client, of its cell's four or two who hold slots of one frame."""
     h = network.draw(channel, number).h.astype(complex)
     cells = []
     for cell in range(network.cells):
-        own = [c for c in there if network.cell_of[c] == cell]
+        own = [c for c in present if network.cell_of[c] == cell]
         slowest = 0.0
         for client in own:
             snr = 10 ** (network.snr_db[client] / 10) * float((np.abs(h[client]) ** 2).sum())
@@ -73,14 +73,14 @@ def test_trial_rounds_are_paid_for(finished, cells):
     groups = int(group_of.max()) + 1
     trial, whole = 0.0, 0.0
     for session in range(4):
-        there = np.flatnonzero(group_of == session % groups).tolist()
-        assert len(there) == 4
+        present = np.flatnonzero(group_of == session % groups).tolist()
+        assert len(present) == 4
         args = {"edge_rounds": edge_rounds}
         if session:
             channel = stream.child("trial", "channel")
-            trial += round_seconds(network, channel, session, there, **args)
+            trial += round_seconds(network, channel, session, present, **args)
         for number in (2 * session, 2 * session + 1):
-            whole += round_seconds(network, stream.child("channel"), number, there, **args)
+            whole += round_seconds(network, stream.child("channel"), number, present, **args)
     assert last["extra_rounds"] == last["extra_broadcasts"] == 3
     assert last["extra_uploads"] == 3 * 4 * edge_rounds
     assert last["extra_seconds"] == pytest.approx(trial, rel=1e-5)
@@ -105,13 +105,13 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
     send = 32 * P / DOWN_BPS + (32 * P / BACKHAUL_BPS if cells > 1 else 0.0)
     now, times = 0.0, []
     for session in range(4):
-        there = np.flatnonzero(group_of == session % groups).tolist()
+        present = np.flatnonzero(group_of == session % groups).tolist()
         times.append(now)
         for place in range(2):
             now += send if session and not place else 0.0
             number = 2 * session + place
             now += round_seconds(
-                network, Stream(2).child("channel"), number, there, edge_rounds=cells
+                network, Stream(2).child("channel"), number, present, edge_rounds=cells
             )
             times.append(now)
     assert [row["sim_seconds"] for row in rows] == pytest.approx(times, rel=1e-5)
@@ -156,10 +156,10 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
     groups = int(group_of.max()) + 1
     expected = [(0, ())]
     for session in range(1, 4):
-        there = np.flatnonzero(group_of == (session - 1) % groups)
+        present = np.flatnonzero(group_of == (session - 1) % groups)
         own = {
             int(labels[row])
-            for client in there
+            for client in present
             for row in engine.setup.training.client_samples[client]
         }
         expected.append((session, tuple(sorted(own))))

@@ -31,14 +31,14 @@ def until(presence, time):
 
 def check_order(presence, changes):
     """Changes lie after 0, in order, and a client comes only while away and goes while there."""
-    there = presence.initial()
+    present = presence.initial()
     keys = [(change.time, change.joins, change.client) for change in changes]
     assert keys == sorted(set(keys))
     assert all(change.time > 0 for change in changes)
     for change in changes:
-        assert there[change.client] != change.joins
-        there[change.client] = change.joins
-    return there
+        assert present[change.client] != change.joins
+        present[change.client] = change.joins
+    return present
 
 
 # --- Arrivals.
@@ -130,7 +130,7 @@ def test_the_first_ones_leave_as_anybody_does():
 
 
 @pytest.mark.parametrize(
-    ("changes", "there"),
+    ("changes", "present"),
     [
         ({}, 6),  # 2 * 3
         ({"rate": 0.1}, 1),
@@ -141,8 +141,8 @@ def test_the_first_ones_leave_as_anybody_does():
         ({"initially": 4}, 4),
     ],
 )
-def test_how_many_are_there_at_first(changes, there):
-    assert arrivals(**changes).initial().sum() == there
+def test_how_many_are_there_at_first(changes, present):
+    assert arrivals(**changes).initial().sum() == present
 
 
 def test_the_first_ones_are_random():
@@ -340,7 +340,7 @@ def test_any_trace_says_who_is_there(clients, random):
 def test_sessions_begin_with_somebody():
     trace = Trace((Stay(0, 0, 10), Stay(1, 10, 15), Stay(0, 29, 41)), 2)
     check_sessions_by_rounds(trace, 2, 10)
-    with pytest.raises(ConfigError, match="session 2 begins at round 20 with nobody there"):
+    with pytest.raises(ConfigError, match="session 2 begins at round 20 without a client"):
         check_sessions_by_rounds(trace, 3, 10)
     check_sessions_by_rounds(trace, 2, 30)
     with pytest.raises(ConfigError, match="session 1 begins at round 15"):
@@ -349,6 +349,6 @@ def test_sessions_begin_with_somebody():
         check_sessions_by_rounds(Trace((Stay(0, 1),), 1), 3, 10)
     with pytest.raises(ConfigError, match="sessions is 0"):
         check_sessions_by_rounds(trace, 0, 10)
-    with pytest.raises(ConfigError, match="session 1 begins at round 1000 with nobody"):
+    with pytest.raises(ConfigError, match="session 1 begins at round 1000 without a client"):
         check_sessions_by_rounds(arrivals(rate=0.0), 2, 1000)
     check_sessions_by_rounds(arrivals(clients=200, rate=10.0, mean_stay=10.0), 5, 20)

@@ -19,11 +19,11 @@ from wirelessfl.schedules.base import (
     Joined,
     Merge,
     Open,
+    Present,
     Report,
     Save,
     Started,
     Stop,
-    There,
 )
 from wirelessfl.setup import build
 
@@ -39,36 +39,36 @@ def test_schedule_by_hand():
     """Two sessions of two rounds with one trial before the second."""
     schedule = Sessions(2, 2, lambda session: session)
     assert schedule.decide(Started()) == [Open(0)]
-    decided = schedule.decide(There(3))
+    decided = schedule.decide(Present(3))
     assert [type(d) for d in decided] == [Begin, Report, Save, Give]
     assert decided[-1] == Give(0)
     assert schedule.decide(Arrived(0)) == [Merge(0)]
-    decided = schedule.decide(There(3))
+    decided = schedule.decide(Present(3))
     assert [type(d) for d in decided] == [Report, Save, Give]
     assert schedule.decide(Arrived(1)) == [Merge(1)]
-    decided = schedule.decide(There(3))
+    decided = schedule.decide(Present(3))
     assert [type(d) for d in decided] == [Report, Close, Save, Open]
     assert decided[-1] == Open(1)
-    assert schedule.decide(There(0)) == []  # nobody: wait
+    assert schedule.decide(Present(0)) == []  # nobody: wait
     assert schedule.decide(Joined()) == [Open(1)]
-    assert schedule.decide(There(1)) == [Give(1, trial=True)]
+    assert schedule.decide(Present(1)) == [Give(1, trial=True)]
     assert schedule.decide(Arrived(1, trial=True)) == [Merge(1, trial=True)]
-    assert schedule.decide(There(0)) == [Open(1)]  # all left during the trial
-    assert schedule.decide(There(2)) == [Give(1, trial=True)]
+    assert schedule.decide(Present(0)) == [Open(1)]  # all left during the trial
+    assert schedule.decide(Present(2)) == [Give(1, trial=True)]
     schedule.decide(Arrived(1, trial=True))
-    assert schedule.decide(There(2))[-1] == Give(2)
+    assert schedule.decide(Present(2))[-1] == Give(2)
     schedule.decide(Arrived(2))
-    decided = schedule.decide(There(0))  # all have left: the session is over, and the run
+    decided = schedule.decide(Present(0))  # all have left: the session is over, and the run
     assert [type(d) for d in decided] == [Report, Stop]
     assert decided[0].round == 3
 
 
 def test_rows_of_first_rounds_and_every_few():
     schedule = Sessions(1, 10, lambda session: 0, report_every=4, report_first=2)
-    seen = reports(schedule.decide(Started())) + reports(schedule.decide(There(1)))
+    seen = reports(schedule.decide(Started())) + reports(schedule.decide(Present(1)))
     for number in range(10):
         schedule.decide(Arrived(number))
-        seen += reports(schedule.decide(There(1)))
+        seen += reports(schedule.decide(Present(1)))
     assert seen == [0, 1, 2, 4, 8, 10]
 
 
@@ -100,11 +100,11 @@ def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, engine, tr
         batch_size=1000,
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
-    parts = build(settings, data=toy, model=module)
-    spec, params = parts.model.objective.spec, parts.training.server.cloud["params"]
+    setup = build(settings, data=toy, model=module)
+    spec, params = setup.model.objective.spec, setup.training.server.cloud["params"]
     attend = [[0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 6], [0, 1, 2, 3, 6], *[[0, 1, 2, 3, 5]] * 3]
     for clients in attend:
-        params = engine.full_batch_round(parts.training, spec, module, toy, params, clients, 0.1)
+        params = engine.full_batch_round(setup.training, spec, module, toy, params, clients, 0.1)
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
@@ -205,12 +205,12 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
         lr_ratio=0.2,
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
-    parts = build(settings, data=toy, model=module)
-    params = parts.training.server.cloud["params"]
+    setup = build(settings, data=toy, model=module)
+    params = setup.training.server.cloud["params"]
     for t in range(3):
         lr = 0.1 * (0.8 * (1 - t / 3) ** 0.9 + 0.2)
         params = engine.full_batch_round(
-            parts.training, parts.model.objective.spec, module, toy, params, range(4), lr
+            setup.training, setup.model.objective.spec, module, toy, params, range(4), lr
         )
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
@@ -249,7 +249,7 @@ def test_wrong_settings_are_refused(config, flags, message):
 
 
 def test_asynchronous_algorithms_have_no_sessions(config):
-    with pytest.raises(ConfigError, match="has a time of its own"):
+    with pytest.raises(ConfigError, match="does not run in synchronous rounds"):
         config("fedast", sessions=3, cells=1)
 
 
@@ -261,7 +261,7 @@ def test_what_the_data_cannot_give_is_refused_before_anything_is_written(
     for flags, error, message in (
         ({"overlap": 0.1}, DataError, "overlap is 0.1"),
         ({"split": "distinct", "clients": 12}, DataError, "labels"),
-        ({**ALL_DAY, "trace": late}, ConfigError, "session 1 begins at round 3 with nobody"),
+        ({**ALL_DAY, "trace": late}, ConfigError, "session 1 begins at round 3 without a client"),
         ({**ALL_DAY, "trace": tmp_path / "none.csv"}, ConfigError, "none.csv"),
     ):
         settings = config("fedavg", **FLAGS | flags)

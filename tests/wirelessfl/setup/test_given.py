@@ -16,7 +16,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.setup import build
-from wirelessfl.setup.task_times import build_delays
+from wirelessfl.setup.task_schedules import build_delays
 
 BESIDE = {
     "coherence": "edge-round",
@@ -94,9 +94,9 @@ def test_tasks_have_step_costs_of_their_own(tmp_path, toy):
         ({"step_seconds": 0.2}, [seconds], lambda cpu_hz: [0.2, 0.3]),
     ):
         tasks = ["digits,name=a", *tables]
-        parts = build(Config.from_flags("fedast", **flags, **shared, task=tasks))
-        network = parts.network
-        delays = build_delays(parts.config, network, parts.elements, parts.stream)
+        setup = build(Config.from_flags("fedast", **flags, **shared, task=tasks))
+        network = setup.network
+        delays = build_delays(setup.config, network, setup.elements, setup.stream)
         for client, cpu_hz in enumerate(network.cpu_hz):
             found = [delays.seconds(task, client, 0) for task in range(len(tasks))]
             assert found == pytest.approx([5 * step for step in expected(cpu_hz)])
@@ -182,10 +182,10 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
     assert not settings.run.out.exists()
     if delays == "shifted-exponential":
         one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
-        parts = build(one, network=star)
-        made = build_delays(parts.config, star, parts.elements, parts.stream)
+        setup = build(one, network=star)
+        made = build_delays(setup.config, star, setup.elements, setup.stream)
         assert made.min_seconds == [2 * 0.1]
-        assert tomllib.loads(parts.config.to_toml())["network"]["step_seconds"] == 9.0
+        assert tomllib.loads(setup.config.to_toml())["network"]["step_seconds"] == 9.0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from channels.streams import Stream
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5, ResNet18
-from wirelessfl.rounds.together import together
+from wirelessfl.rounds.job_groups import job_groups
 from wirelessfl.setup import build
 from wirelessfl.submodels import (
     ClientSubmodels,
@@ -92,8 +92,8 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "cells": 1, "padding": padding, "lr": LR}
-    parts = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
-    training, spec, plan = parts.training, parts.model.objective.spec, parts.planner.plan(0)
+    setup = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
+    training, spec, plan = setup.training, setup.model.objective.spec, setup.planner.plan(0)
     start = spec.from_module(module)
     found, jobs = torch.zeros(6, spec.size), []
     real = training.executor.train
@@ -195,8 +195,8 @@ def test_processes_agree(config, toy):
 def test_batches_waste_no_more_than_they_may(config, toy):
     """Every sender once; padding over all parameters of a batch within the limit."""
     flags = {"cells": 1, "clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
-    parts = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
-    own, number = parts.planner.plan(0).client_submodels, {}
+    setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
+    own, number = setup.planner.plan(0).client_submodels, {}
     for padding in (0.0, 0.1, 0.5, 1.0):
         batches = own.batches(padding, 32)
         number[padding] = len(batches)
@@ -218,8 +218,8 @@ def test_batches_waste_no_more_than_they_may(config, toy):
 def test_who_covers_what(config, toy):
     """Weights and counts by node, against the masks of each client; full cover is exactly 1."""
     flags = {"cells": 2, "local": "ra-fed", "capacities": (0.5, 0.2), "clients": 7}
-    parts = build(config("hfedavg", **flags), data=toy, model=model())
-    plan = parts.planner.plan(0)
+    setup = build(config("hfedavg", **flags), data=toy, model=model())
+    plan = setup.planner.plan(0)
     weights = np.array([0.1, 0.2, 0.7, 0.0, 0.5, 0.2, 0.3])
     node = np.array([0, 0, 0, 0, 1, 1, 1])
     weight, count = plan.client_submodels.cover(node, weights.tolist(), 2)
@@ -281,11 +281,11 @@ def test_group_norms_train_by_equal_widths_alone(config):
     assert message.startswith("padding is 0.1: idle neurons change what a submodel of ResNet18")
     assert message.endswith("Choose 0.")
     assert "\n" not in message
-    parts = build(config("ra-fed", **flags), data=data, model=resnet())
-    assert parts.config.run.padding == 0.0
-    training, plan = parts.training, parts.planner.plan(0)
+    setup = build(config("ra-fed", **flags), data=data, model=resnet())
+    assert setup.config.run.padding == 0.0
+    training, plan = setup.training, setup.planner.plan(0)
     sent = {"params": training.server.cloud["params"][None]}
-    jobs = list(together(plan, sent, training.settings.padding, 4))
+    jobs = list(job_groups(plan, sent, training.settings.padding, 4))
     assert len(jobs) == 2
     for job in jobs:
         assert (job.submodels.index >= 0).all()
@@ -294,18 +294,18 @@ def test_group_norms_train_by_equal_widths_alone(config):
     small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
     assert (
         small.spec.shapes
-        == parts.model.objective.spec.of(ResNet18((3, 32, 32), 10, width=2)).shapes
+        == setup.model.objective.spec.of(ResNet18((3, 32, 32), 10, width=2)).shapes
     )
 
 
 def test_a_submodel_is_the_narrow_model(config, toy):
     """The first neurons of a network, copied into a network of that width, give its logits."""
     module = model((8, 4))
-    parts = build(config("heterofl", cells=1, capacities=(0.5,)), data=toy, model=module)
-    own, task = parts.planner.plan(0).client_submodels.of(np.array([0])), parts.model.objective
+    setup = build(config("heterofl", cells=1, capacities=(0.5,)), data=toy, model=module)
+    own, objective = setup.planner.plan(0).client_submodels.of(np.array([0])), setup.model.objective
     small = FCNN((12,), 4, hidden=(4, 2))
-    assert own.spec.shapes == task.spec.of(small).shapes
-    values = own.gather(task.spec.from_module(module))[0]
+    assert own.spec.shapes == objective.spec.of(small).shapes
+    values = own.gather(objective.spec.from_module(module))[0]
     small.load_state_dict(dict(own.spec.views(values)))
     x = toy.test_inputs[:9]
     logits = functional_call(module, own.spec.views(values), (x,))

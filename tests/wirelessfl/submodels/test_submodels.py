@@ -132,19 +132,19 @@ def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
         "deep": lambda: FCNN(shape, 4, hidden=(12, 10, 8)),
         "lenet5": lambda: LeNet5(shape, 4),
     }[model]()
-    task = Objective.of(module)
-    partition = make_partition(module, task.spec, scheme)
+    objective = Objective.of(module)
+    partition = make_partition(module, objective.spec, scheme)
     submodels = extract(partition, dealt(partition, even_sizes(partition.width, 3)))
-    start = task.spec.from_module(module)
+    start = objective.spec.from_module(module)
     x, y = torch.randn(10, 6, *shape), torch.randint(0, 4, (10, 6))
     for cell in range(3):
         index = submodels.index[cell]
-        mask = torch.zeros(task.spec.size)
+        mask = torch.zeros(objective.spec.size)
         mask[index[index >= 0]] = 1.0
         masked, small = start * mask, submodels.gather(start)[cell]
-        assert small.numel() < task.spec.size
+        assert small.numel() < objective.spec.size
         for step in range(10):
-            for spec, name in ((task.spec, "masked"), (submodels.spec, "small")):
+            for spec, name in ((objective.spec, "masked"), (submodels.spec, "small")):
                 leaf = (masked if name == "masked" else small).clone().requires_grad_()
                 logits = functional_call(module, spec.views(leaf), (x[step],))
                 gradient = torch.autograd.grad(F.cross_entropy(logits, y[step]), leaf)[0]
@@ -168,8 +168,10 @@ class Awkward(nn.Module):
 
 
 def check(module, chain=("first", "second")):
-    task = Objective.of(module)
-    check_partition(task, make_partition(module, task.spec, "alternate", chain), torch.randn(6, 5))
+    objective = Objective.of(module)
+    check_partition(
+        objective, make_partition(module, objective.spec, "alternate", chain), torch.randn(6, 5)
+    )
 
 
 def test_what_cannot_be_split_is_refused():

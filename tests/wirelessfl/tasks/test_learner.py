@@ -60,9 +60,13 @@ def ran(tmp_path, toy):
         progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
         progress.run()
         layers = [p.detach().clone() for p in small_model().parameters()]
-        parts = [np.asarray(part) for part in engine.setup.models[0].client_samples]
+        client_samples = [np.asarray(part) for part in engine.setup.models[0].client_samples]
         return SimpleNamespace(
-            engine=engine, rows=progress.directory.rows(), layers=layers, jobs=jobs, parts=parts
+            engine=engine,
+            rows=progress.directory.rows(),
+            layers=layers,
+            jobs=jobs,
+            client_samples=client_samples,
         )
 
     return make
@@ -131,7 +135,7 @@ def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_ou
         now, _, client, gone, sent, model, first = heapq.heappop(coming)
         lost += gone
         if not gone:
-            update = trained(data, ran.parts[client], client, model, first)
+            update = trained(data, ran.client_samples[client], client, model, first)
             back.append(update)
             held.append((client, version - sent, update))
         if len(held) == buffer:
@@ -162,7 +166,7 @@ def assert_same(ran, layers, rows):
     found = ran.engine.params().values()
     for own, other in zip(found, layers, strict=True):
         torch.testing.assert_close(own, other, rtol=0, atol=1e-5)
-    vector = 4 * sum(layer.numel() for layer in layers) / len(ran.parts) / 2**20
+    vector = 4 * sum(layer.numel() for layer in layers) / len(ran.client_samples) / 2**20
     assert len(ran.rows) == len(rows) + 1
     for own, other in zip(ran.rows[1:], rows, strict=True):
         sent = other.pop("sent")
@@ -207,7 +211,7 @@ def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, weight
         algorithm, clients=5, requests=7, buffer=3, rounds=14, drop_out=drop_out,
         weighting=weighting, executor=executor,
     )  # fmt: skip
-    sizes = np.array([len(part) for part in run.parts])
+    sizes = np.array([len(part) for part in run.client_samples])
     assert len(set(sizes.tolist())) == 5
 
     def weigh(who, stale):
@@ -289,8 +293,8 @@ def test_rounds_train_who_is_awaited(ran, toy, weighting, drop_out, availability
         few += len(awaited) < 2
         who = sorted(client for _, client in awaited)
         if who:
-            updates = [trained(toy, run.parts[c], c, layers, steps[c]) for c in who]
-            sizes = [len(run.parts[c]) if weighting == "samples" else 1 for c in who]
+            updates = [trained(toy, run.client_samples[c], c, layers, steps[c]) for c in who]
+            sizes = [len(run.client_samples[c]) if weighting == "samples" else 1 for c in who]
             layers = [
                 layer + SERVER_LR * sum(n / sum(sizes) * u for n, u in zip(sizes, own, strict=True))
                 for layer, own in zip(layers, zip(*updates, strict=True), strict=True)
@@ -309,6 +313,6 @@ def test_rounds_train_who_is_awaited(ran, toy, weighting, drop_out, availability
         torch.testing.assert_close(own, other, rtol=0, atol=1e-5)
     found = run.engine.setup.learners[0].losses(np.array([3, 0]))
     for client, loss in zip((3, 0), found, strict=True):
-        own = run.parts[client]
+        own = run.client_samples[client]
         expected = F.cross_entropy(logits(layers, toy.train_inputs[own]), toy.train_labels[own])
         assert loss == pytest.approx(float(expected), rel=1e-4)

@@ -5,12 +5,13 @@ from wirelessfl.schedules import Buffered, Clock, TaskPlan
 from wirelessfl.schedules.base import Ask, Cancel, Deadline, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 
 
-class Listed:
+class Listed(Delays):
     """Durations by number."""
 
     def seconds(self, task, client, number):

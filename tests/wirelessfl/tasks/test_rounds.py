@@ -13,7 +13,7 @@ from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock, Simultaneous
 from wirelessfl.schedules.base import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
 from wirelessfl.schedules.loop import simulate
-from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.delays import Delays, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
@@ -21,7 +21,7 @@ from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
 from wirelessfl.uplinks import find_uplink
 
 
-class Exponential:
+class Exponential(Delays):
     """Exponential durations with mean 2, by number."""
 
     def __init__(self, size=200_000):

@@ -22,7 +22,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.setup import build
-from wirelessfl.tasks import ahead
+from wirelessfl.tasks import deferred_training
 from wirelessfl.training.payloads import Received
 
 ALONE = {
@@ -292,10 +292,10 @@ def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
 
 def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     """No more than a chunk beside those that are needed, where a chunk is all that fits."""
-    monkeypatch.setattr(ahead, "RESULT_BYTES", 1)
+    monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
-    updates, ready = engine.setup.learners[0].ahead, []
+    updates, ready = engine.setup.learners[0].deferred, []
     train = updates._train
 
     def watched(numbers):
@@ -402,12 +402,12 @@ def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
                 found = wirelessfl.run(Config.from_flags("sync-st", **settings), data=toy)
                 ends[executor, replay, chunk] = found.params
     settings = flags(tmp_path, "sgd", rounds=2, executor="loop", first=0)
-    parts = build(Config.from_flags("sync-st", **settings), data=toy)
-    learner = parts.learners[0]
+    setup = build(Config.from_flags("sync-st", **settings), data=toy)
+    learner = setup.learners[0]
     learner.local = replace(learner.local, rule=Written(lr=0.1))
     for _ in range(2):
         learner.train_round(np.arange(6))
-    expected = parts.models[0].objective.spec.views(learner.server.cloud["params"])
+    expected = setup.models[0].objective.spec.views(learner.server.cloud["params"])
     for key, found in ends.items():
         for name, value in found.items():
             assert torch.allclose(value, expected[name], atol=1e-5), key
@@ -417,13 +417,13 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     """10^5 clients and 10 tasks: the state beside the models is a few MB, and the same data."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
-    parts = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
-    assert len({id(model.data) for model in parts.models}) == 1
-    assert len({id(model.client_samples) for model in parts.models}) == 1
-    assert len(pickle.dumps(parts.models[0].client_samples)) < 20e6
-    assert sum(learner.steps_done.nbytes for learner in parts.learners) == 8 * 10 * 100_000
-    engine = TasksEngine(parts)
-    progress = Progress(engine, RunDirectory.create(tmp_path / "run", parts.config), None)
+    setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
+    assert len({id(model.data) for model in setup.models}) == 1
+    assert len({id(model.client_samples) for model in setup.models}) == 1
+    assert len(pickle.dumps(setup.models[0].client_samples)) < 20e6
+    assert sum(learner.steps_done.nbytes for learner in setup.learners) == 8 * 10 * 100_000
+    engine = TasksEngine(setup)
+    progress = Progress(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
     progress.run()
     rows = progress.directory.rows()
     assert len(rows) == 20

@@ -7,6 +7,7 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.base import Arrived, Cancel, Give, Merge
+from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
@@ -14,7 +15,7 @@ from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 SECONDS = [[3.0, 1.0, 4.0, 1.5, 9.0, 2.6], [5.0, 3.5, 8.0, 9.7, 9.3, 2.3]]  # by task and client
 
 
-class Seconds:
+class Seconds(Delays):
     """Durations by task and client."""
 
     def seconds(self, task, client, number):

@@ -32,7 +32,7 @@ def test_batches_pass_over_the_data_again_and_again(size, batch_size, first, ste
 
 
 def test_batches_do_not_depend_on_who_else_trains(engine):
-    source = BatchSource(engine.parts_of([50, 30, 70]), 16, Stream(3))
+    source = BatchSource(engine.samples_of([50, 30, 70]), 16, Stream(3))
     steps = np.array([4, 4, 4])
     together = source.draw(np.arange(3), steps, 5)
     alone = source.draw(np.array([2]), steps[2:], 5)

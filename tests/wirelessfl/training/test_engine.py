@@ -193,10 +193,10 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
     cells = [[neurons] for neurons in np.split(np.arange(13), [1, 5])]
     together = extract(partition, cells)
     node = np.array([0, 0, 1, 2])
-    task, job = engine.job_for(module, data, submodels=together, node=node)
-    sent = engine.updates(kind(task, data, chunk=3, recorded=recorded), job)
+    objective, job = engine.job_for(module, data, submodels=together, node=node)
+    sent = engine.updates(kind(objective, data, chunk=3, recorded=recorded), job)
     assert sent.shape == (4, (9 + 1 + 4) * 8 + 4)
-    assert sent.shape[1] < task.spec.size
+    assert sent.shape[1] < objective.spec.size
     for client, cell in enumerate(node):
         padding = together.index[cell] < 0
         assert (sent[client][padding] == 0).all()
@@ -204,13 +204,13 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
         own = replace(
             job.of(slice(client, client + 1)),
             spec=alone.spec,
-            servers={"params": alone.gather(task.spec.from_module(module))},
+            servers={"params": alone.gather(objective.spec.from_module(module))},
             node=np.zeros(1, dtype=np.int64),
         )
-        found = torch.zeros(task.spec.size + 1)
+        found = torch.zeros(objective.spec.size + 1)
         found[together.index[cell]] = sent[client]
-        expected = torch.zeros(task.spec.size + 1)
-        expected[alone.index[0]] = engine.updates(kind(task, data, chunk=1), own)[0]
+        expected = torch.zeros(objective.spec.size + 1)
+        expected[alone.index[0]] = engine.updates(kind(objective, data, chunk=1), own)[0]
         assert torch.allclose(found[:-1], expected[:-1], atol=1e-6)
 
 
@@ -278,13 +278,13 @@ def test_modules_that_draw_by_themselves_repeat_in_the_loop(engine):
 def test_evaluation_does_not_depend_on_its_batches(engine):
     module = FCNN((9,), 4, hidden=(13,), dropout=0.5)
     x, y = engine.samples((9,))
-    task = Objective.of(module)
-    flat = task.spec.from_module(module)
-    accuracy, loss = evaluate(task, flat, x, y)
+    objective = Objective.of(module)
+    flat = objective.spec.from_module(module)
+    accuracy, loss = evaluate(objective, flat, x, y)
     logits = module.eval()(x).detach()
     assert accuracy == float((logits.argmax(1) == y).double().mean())
     assert loss == pytest.approx(float(F.cross_entropy(logits, y)), rel=1e-6)
-    small = evaluate(task, flat, x, y, batch=7)
+    small = evaluate(objective, flat, x, y, batch=7)
     assert small == pytest.approx((accuracy, loss), rel=1e-6)
 
 
@@ -316,11 +316,11 @@ def prepared(hidden):
 
 warm = prepared(8)  # what is paid once: libraries, threads
 warm.training.train(warm.planner.plan(0), warm.training.server.cloud)
-parts = prepared(4000)
+setup = prepared(4000)
 if Path("/proc/self/clear_refs").exists():
     Path("/proc/self/clear_refs").write_text("5")  # the peak of the preparation does not count
 before = peak()
-parts.training.train(parts.planner.plan(0), parts.training.server.cloud)
+setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
 print(peak() - before)
 """
 

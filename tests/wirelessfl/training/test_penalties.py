@@ -158,12 +158,12 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
     make, shape = MODELS[name]
     module = make()
     data = engine.training_data(shape, SIZES)
-    task, job = engine.job_for(module, data, steps=steps)
+    objective, job = engine.job_for(module, data, steps=steps)
     sent, teacher = (
-        job.servers["params"] + normal(2, task.spec.size, seed=seed, scale=0.1).float()
+        job.servers["params"] + normal(2, objective.spec.size, seed=seed, scale=0.1).float()
         for seed in (1, 2)
     )
-    own = job.servers["params"] + normal(5, task.spec.size, seed=3, scale=0.1).float()
+    own = job.servers["params"] + normal(5, objective.spec.size, seed=3, scale=0.1).float()
     job = replace(
         job,
         rule=Keeping(lr=0.02, decay=decay),
@@ -173,7 +173,7 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
         recall=Own(own),
         penalties=penalties,
     )
-    return module, data, task, job
+    return module, data, objective, job
 
 
 @dataclass(frozen=True)
@@ -331,16 +331,16 @@ def toy_model():
     return FCNN((12,), 4, hidden=(10,))
 
 
-def plain_moon(parts, rounds):
+def plain_moon(setup, rounds):
     """Global models of MOON, client by client, by autograd on copies of the model."""
-    training, spec = parts.training, parts.model.objective.spec
+    training, spec = setup.training, setup.model.objective.spec
     source, data = training.executor.data.source, training.executor.data
     x, kept, path = training.server.cloud["params"].clone(), {}, []
     steps = np.zeros(len(training.client_samples), dtype=np.int64)
     for t in range(rounds):
-        who, after = parts.planner.plan(t).clients, []
+        who, after = setup.planner.plan(t).clients, []
         for client in who:
-            model, previous = with_params(parts.model.objective.module, x), kept.get(client, x)
+            model, previous = with_params(setup.model.objective.module, x), kept.get(client, x)
             batches = source.draw(np.array([client]), steps[[client]], 3)
             for index, weight in zip(batches.index[0], batches.weight[0], strict=True):
                 rows = index[weight > 0]
@@ -369,13 +369,13 @@ def test_moon_keeps_each_clients_last_model(config, toy):
     """Two of six clients a round: who is absent for rounds still has its own, fresh ones none."""
     settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, cells=1, rounds=6)
     expected, kept = plain_moon(build(settings, data=toy, model=toy_model()), 6)
-    parts = build(settings, data=toy, model=toy_model())
+    setup = build(settings, data=toy, model=toy_model())
     asked = []
     for t in range(6):
-        plan = parts.planner.plan(t)
-        parts.training.train(plan, parts.training.server.cloud)
+        plan = setup.planner.plan(t)
+        setup.training.train(plan, setup.training.server.cloud)
         asked.append(set(plan.clients.tolist()))
-        assert torch.allclose(parts.training.server.cloud["params"], expected[t], atol=1e-5)
+        assert torch.allclose(setup.training.server.cloud["params"], expected[t], atol=1e-5)
     assert any(
         client in asked[s] and client in asked[t] and client not in asked[s + 1]
         for client in range(6)
@@ -384,7 +384,7 @@ def test_moon_keeps_each_clients_last_model(config, toy):
     ), "somebody came back"
     for client, model in kept.items():
         assert torch.allclose(
-            parts.training.server.states.get("previous", client), model, atol=1e-5
+            setup.training.server.states.get("previous", client), model, atol=1e-5
         )
     without = build(
         config("fedavg", clients_per_round=2, cells=1, rounds=6), data=toy, model=toy_model()

@@ -221,11 +221,11 @@ class Looking(nn.Module):
 def test_what_cannot_be_recorded_trains_all_the_same(engine):
     module = Looking()
     data = engine.training_data((9,), [20, 30])
-    task, job = engine.job_for(module, data)
-    found = engine.updates(VmapExecutor(task, data, 1, flat=True), job)
-    assert torch.equal(found, engine.updates(VmapExecutor(task, data, 1), job))
-    assert found[:, : task.spec.offsets["spare.weight"]].abs().min() > 0
-    assert not found[:, task.spec.offsets["spare.weight"] :].any()  # unused, not an error
+    objective, job = engine.job_for(module, data)
+    found = engine.updates(VmapExecutor(objective, data, 1, flat=True), job)
+    assert torch.equal(found, engine.updates(VmapExecutor(objective, data, 1), job))
+    assert found[:, : objective.spec.offsets["spare.weight"]].abs().min() > 0
+    assert not found[:, objective.spec.offsets["spare.weight"] :].any()  # unused, not an error
 
 
 def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):
@@ -241,9 +241,9 @@ def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):
 
     module = Scaled()
     data = engine.training_data((9,), [20, 30, 40])
-    task, job = engine.job_for(module, data)
+    objective, job = engine.job_for(module, data)
     for chunk in (1, 3):
-        plain = engine.updates(VmapExecutor(task, data, chunk), job)
-        flat = VmapExecutor(task, data, chunk, flat=True)
+        plain = engine.updates(VmapExecutor(objective, data, chunk), job)
+        flat = VmapExecutor(objective, data, chunk, flat=True)
         assert torch.allclose(engine.updates(flat, job), plain, atol=1e-6)
-    assert Objective.of(module).spec.shapes.keys() == task.spec.shapes.keys()
+    assert Objective.of(module).spec.shapes.keys() == objective.spec.shapes.keys()

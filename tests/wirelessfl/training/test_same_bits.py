@@ -94,9 +94,9 @@ def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy,
     for workers, count in ((1, 1), (2, 4), (4, 4), ("auto", 64)):
         for module in (computing, executors):
             monkeypatch.setattr(module, "cores", lambda count=count: count)
-        parts = build(config("fedavg", workers=workers, **flags), data=toy)
-        found.append((parts.config.run.chunk, parts.config.run.threads))
-        parts.training.executor.close()
+        setup = build(config("fedavg", workers=workers, **flags), data=toy)
+        found.append((setup.config.run.chunk, setup.config.run.threads))
+        setup.training.executor.close()
     assert len(set(found)) == 1, found
     with pytest.raises(AssertionError, match="nothing is timed"):
         build(config("fedavg", **flags | {"chunk": "tune"}), data=toy)
@@ -163,9 +163,11 @@ def test_chunks_by_default():
 
 
 def test_an_lstm_counts_every_position():
-    task = Objective.of(LSTM((30,), 20, hidden=(16, 16)))
-    seconds = estimated_step_seconds(task, torch.zeros(2, 30, dtype=torch.long), 10)
-    recurrent = sum(p.numel() for n, p in task.module.named_parameters() if p.ndim > 1) - 20 * 8
+    objective = Objective.of(LSTM((30,), 20, hidden=(16, 16)))
+    seconds = estimated_step_seconds(objective, torch.zeros(2, 30, dtype=torch.long), 10)
+    recurrent = (
+        sum(p.numel() for n, p in objective.module.named_parameters() if p.ndim > 1) - 20 * 8
+    )
     recurrent -= 16 * 20
     assert seconds >= 1e-4 + 6 * 10 * 30 * recurrent / 6e10
 

@@ -68,25 +68,25 @@ def test_every_executor_equals_torch_on_the_module(kind, path, engine):
     """``plain_loop`` runs torch.optim.SGD on copies of the module, whose ties torch keeps."""
     module = made(TIED[kind])
     data = engine.training_data((12,), [20, 5, 50, 16, 33])
-    task, job = engine.job_for(module, data, lr=0.05)
-    assert task.spec.size == sum(p.numel() for p in module.parameters())
+    objective, job = engine.job_for(module, data, lr=0.05)
+    assert objective.spec.size == sum(p.numel() for p in module.parameters())
     if path.startswith("stacked"):
         with pytest.raises(ConfigError, match=r'"stacked" cannot train .*(tied|twice|not fed)'):
-            engine.paths[path](task, data)
+            engine.paths[path](objective, data)
         return
     before = copy.deepcopy(module.state_dict())
-    found = engine.updates(engine.paths[path](task, data), job)
+    found = engine.updates(engine.paths[path](objective, data), job)
     assert torch.allclose(found, engine.plain_loop(module, data, job, lr=0.05), atol=5e-6)
     for name, value in module.state_dict().items():
         assert torch.equal(value, before[name]), name
 
 
-def fedavg_by_hand(module, data, parts, rounds, steps, lr):
+def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
     """Full-batch steps of every client on the module itself, and their mean."""
     server = copy.deepcopy(module)
     for _ in range(rounds):
         clients = []
-        for rows in parts:
+        for rows in client_samples:
             own = copy.deepcopy(server)
             for _ in range(steps):
                 loss = F.cross_entropy(own(data.train_inputs[rows]), data.train_labels[rows])
@@ -114,8 +114,8 @@ def fedavg_by_hand(module, data, parts, rounds, steps, lr):
 def test_a_run_trains_both_names(kind, executor, config, toy):
     module = made(TIED[kind])
     settings = config("fedavg", split="iid", batch_size=1000, local_steps=2, rounds=2, **executor)
-    parts = build(settings, data=toy, model=copy.deepcopy(module)).training.client_samples
-    expected = fedavg_by_hand(module, toy, parts, 2, 2, 0.1)
+    client_samples = build(settings, data=toy, model=copy.deepcopy(module)).training.client_samples
+    expected = fedavg_by_hand(module, toy, client_samples, 2, 2, 0.1)
     result = wirelessfl.run(settings, data=toy, model=copy.deepcopy(module))
     assert result.params.keys() == module.state_dict().keys()
     module.load_state_dict(result.params, strict=False)

@@ -197,10 +197,10 @@ def test_seconds_and_bytes(config):
         ("aircomp", {"convention": "physical", "elements_per_symbol": 2}),
     ):
         made = config("hist", uplink=name, cycles_per_step=1.0, **options)
-        parts = build(made)
+        setup = build(made)
         key = (name, *options.values())
-        plans[key] = parts.planner.plan(0), parts
-    plan, parts = plans["aircomp",]
+        plans[key] = setup.planner.plan(0), setup
+    plan, setup = plans["aircomp",]
     lengths = plan.submodels.lengths
     np.testing.assert_allclose(plan.cost.seconds, 5 * lengths / 14e3 / 600, rtol=1e-4)
     assert plan.draws.h.shape[0] == 5  # a channel an edge round
@@ -209,9 +209,9 @@ def test_seconds_and_bytes(config):
     physical = plans["aircomp", "physical"][0].cost.uplink_mib
     assert physical - plan.cost.uplink_mib == pytest.approx(5 * 4 / 2**20)
     slow = build(config("hist", uplink="aircomp", cycles_per_step=1e9)).planner.plan(0)
-    network = parts.planner.network
+    network = setup.planner.network
     slowest = [network.cpu_hz[network.cell_of == cell].min() for cell in range(3)]
-    size = parts.model.objective.spec.size
+    size = setup.model.objective.spec.size
     work = 3 * slow.submodels.lengths / size * 1e9 / slowest  # (35), H = 3
     np.testing.assert_allclose(slow.cost.seconds, 5 * (work + lengths / 14e3 / 600), rtol=1e-9)
     twice = plans["aircomp", "physical", 2][0].cost.seconds
@@ -267,20 +267,20 @@ def test_a_run_that_is_gone_on_with_is_the_same(config, toy, same):
 def test_padding_stays_zero_under_noise(config, toy):
     """Three cells share 20 neurons: two of them are padded, and keep the model's function."""
     flags = {"uplink": "aircomp", "snr_db": 10.0, "hidden": (20,), "rounds": 2}
-    parts = build(config("hist", **flags), data=toy)
-    plan = parts.planner.plan(0)
+    setup = build(config("hist", **flags), data=toy)
+    plan = setup.planner.plan(0)
     padding = plan.submodels.index < 0
     assert padding.any()
     merged = []
-    combine = parts.training.server.algorithm.combine
+    combine = setup.training.server.algorithm.combine
 
-    class Watch(type(parts.training.server.algorithm)):
+    class Watch(type(setup.training.server.algorithm)):
         def combine(self, cloud, nodes, submodels, weights):
             merged.append(nodes["params"])
             return combine(cloud, nodes, submodels, weights)
 
-    parts.training.server.algorithm = Watch(lr=0.1)
-    parts.training.train(plan, parts.training.server.cloud)
+    setup.training.server.algorithm = Watch(lr=0.1)
+    setup.training.train(plan, setup.training.server.cloud)
     assert (merged[0][padding] == 0).all()
     assert (merged[0][~padding] != 0).any()
 

@@ -33,10 +33,10 @@ def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
     settings = config(
         name, cells=1, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25
     )
-    parts = build(settings, data=toy)
+    setup = build(settings, data=toy)
     down, up = TRANSFERS[name]
-    size = parts.model.objective.spec.size
-    cost = parts.planner.plan(0).cost
+    size = setup.model.objective.spec.size
+    cost = setup.planner.plan(0).cost
     assert cost.seconds == pytest.approx(3 * 0.25 + (down + up) * 32 * size / 8e6)
     assert cost.uplink_mib == pytest.approx(up * 4 * size / 2**20 / 3)
     assert cost.downlink_mib == pytest.approx(down * 4 * size / 2**20 / 3)
@@ -49,9 +49,9 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
         "fadamgc", cells=1, clients_per_round=4, tracking_clients=1, uplink="fixed", wait=wait,
         rate_mbps=8, step_seconds=0.25,
     )  # fmt: skip
-    parts = build(settings, data=toy)
-    size = parts.model.objective.spec.size
-    cost = parts.planner.plan(0).cost
+    setup = build(settings, data=toy)
+    size = setup.model.objective.spec.size
+    cost = setup.planner.plan(0).cost
     assert cost.seconds == pytest.approx(0.75 + (2 + up) * 32 * size / 8e6)
     assert cost.uplink_mib == pytest.approx(5 / 6 * 4 * size / 2**20), "counted one by one"
 
@@ -62,8 +62,8 @@ def test_each_cell_takes_the_mean_of_its_own(config, toy):
         "hfedavg", local="fadamgc", cells=2, clients_per_round=4, tracking_clients=1,
         edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
     )  # fmt: skip
-    parts = build(settings, data=toy)
-    transfers = parts.planner.plan(0).cost.seconds / (32 * parts.model.objective.spec.size / 8e6)
+    setup = build(settings, data=toy)
+    transfers = setup.planner.plan(0).cost.seconds / (32 * setup.model.objective.spec.size / 8e6)
     assert sorted(transfers) == pytest.approx([3.0, 3.5], abs=1e-3)
 
 
@@ -99,9 +99,9 @@ def test_only_those_who_take_part_share_the_band(config, toy):
 
 def test_rows_add_up(config, toy):
     settings = config("fadamgc", cells=1, uplink="fixed", clients_per_round=3, rounds=4)
-    parts = build(settings, data=toy)
+    setup = build(settings, data=toy)
     rows = wirelessfl.run(settings, data=toy).rows
-    costs = [parts.planner.plan(t).cost for t in range(4)]
+    costs = [setup.planner.plan(t).cost for t in range(4)]
     assert rows[-1]["sim_seconds"] == pytest.approx(sum(c.seconds.max() for c in costs))
     assert rows[-1]["uplink_mib"] == pytest.approx(sum(c.uplink_mib for c in costs))
     assert rows[-1]["joules"] == pytest.approx(sum(c.joules for c in costs)), "computing alone"

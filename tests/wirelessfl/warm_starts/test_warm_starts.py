@@ -203,9 +203,9 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
     settings = config(
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
     )
-    parts = build(settings, data=toy, model=module)
-    run, spec = SessionsEngine(parts), parts.model.objective.spec
-    regime = run.setup.regime
+    setup = build(settings, data=toy, model=module)
+    run, spec = SessionsEngine(setup), setup.model.objective.spec
+    regime = setup.regime
     rows = []
 
     def report(decision):
@@ -215,13 +215,13 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(run.setup.schedule, regime, run.setup.clock, report, lambda: None)
+        simulate(setup.schedule, regime, setup.clock, report, lambda: None)
     pilot = regime.past.pilot
     torch.testing.assert_close(
-        parts.training.server.cloud["params"], pilot
+        setup.training.server.cloud["params"], pilot
     )  # no past: the latest model
-    there = np.flatnonzero(parts.model.groups.group_of == 1)
-    after = engine.full_batch_round(parts.training, spec, module, toy, pilot, there, 0.1)
+    present = np.flatnonzero(setup.model.groups.group_of == 1)
+    after = engine.full_batch_round(setup.training, spec, module, toy, pilot, present, 0.1)
     torch.testing.assert_close(regime.gradient, after - pilot, rtol=1e-4, atol=1e-7)
     assert regime.extras.extra_rounds == 1
     assert regime.extras.extra_uploads == 4
@@ -252,10 +252,10 @@ def test_trials_take_the_first_step_size(config, toy):
     settings = config("fedavg", **FLAGS | steps, batch_size=1000, warm_start="proposed")
     gradients = []
     for lr in (None, 0.1):
-        parts = build(settings, data=toy, model=FCNN((12,), 4, hidden=(10,)))
+        setup = build(settings, data=toy, model=FCNN((12,), 4, hidden=(10,)))
         if lr is not None:
-            parts = replace(parts, planner=replace(parts.planner, lr_share=lambda number: 1.0))
-        engine = SessionsEngine(parts)
+            setup = replace(setup, planner=replace(setup.planner, lr_share=lambda number: 1.0))
+        engine = SessionsEngine(setup)
 
         def report(decision, engine=engine):
             if decision.status["session"] == 1:

@@ -11,7 +11,7 @@ from wirelessfl.config.sections.base import Section
 
 
 class DataSection(Section):
-    """What is learnt from."""
+    """The data set and its split."""
 
     dataset: str = Field("digits", description="data set, see `wirelessfl list`")
     data_dir: Path | None = Field(
@@ -35,7 +35,9 @@ class DataSection(Section):
     )
     alpha: float = Field(0.5, gt=0, description="parameter of the Dirichlet split")
     shards: int = Field(2, ge=1, description="label shards a client, in noniid and cell-iid")
-    min_samples: int = Field(1, ge=1, description="least samples of a client, in dirichlet")
+    min_samples: int = Field(
+        1, ge=1, description="minimum number of samples of a client, in dirichlet"
+    )
     samples_per_client: int | None = Field(
         None, ge=1, description="samples of every client, in iid and dirichlet (default: all dealt)"
     )

@@ -18,7 +18,7 @@ def _names(given: Any) -> Any:
 
 
 class ModelSection(Section):
-    """What is learnt."""
+    """The model."""
 
     model: str = Field("fcnn", description="model, see `wirelessfl list`, or module:callable")
     dropout: float = Field(0.0, ge=0, lt=1, description="probability after hidden layers")

@@ -64,7 +64,8 @@ class NetworkSection(Section):
     busy_clients: int | None = Field(
         None,
         ge=1,
-        description="most clients with work at a time, of asynchronous requests; others go to them",
+        description="maximum number of busy clients, of asynchronous requests; further requests "
+        "go to busy clients",
     )
     drop_out: float = Field(
         0.0, ge=0, lt=1, description="probability that a client drops out of a training"

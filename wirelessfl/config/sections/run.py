@@ -48,8 +48,8 @@ class RunSection(Section):
         None,
         ge=0,
         le=1,
-        description="of clients with submodels of their own, share of padding in what trains at "
-        "once; 0: equal widths only (default: by measurement, see docs/performance.md)",
+        description="with different submodels per client, largest padded fraction of a mixed-width "
+        "batch; 0: equal widths only (default: by measurement, see docs/performance.md)",
     )
     replay: Literal["on", "off"] | None = Field(
         None,

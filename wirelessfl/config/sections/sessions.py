@@ -1,4 +1,4 @@
-"""Settings of clients that come and go."""
+"""Settings of clients that join and leave."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from wirelessfl.config.sections.base import Section
 
 
 class SessionsSection(Section):
-    """Clients that come and go: sessions of --rounds rounds, and who is there in each."""
+    """Clients that join and leave: sessions of --rounds rounds, and the clients present in each."""
 
     sessions: int | None = Field(
         None, ge=1, description="S, sessions of --rounds rounds each (default: none)"
     )
     presence: Literal["labels", "arrivals", "trace"] = Field(
         "labels",
-        description="who is there: groups of clients with label sets of their own in turn "
+        description="clients present: groups with different label sets in turn "
         "(labels), random arrivals and stays (arrivals), or as recorded (trace)",
     )
     overlap: float = Field(
@@ -40,7 +40,7 @@ class SessionsSection(Section):
     initially_present: int | None = Field(
         None,
         ge=0,
-        description="of arrivals: clients there at first (default: rate times mean stay)",
+        description="of arrivals: clients present at first (default: rate times mean stay)",
     )
     trace: Path | None = Field(
         None, description="of trace: CSV file with the columns client, join, leave"
@@ -49,5 +49,5 @@ class SessionsSection(Section):
         "seconds", description="unit of times, of arrivals and trace"
     )
     tested_labels: Literal["present", "all"] = Field(
-        "present", description="test samples: those with labels of clients who are there, or all"
+        "present", description="test samples: those with labels of clients present, or all"
     )

@@ -32,7 +32,7 @@ class TrainingSection(Section):
     tracking_clients: int | None = Field(
         None,
         ge=1,
-        description="of these, who updates and sends its tracking term (default: all of them)",
+        description="number of these that update and send tracking terms (default: all of them)",
     )
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in means"
@@ -53,5 +53,5 @@ class TrainingSection(Section):
     compression_bits: int = Field(
         8, ge=2, le=16, description="of quantisation: bits an element, its sign included"
     )
-    lr_ratio: float = Field(0.0, ge=0, le=1, description="of poly: least step size over --lr")
+    lr_ratio: float = Field(0.0, ge=0, le=1, description="of poly: minimum step size over --lr")
     lr_power: float = Field(0.9, gt=0, description="of poly: the exponent")

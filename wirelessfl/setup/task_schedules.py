@@ -58,7 +58,7 @@ def build_times(
         models: of each task.
         stream: the run's.
         records: of what clients do, and of merges; rows are not asked for by the clock then. None:
-            nobody wants them.
+            none.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     delays = build_delays(config, network, elements, stream)

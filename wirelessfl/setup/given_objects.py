@@ -1,4 +1,4 @@
-"""A configuration and the Python objects that a run gets beside it."""
+"""The Python objects given to a run instead of settings, checked against its configuration."""
 
 from __future__ import annotations
 

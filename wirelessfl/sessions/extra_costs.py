@@ -8,7 +8,7 @@ from wirelessfl.rounds.plan import Plan
 
 
 @dataclass
-class Extras:
+class ExtraCosts:
     """Running sums of what warm starts cost beyond the rounds, and of updates that were lost.
 
     Args:

@@ -1,9 +1,8 @@
-"""Short hashes that tell one run from another, so that none goes on with what is not its own."""
+"""Short hashes of settings, model, data and network, which a resumed run must match."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,24 +10,26 @@ import numpy as np
 from torch import Tensor
 
 from channels import Network
-from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
+from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.objective import Objective
 
 
-def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str, str]) -> None:
-    """Refuse to resume with anything but what the checkpoint's run began with.
+def check_fingerprint(
+    directory: RunDirectory, state: dict[str, Any], fingerprint: dict[str, str]
+) -> None:
+    """Refuse to resume with other settings or objects than those of the checkpoint's run.
 
     Raises:
-        ConfigError: one of ``marks`` differs; the message says of what.
+        ConfigError: one of ``fingerprint`` differs; the message names it.
     """
-    for name, mark in marks.items():
-        if state["fingerprint"][name] != mark:
+    for name, found in fingerprint.items():
+        if state["fingerprint"][name] != found:
             raise ConfigError(
                 f"{directory.path}: {name} not those that the run began with. Restore them, or "
                 "begin a new run."
@@ -36,10 +37,10 @@ def check_marks(directory: RunDirectory, state: dict[str, Any], marks: dict[str,
 
 
 def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
-    """Refuse a checkpoint that another version of the package wrote in another way.
+    """Refuse a checkpoint of an incompatible version of the package.
 
     Raises:
-        ConfigError: its layout differs, or its results would, were it resumed.
+        ConfigError: its layout differs, or resuming it would give other results.
     """
     remedy = f"Start a new run: wirelessfl run --config {directory.path}/config.toml --out NEW"
     if state.get("schema") != ROWS_SCHEMA:
@@ -61,15 +62,15 @@ def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
         )
 
 
-def settings_mark(directory: RunDirectory) -> dict[str, str]:
+def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
     """The hash of ``config.toml`` as it is stored, wherever the folder is now."""
     tables = read_toml(directory.path / "config.toml")
     tables.get("run", {}).pop("out", None)
     return {"the settings in config.toml are": digest(tables)}
 
 
-def model_mark(objective: Objective) -> str:
-    """Of a model's layers, frozen parameters and buffers."""
+def model_fingerprint(objective: Objective) -> str:
+    """Hash of a model's layers, frozen parameters and buffers."""
     module = objective.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
     keys = objective.dropout_keys  # they change with every step
@@ -77,19 +78,19 @@ def model_mark(objective: Objective) -> str:
     return digest(str(module), objective.spec.shapes, *map(_array, [*frozen, *buffers]))
 
 
-def data_mark(data: Dataset, parts: Sequence[IntArray]) -> str:
-    """Of a data set and its split; parts that are dealt on demand are not all worked out for it."""
+def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
+    """Hash of a data set and its split; samples dealt on demand are not computed for it."""
     return digest(
         _array(_some(data.train_inputs)),
         _array(_some(data.test_inputs)),
         data.train_labels.numpy(),
         data.test_labels.numpy(),
-        *getattr(parts, "identity", parts),
+        *client_samples.identity,
     )
 
 
-def network_mark(network: Network, stream: Stream) -> str:
-    """Of a network's values."""
+def network_fingerprint(network: Network, stream: Stream) -> str:
+    """Hash of a network's values."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     return digest(*plain, network.draw(stream.child("fingerprint")).h)
 
@@ -103,7 +104,7 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 def digest(*things: Any) -> str:
-    """Of arrays by their bytes, of other things by their text."""
+    """Hash of arrays by their bytes, and of other values by their ``repr``."""
     digest = hashlib.blake2b(digest_size=8)
     for thing in things:
         array = isinstance(thing, np.ndarray)

@@ -1,4 +1,4 @@
-"""Updates of requests that are out: trained when one is needed, and then many of them together."""
+"""Deferred training: updates of requests are computed when one is needed, many at once."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.training.cohort import State
 
 RESULT_BYTES = 1 << 30
-"""Updates of requests that are trained ahead of their time take no more than this, about."""
+"""Approximate memory limit of updates that are trained before they are needed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """A request that is not trained yet: whose, where its batches begin, which model it was sent.
+    """A request that is not trained yet.
 
     Args:
-        client: who trains.
-        first_step: local steps that it has been asked for before.
-        version: of the model.
+        client: that trains.
+        first_step: local steps that it was asked for before, where its batches begin.
+        version: of the model that it was sent.
     """
 
     client: int
@@ -33,11 +33,11 @@ class Pending:
     version: int
 
 
-class TrainedAhead:
+class DeferredTraining:
     """The updates of requests, [1, P] by payload.
 
-    What a request trains depends on the model it was sent and on named streams alone. So training
-    waits until an update is needed, and then goes for all requests that are out, together.
+    A request's update depends only on the model that was sent and on named streams. So training is
+    deferred until an update is needed, and then done for all pending requests at once.
 
     Args:
         local: how clients train.
@@ -66,27 +66,27 @@ class TrainedAhead:
         self._models[version] = broadcast
 
     def add(self, number: int, request: Pending) -> None:
-        """Request ``number`` is out."""
+        """Request ``number`` is issued."""
         self._pending[number] = request
 
     def clear(self) -> None:
-        """Nothing that is out is wanted any more."""
+        """Drop all pending requests, models and updates."""
         self._models, self._pending, self._ready = {}, {}, {}
 
     def updates(self, numbers: Sequence[int]) -> list[State]:
-        """The updates of these requests, which stay here."""
+        """The updates of these requests, kept here."""
         self._train(numbers)
         return [self._ready[number] for number in numbers]
 
     def take(self, numbers: Sequence[int]) -> list[State]:
-        """The updates of these requests, which are forgotten here."""
+        """The updates of these requests, removed from here."""
         self._train(numbers)
         return [self._ready.pop(number) for number in numbers]
 
     def _train(self, numbers: Sequence[int]) -> None:
-        """Train these requests, and with them the oldest of those that wait: a power of two.
+        """Train these requests together with the oldest pending ones, a power of two in all.
 
-        Recorded programs are made for a number of clients: few numbers serve again.
+        Recorded programs are made for a number of clients: few numbers reuse them.
         """
         needed = dict.fromkeys(n for n in numbers if n not in self._ready)
         if not needed:
@@ -136,7 +136,7 @@ class TrainedAhead:
     def restore(
         self, tensors: dict[str, Tensor], state: dict[str, Any], device: torch.device
     ) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         self.trained = state["trained"]
         models, ready = (separated(kind, tensors, device) for kind in ("models", "ready"))
         self._models = dict(zip(state["models"], models, strict=True))
@@ -152,7 +152,7 @@ def joined(kind: str, rows: Iterable[State]) -> dict[str, Tensor]:
 
 
 def separated(kind: str, tensors: dict[str, Tensor], device: torch.device) -> list[State]:
-    """The rows that ``joined`` has put together."""
+    """The rows that ``joined`` concatenated."""
     mark = f"{kind}."
     found = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
     count = len(next(iter(found.values()))) if found else 0

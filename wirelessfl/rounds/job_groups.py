@@ -1,4 +1,4 @@
-"""Which clients of a round train together in one job, and what each of them is sent."""
+"""Groups of a round's clients that train in one job each, and the states sent to them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wirelessfl.training.cohort import State
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class JobGroup:
     """Clients that train in one job.
 
     Args:
-        rows: their places among those who take part.
+        rows: their indices among the clients of the round.
         submodels: what they train.
         node: [rows], which of ``submodels`` each trains.
         servers: what they are sent, by name, a row for each of ``submodels``.
@@ -40,20 +40,20 @@ class Together:
         return {name: self.submodels.spread(value, part) for name, value in payloads.items()}
 
 
-def together(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator[Together]:
-    """The clients of a round in jobs.
+def job_groups(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator[JobGroup]:
+    """The clients of a round, grouped into jobs.
 
     Args:
         plan: of the round.
         servers: what the nodes send, [nodes, P_max] by name.
-        padding: share of a job's parameters that may be padding.
+        padding: largest padded fraction of a mixed-width batch.
         chunk: clients that an executor trains at a time.
     """
     everybody, each = np.arange(len(plan.clients)), plan.client_submodels
     if each is None:
-        yield Together(everybody, plan.submodels, plan.node, servers)
+        yield JobGroup(everybody, plan.submodels, plan.node, servers)
         return
     for rows in each.batches(padding, max(SOME, chunk)):
         submodels, node = each.of(rows), plan.node[rows]
         taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
-        yield Together(rows, submodels, np.arange(len(rows)), taken, apart=True)
+        yield JobGroup(rows, submodels, np.arange(len(rows)), taken, apart=True)
