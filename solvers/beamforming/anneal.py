@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.backend import Found, FromRandomStarts
 from solvers.beamforming.directions import best_of, unit_norm, worst
 from solvers.beamforming.least_norm import least_norm
 from solvers.beamforming.problem import Problems
-from solvers.settings import check_seed, check_starts
 
 _BETA_FIRST = (0.5, 8.0)  # over the starts
 _BETA_LAST = 150.0
@@ -30,7 +29,7 @@ _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # in the largest array at on
 
 
 @dataclass(frozen=True)
-class Anneal(BeamformerBackend):
+class Anneal(FromRandomStarts):
     """The method of this module.
 
     Args:
@@ -43,13 +42,6 @@ class Anneal(BeamformerBackend):
     """
 
     name = "anneal"
-
-    starts: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_starts("starts", self.starts)
-        check_seed(self.seed)
 
     def solve(self, problem: Problems) -> Found:
         """Annealed and polished beamformers."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from solvers.backend import Backend
+from solvers.settings import check_seed, check_starts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +46,26 @@ class Found(NamedTuple):
 class BeamformerBackend(Backend["Problems", Found]):
     """A method for ``optimize_beamformer``. It gets a batch of scaled problems: complex128 channels
     ``problem.h`` [problems, clients, dimensions], with two dimensions and one problem at least."""
+
+
+@dataclass(frozen=True)
+class FromRandomStarts(BeamformerBackend):
+    """A method that begins at random directions; a part of others.
+
+    Args:
+        starts: random starts, the same for every problem; None for the method's own number.
+        seed: of the starts.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    starts: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_starts("starts", self.starts)
+        check_seed(self.seed)
 
 
 class Certificate(ABC):

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.backend import Found, FromRandomStarts
 from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
 from solvers.beamforming.problem import Problems
-from solvers.settings import check_seed, check_starts
 
 _OUTER, _INNER = 30, 20
 _CHUNK = 16  # problems at once: what they need stays in the cache
 
 
 @dataclass(frozen=True)
-class MirrorProx(BeamformerBackend):
+class MirrorProx(FromRandomStarts):
     """The paper's method, to compare with.
 
     Args:
@@ -37,13 +36,6 @@ class MirrorProx(BeamformerBackend):
     """
 
     name = "mirror_prox"
-
-    starts: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_starts("starts", self.starts)
-        check_seed(self.seed)
 
     def solve(self, problem: Problems) -> Found:
         """The best beamformers of all starts and approximations."""

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 import torch
 
-from solvers.beamforming.backend import BeamformerBackend, Found
+from solvers.beamforming.backend import Found, FromRandomStarts
 from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
 from solvers.beamforming.problem import Problems
 from solvers.packages import import_solver, quiet_cvxpy
-from solvers.settings import check_seed, check_starts
 
 _TURNS, _GAIN = 30, 1e-4
 
 
 @dataclass(frozen=True)
-class Sca(BeamformerBackend):
+class Sca(FromRandomStarts):
     """Successive convex approximation by cvxpy, to compare with.
 
     Args:
@@ -28,13 +27,6 @@ class Sca(BeamformerBackend):
     """
 
     name = "sca"
-
-    starts: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_starts("starts", self.starts)
-        check_seed(self.seed)
 
     def solve(self, problem: Problems) -> Found:
         """The best beamformers of all starts."""
