@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.backend import Catalogue
-from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate
+from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate, Found
 from solvers.settings import settings_elsewhere
 from solvers.solution import Solution, Status
 
@@ -142,6 +142,11 @@ def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | N
     if h.shape[-1] == 1:
         return _Best(torch.ones_like(h[:, 0]), h[..., 0].abs().square().amin(-1))
     found = method.solve(problems)
+    if not isinstance(found, Found) or not isinstance(found.value, torch.Tensor):
+        raise RuntimeError(
+            f"backend {method.name!r} returned {type(found).__name__}: a Found with beamformers as "
+            "a tensor is needed."
+        )
     if found.value.shape != h[:, 0].shape:
         raise RuntimeError(
             f"backend {method.name!r} returned beamformers of shape {tuple(found.value.shape)} for "

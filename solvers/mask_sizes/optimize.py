@@ -187,6 +187,11 @@ def _check(problem: Problem, steps: Floats, method: MaskSizeBackend) -> None:
         RuntimeError: they are not.
     """
     cells = problem.cells
+    if not isinstance(steps, np.ndarray):
+        raise RuntimeError(
+            f"backend {method.name!r} returned steps as {type(steps).__name__}: a NumPy array "
+            "[..., cells] is needed."
+        )
     if steps.shape != cells.low.shape:
         raise RuntimeError(
             f"backend {method.name!r} returned steps of shape {steps.shape} for cells of shape "

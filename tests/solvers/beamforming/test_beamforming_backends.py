@@ -200,6 +200,21 @@ def test_beamformers_of_the_wrong_shape_are_named() -> None:
         optimize_beamformer(channels(8, 2, 5, 3), backend=Single())
 
 
+@dataclass(frozen=True)
+class Bare(BeamformerBackend):
+    """Returns the beamformers without a Found."""
+
+    name = "bare"
+
+    def solve(self, problem: Problems) -> Found:
+        return problem.h[:, 0]  # type: ignore[return-value]
+
+
+def test_beamformers_without_a_found_are_named() -> None:
+    with pytest.raises(RuntimeError, match=r"backend 'bare' returned Tensor: a Found with"):
+        optimize_beamformer(channels(8, 2, 5, 3), backend=Bare())
+
+
 def test_a_base_without_a_method_is_no_backend() -> None:
     with pytest.raises(TypeError, match="abstract"):
         BeamformerBackend()  # type: ignore[abstract]

@@ -178,3 +178,18 @@ def test_a_program_of_ones_own_is_scaled_and_checked():
         optimize_mask_sizes([[1.0, 1000.0]], 10, backend=Cheapest())
     with pytest.raises(SolverUnavailableError, match="backend 'cheapest': it is away"):
         optimize_mask_sizes([1.0, 1000.0], 10, backend=Away())
+
+
+@dataclass(frozen=True)
+class Listed(MaskSizeBackend):
+    """Returns a list instead of an array."""
+
+    name = "listed"
+
+    def solve(self, problem):
+        return Found([[5.0, 5.0]])
+
+
+def test_steps_that_are_no_array_are_named():
+    with pytest.raises(RuntimeError, match="backend 'listed' returned steps as list: a NumPy"):
+        optimize_mask_sizes([1.0, 1.0], 10, backend=Listed())
