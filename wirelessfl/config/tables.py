@@ -19,6 +19,8 @@ from wirelessfl.wording import nearest, shown, suggestion
 
 WARM_START = "previous"
 """What sessions begin with, unless the settings say."""
+MAX_OWNERS = 3
+"""Choices that a message names as those that have a setting; of more it gives the number."""
 NAMED = ("uplink", "task", "warm_start")
 """Flags that give a whole table, or its name."""
 
@@ -103,7 +105,11 @@ def owners_of(key: str) -> str:
     for kind, classes in owners.items():
         having = [name for name, cls in classes.items() if key in {f.name for f in fields(cls)}]
         if having:
-            return f" It is a setting of {kind} {' and '.join(having)}."
+            shown_names = " and ".join(having)
+            if len(having) > MAX_OWNERS:
+                rest = len(having) - MAX_OWNERS
+                shown_names = f"{', '.join(having[:MAX_OWNERS])} and {rest} more"
+            return f" It is a setting of {kind} {shown_names}."
     return ""
 
 
