@@ -20,7 +20,7 @@ class Backend(ABC, Generic[Problem, Found]):
     """A method that solves one kind of problem.
 
     Derive a frozen dataclass: its fields are the settings of the method, each with a default, and
-    ``__post_init__`` checks them. What belongs to the problem, such as bounds, is no setting.
+    ``__post_init__`` checks them. Properties of the problem, such as bounds, are not settings.
 
     Attributes:
         name: of the method, as ``Solution.backend`` shows it.

@@ -7,7 +7,7 @@ import operator
 
 
 def check_count(name: str, value: int, min_value: int = 1) -> None:
-    """Refuse what is no integer of at least ``min_value``.
+    """Refuse a value that is not an integer of at least ``min_value``.
 
     Raises:
         ValueError: it is none.

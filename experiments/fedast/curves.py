@@ -16,7 +16,7 @@ LOSS_TOP = 2.5
 
 
 def of_methods(name: str, quantity: Quantity = "accuracy") -> Draw:
-    """Figures 2, 4 and 14: the mean over the tasks against time, or a panel a task."""
+    """Figures 2, 4 and 14: the mean over the tasks against time, or one panel for each task."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         cases = results.where()
@@ -76,7 +76,7 @@ def of_one_run(name: str, case_filter: CaseFilter) -> Draw:
 
 
 def of_identical_tasks(name: str) -> Draw:
-    """Figures 15 and 16a: mean accuracy of identical tasks, a panel a data set."""
+    """Figures 15 and 16a: mean accuracy of identical tasks, one panel for each data set."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         each = list(dict.fromkeys(kinds(case)[0] for case in results.where()))

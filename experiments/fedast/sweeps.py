@@ -22,7 +22,7 @@ CHOSEN = 30
 
 
 def active(name: str, quantity: Quantity = "accuracy") -> Draw:
-    """Figures 3 and 13: what is reached against the ratio of active clients, a panel a data set."""
+    """Figures 3 and 13: a quantity against the ratio of active clients, by data set."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         each = list(dict.fromkeys(kinds(case)[0] for case in results.where()))

@@ -8,7 +8,7 @@ from matplotlib.patches import FancyBboxPatch
 from tests.imports.graph import FLOORS, ROOT, floor_of, imports, lines_in
 
 PURPOSE = {
-    "experiments": "a folder a paper: settings, figures, committed rows",
+    "experiments": "one folder for each paper: settings, tables, figures",
     "wirelessfl.cli": "commands",
     "wirelessfl.bench": "benchmarks",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",

@@ -35,7 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("solvers",),
     ("channels",),
 )
-"""Folders and files from the top down: what stands higher imports what stands lower.
+"""Folders and files from the top down: each imports only those on lower floors.
 
 Of one floor, folders may import each other in one direction.
 """

@@ -232,3 +232,19 @@ def network_of():
         return Network(cell_of, cpu_hz=speed, snr_db=20)
 
     return make
+
+
+@pytest.fixture
+def halt_at():
+    """A maker of row callbacks that interrupt a run at one of its rows, counted from 0."""
+
+    def make(place):
+        rows = iter(range(place))
+
+        def on_row(row):
+            if next(rows, None) is None:
+                raise KeyboardInterrupt
+
+        return on_row
+
+    return make

@@ -32,7 +32,7 @@ def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
 
     Args:
         name: its name or path.
-        local: likewise, what its cells run, for an algorithm that has a choice (``hist``); None:
+        local: name or path of the algorithm in its cells, where it takes one (``hist``); None:
             FedAvg.
 
     Raises:

@@ -59,7 +59,7 @@ def placed(sessions: SessionsSection) -> SessionsSection:
 def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection:
     """With tokenizer and length where the data set takes them.
 
-    What is stored then says what was read, whatever the defaults of later are.
+    The stored settings then say what was read, even if the defaults change later.
     """
     options = text_options(data.dataset)
     if "tokenizer" in options:

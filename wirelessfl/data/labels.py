@@ -18,7 +18,7 @@ def checked_number(name: str, value: Any, min_value: int) -> int:
     """``value`` as an int.
 
     Raises:
-        DataError: it is no integer (2.0 is none), or below ``min_value``.
+        DataError: it is not an integer (2.0 is not one), or is below ``min_value``.
     """
     try:
         number = whole_number(name, value)

@@ -79,7 +79,7 @@ class GlobalRound:
         reception.finish(self.local.shards, upload.senders.payloads, self.nodes["params"])
         received = self._received(reception)
         merged = {
-            # Zero where padded, whatever the algorithm makes of zeros.
+            # Zero where padded: the algorithm may map zeros to other values.
             name: plan.submodels.blank(value)
             for name, value in self.server.merge(self.rule, self.nodes, received).items()
         }

@@ -46,7 +46,7 @@ class Attendance(Protocol):
 
 
 class GroupsInTurn:
-    """Groups of clients, one in each session; nobody joins or leaves during a session.
+    """Groups of clients, one in each session; no client joins or leaves during a session.
 
     Args:
         groups: of clients.

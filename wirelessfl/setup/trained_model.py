@@ -109,7 +109,7 @@ def build_model_of(
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
     module.to(device)
-    # No client fills a larger batch. One width for all, whoever trains in the same chunk.
+    # No client can fill a larger batch. All clients have one width, so chunks do not matter.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)

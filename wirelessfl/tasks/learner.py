@@ -24,11 +24,8 @@ from wirelessfl.tasks.request import Request
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Job
-from wirelessfl.training.shards import Shards
+from wirelessfl.training.shards import ALONE
 from wirelessfl.uplinks.base import Reception
-
-ALONE = Shards()
-"""Several tasks run in one process."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +34,7 @@ class EvaluationSet:
 
     Args:
         inputs: [samples, ...] on the device.
-        labels: [samples] likewise.
+        labels: [samples] on the device.
     """
 
     inputs: Tensor
@@ -139,6 +136,7 @@ class Learner:
     def _merge(self, upload: Upload, reception: Reception) -> None:
         """The server's next state, from what it has received."""
         rule, nodes = self.server.algorithm, self.server.at_nodes(self._whole)
+        # Tasks run in one process.
         reception.finish(ALONE, upload.senders.payloads, nodes["params"])
         merged = self.server.merge(rule, nodes, upload.received(reception))
         self.server.combine(rule, merged, self._whole, [1.0])  # a mean of one node

@@ -54,7 +54,7 @@ class Outputs:
     Args:
         logits: [batch, classes].
         features: [batch, f], the input of the ``nn.Linear`` that runs last, flattened; of a linear
-            model the samples themselves. None where nobody needs them.
+            model the samples themselves. None where they are not needed.
     """
 
     logits: Tensor

@@ -155,7 +155,7 @@ class Objective:
         Args:
             params: [clients, *shape] by name, or those of one client.
             batch: samples of all clients, or of one.
-            terms: likewise.
+            terms: of the loss, of all clients or of one.
         """
         if batch.keys.ndim == 2:
 

@@ -49,7 +49,7 @@ class Fixed(Uplink):
         return np.zeros(draw.network.clients)
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """1 / rate, whatever the other uploads."""
+        """1 / rate, independent of other uploads."""
         return np.full(len(snr), 1e-6 / self.rate_mbps)
 
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:

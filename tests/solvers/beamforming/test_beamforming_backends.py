@@ -150,7 +150,7 @@ def test_a_class_of_ones_own_works() -> None:
 
 
 def test_its_beamformers_may_have_any_norm() -> None:
-    """A wrong norm would make branch and bound believe what nobody reaches."""
+    """A wrong norm would make branch and bound prove a gain that no beamformer reaches."""
     h = channels(6, 2, 5, 3)
     one, long = (Blend(length=length) for length in (1.0, 3.0))
     for options in ({}, {"certificate": "exact"}):

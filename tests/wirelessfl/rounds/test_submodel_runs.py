@@ -41,7 +41,7 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, case):
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
     name, own = RESUMED[case]
     # Runs that time their chunks by themselves may differ by rounding.
     flags = {"cells": 1, "rounds": 4, "capacities": (1.0, 0.5, 0.2), "chunk": 3}
@@ -51,15 +51,8 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, ca
     places = range(len(reference.rows))
     for place in places if "sessions" not in own else places[3:10:3]:
         settings = config(name, **flags)
-        left = [place]
-
-        def halt(row, left=left):
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            left[0] -= 1
-
         with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, model=model(), on_row=halt)
+            wirelessfl.run(settings, data=toy, model=model(), on_row=halt_at(place))
         same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
 
 

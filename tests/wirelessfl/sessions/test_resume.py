@@ -30,7 +30,7 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, case):
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
     """At every row, transitions among them."""
     # Runs that time their chunks by themselves may differ by rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
@@ -41,15 +41,8 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, ca
         assert reference.rows[-1]["dropped"] > 0
     for place in range(len(reference.rows)):
         settings = config(name, **flags)
-        left = [place]
-
-        def halt(row, left=left):
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            left[0] -= 1
-
         with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt)
+            wirelessfl.run(settings, data=toy, on_row=halt_at(place))
         same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 

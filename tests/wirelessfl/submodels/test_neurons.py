@@ -9,6 +9,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from tests.wirelessfl.submodels.modules import CLASSES, Flattening, Layered, chain
 from wirelessfl.models import (
     FCNN,
     MLP,
@@ -20,8 +21,6 @@ from wirelessfl.models import (
 )
 from wirelessfl.submodels import ParamSpec, Slot, find_neurons
 from wirelessfl.submodels.budgets import submodel_costs
-
-CLASSES = 4
 
 
 def found(module, *shape, batch=3):
@@ -227,20 +226,6 @@ def test_blocks_keep_the_groups_of_norms():
     assert torch.allclose(functional_call(module, small, (x,)), module.fc(y.flatten(1)), atol=1e-5)
 
 
-class Flattening(nn.Module):
-    """A convolution, and a linear layer behind one of the ways to flatten."""
-
-    def __init__(self, flatten, conv=3, width=4):
-        super().__init__()
-        self.conv = nn.Conv2d(1, conv, 3, bias=False)
-        self.fc1, self.fc2 = nn.Linear(conv * 4, width), nn.Linear(width, CLASSES)
-        self.flatten = flatten
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv(x)), 2)
-        return self.fc2(nn.functional.gelu(self.fc1(self.flatten(x))))
-
-
 @pytest.mark.parametrize(
     "flatten",
     [
@@ -258,28 +243,6 @@ def test_ways_to_flatten(flatten):
     assert conv.slots == (Slot("conv.weight", 0), Slot("fc1.weight", 1, 4))
     assert fc.slots == (Slot("fc1.weight", 0), Slot("fc1.bias", 0), Slot("fc2.weight", 1))
     assert neurons.uses == {"conv.weight": 16, "fc1.weight": 1, "fc2.weight": 1}
-
-
-class Layered(nn.Module):
-    """Layers by name, and any function of them and the inputs."""
-
-    def __init__(self, forward, **layers):
-        super().__init__()
-        for name, layer in layers.items():
-            setattr(self, name, layer)
-        self.function = forward
-
-    def forward(self, x):
-        return self.function(self, x)
-
-
-def chain(**layers):
-    def forward(self, x):
-        for name in layers:
-            x = getattr(self, name)(x)
-        return x
-
-    return Layered(forward, **layers)
 
 
 def gated(self, x):
