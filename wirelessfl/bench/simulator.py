@@ -22,8 +22,8 @@ from wirelessfl.bench.workloads import load_samples, plain_loop
 from wirelessfl.data.splits import split
 from wirelessfl.models import MLP
 from wirelessfl.processes import cores
-from wirelessfl.schedules import Buffered, Clock, TaskPlan
-from wirelessfl.schedules.base import Started
+from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
+from wirelessfl.schedules.events import Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
@@ -88,7 +88,7 @@ def simulator_bench(
 
 def _world(
     models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
-) -> tuple[Buffered, Asynchronous, Clock]:
+) -> tuple[BufferedScheduler, Asynchronous, Clock]:
     tasks = len(models)
     clock = Clock()
     durations: Delays
@@ -100,7 +100,7 @@ def _world(
         seconds = [network.cycles_per_step / network.cpu_hz] * tasks
         elements, stream = [199_210] * tasks, Stream(0, ("uploads",))
         durations = Wireless(network, Tdma(), [STEPS] * tasks, seconds, elements, None, stream)
-    schedule = Buffered([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
+    schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
     regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
     clock.after(0.0, Started())
     return schedule, regime, clock

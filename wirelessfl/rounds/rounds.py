@@ -5,11 +5,11 @@ from __future__ import annotations
 from wirelessfl.rounds.plan import Plan, Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Arrived, Decision, Event, Give, Merge
+from wirelessfl.schedules.events import Arrived, Decision, Event, Give, Merge
 from wirelessfl.training.cohort import State
 
 
-class Rounds:
+class ModelRounds:
     """Rounds of one model: planned when they are given out, trained when they are merged.
 
     Args:

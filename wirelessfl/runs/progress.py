@@ -12,7 +12,7 @@ from torch import Tensor
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
-from wirelessfl.schedules.base import Event, Report
+from wirelessfl.schedules.events import Event, Report
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import Setup
 from wirelessfl.training.torch_settings import torch_settings

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
-from wirelessfl.schedules.base import Report
+from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
 from wirelessfl.training.evaluate import evaluate

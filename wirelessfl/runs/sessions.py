@@ -10,7 +10,7 @@ from wirelessfl.errors import DataError
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import digest
 from wirelessfl.runs.rounds import RoundsEngine
-from wirelessfl.schedules.base import Report
+from wirelessfl.schedules.events import Report
 from wirelessfl.setup import SessionsSetup
 
 

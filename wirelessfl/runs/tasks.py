@@ -15,7 +15,7 @@ from wirelessfl.runs.fingerprints import (
     network_fingerprint,
 )
 from wirelessfl.runs.rounds import finite
-from wirelessfl.schedules.base import Reached, Report
+from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import TasksSetup
 from wirelessfl.units import MIB_PER_ELEMENT

@@ -1,9 +1,16 @@
 """Schedules: when clients get work, when nodes merge, on one virtual clock in seconds."""
 
-from wirelessfl.schedules.buffered import Buffered, TaskPlan
+from wirelessfl.schedules.buffered import BufferedScheduler, TaskPlan
 from wirelessfl.schedules.clock import Clock
-from wirelessfl.schedules.sessions import Sessions
-from wirelessfl.schedules.simultaneous import Simultaneous
-from wirelessfl.schedules.synchronous import Synchronous
+from wirelessfl.schedules.rounds import RoundsScheduler
+from wirelessfl.schedules.sessions import SessionsScheduler
+from wirelessfl.schedules.simultaneous import SimultaneousScheduler
 
-__all__ = ["Buffered", "Clock", "Sessions", "Simultaneous", "Synchronous", "TaskPlan"]
+__all__ = [
+    "BufferedScheduler",
+    "Clock",
+    "RoundsScheduler",
+    "SessionsScheduler",
+    "SimultaneousScheduler",
+    "TaskPlan",
+]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from solvers import allocate_requests
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Aggregate,
     Ask,
     Cancel,
@@ -67,7 +67,7 @@ class _Task:
     lost: int = 0
 
 
-class Buffered:
+class BufferedScheduler:
     """The server of Algorithm 2.
 
     Args:
@@ -77,6 +77,8 @@ class Buffered:
             to how far the updates of each task lie apart (Algorithm 3), and that is reached little
             by little: an update is answered by none, one or two requests. None: option S.
         floor: requests that a task keeps at least, so that none starves.
+        answers_at_merge: whether new requests follow a merge alone, so that whoever is done waits
+            for it; otherwise each update is answered at once.
         report_every: merges of a task between its rows; None: none.
         ticks: whether rows are written at fixed simulated times.
     """
@@ -87,11 +89,12 @@ class Buffered:
         *,
         period: float | None = None,
         floor: int = 1,
+        answers_at_merge: bool = False,
         report_every: int | None = 1,
         ticks: bool = False,
     ) -> None:
         self.plans = tuple(plans)
-        self.floor = floor
+        self.floor, self.answers_at_merge = floor, answers_at_merge
         self.report_every, self.ticks = report_every, ticks
         self.budget = sum(plan.requests for plan in plans)
         self.period = max(round((period or 0) * len(plans) * self.budget), int(period is not None))
@@ -143,7 +146,7 @@ class Buffered:
     def _buffered(self, number: int, task: _Task) -> list[Decision]:
         """Merge a full buffer, and answer the update that came last."""
         if len(task.held) < task.buffer:
-            return self._answer(number, task)
+            return [] if self.answers_at_merge else self._answer(number, task)
         task.merged += len(task.held)
         task.staleness += sum(task.stale)
         task.stalest = max(task.stalest, *task.stale)
@@ -161,8 +164,10 @@ class Buffered:
         return decisions
 
     def _answer(self, number: int, task: _Task) -> list[Decision]:
-        """K_m new requests: one, or none or two on the way to another R_m."""
-        count = min(2, task.requests - task.active, self.budget - self.active)
+        """K_m new requests: one, or none or two on the way to another R_m; all after a merge."""
+        count = min(task.requests - task.active, self.budget - self.active)
+        if not self.answers_at_merge:
+            count = min(2, count)
         return [self._ask(number, count)] if count > 0 else []
 
     def _ask(self, number: int, count: int) -> Ask:

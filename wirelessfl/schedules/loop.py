@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Deadline,
     Decision,
     Event,
     Report,
     Save,
-    Schedule,
+    Scheduler,
     Started,
     Stop,
     Tick,
@@ -47,7 +47,7 @@ def begin(clock: Clock, max_seconds: float | None) -> None:
 
 
 def simulate(
-    schedule: Schedule,
+    schedule: Scheduler,
     regime: Regime,
     clock: Clock,
     report: Callable[[Report], Event | None],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Arrived,
     Begin,
     Close,
@@ -24,7 +24,7 @@ from wirelessfl.schedules.base import (
 )
 
 
-class Sessions:
+class SessionsScheduler:
     """Synchronous rounds, ``rounds`` of them in each session.
 
     A session has the clients present when it is opened; where there are none, it waits for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Arrived,
     Cancel,
     Deadline,
@@ -23,7 +23,7 @@ from wirelessfl.schedules.base import (
 )
 
 
-class Simultaneous:
+class SimultaneousScheduler:
     """One event a round, when what is awaited of every task is in.
 
     A task that reaches its target leaves; the clients of later rounds are the others'.

@@ -15,7 +15,7 @@ from wirelessfl.rounds.plan import Plan, Planner
 from wirelessfl.rounds.step_sizes import constant
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Arrived,
     Begin,
     Close,

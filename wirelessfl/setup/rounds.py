@@ -18,11 +18,11 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
-from wirelessfl.rounds.rounds import Rounds
+from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.settings import PADDING, TrainingSettings
 from wirelessfl.rounds.step_sizes import Decay, constant
 from wirelessfl.rounds.training import RoundTraining
-from wirelessfl.schedules import Clock, Synchronous
+from wirelessfl.schedules import Clock, RoundsScheduler
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -104,13 +104,13 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         network=network,
         models=[model],
         clock=clock,
-        schedule=Synchronous(training.rounds, config.evaluation.eval_every or 1),
+        schedule=RoundsScheduler(training.rounds, config.evaluation.eval_every or 1),
         limits=Limits.of(config, model.computing.threads),
         shards=shards,
         notes=model.notes,
         planner=planner,
         training=round_training,
-        regime=Rounds(planner, round_training, clock),
+        regime=ModelRounds(planner, round_training, clock),
         tested=None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
     )
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from channels.arrays import BoolArray, IntArray
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.schedules import Sessions
+from wirelessfl.schedules import SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance, Churn, GroupsInTurn
 from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
 from wirelessfl.sessions.rounds import SessionRounds
@@ -53,7 +53,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
         return tuple(np.flatnonzero(labels[clients].any(0)).tolist())
 
     same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
-    schedule = Sessions(
+    schedule = SessionsScheduler(
         sessions,
         config.training.rounds,
         Checked(warm_start).trials,

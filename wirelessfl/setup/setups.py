@@ -10,10 +10,10 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.rounds.plan import Planner
-from wirelessfl.rounds.rounds import Rounds
+from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Schedule
+from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.loop import Regime
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.trained_model import TrainedModel
@@ -73,7 +73,7 @@ class Setup:
     network: Network
     models: Sequence[TrainedModel]
     clock: Clock
-    schedule: Schedule
+    schedule: Scheduler
     regime: Regime
     limits: Limits
     shards: Shards
@@ -102,7 +102,7 @@ class RoundsSetup(Setup):
 
     planner: Planner
     training: RoundTraining
-    regime: Rounds | SessionRounds
+    regime: ModelRounds | SessionRounds
     tested: Submodels | None
 
     @property

@@ -13,7 +13,7 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.config import Config
-from wirelessfl.schedules import Buffered, Clock, Simultaneous, TaskPlan
+from wirelessfl.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
@@ -36,7 +36,7 @@ class Times:
     """What drives several tasks, whether their models train or do not."""
 
     clock: Clock
-    schedule: Buffered | Simultaneous
+    schedule: BufferedScheduler | SimultaneousScheduler
     regime: Asynchronous | TaskRounds
 
 
@@ -73,7 +73,7 @@ def build_times(
             for buffering, versions in zip((t.buffering for t in timings), rounds, strict=True)
             if buffering is not None
         ]
-        buffered = Buffered(
+        buffered = BufferedScheduler(
             plans,
             period=None if first.reallocation is None else first.reallocation.period,
             floor=first.floor,
@@ -106,7 +106,9 @@ def build_times(
         records,
     )
     report_every = every or (None if ticks else 1)
-    return Times(clock, Simultaneous(rounds, report_every=report_every, ticks=ticks), regime)
+    return Times(
+        clock, SimultaneousScheduler(rounds, report_every=report_every, ticks=ticks), regime
+    )
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:

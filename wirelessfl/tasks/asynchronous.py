@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Aggregate,
     Ask,
     Cancel,
@@ -23,7 +23,7 @@ from wirelessfl.tasks.requests import Requests
 
 
 class Asynchronous:
-    """Carries out what ``Buffered`` decides.
+    """Carries out what ``BufferedScheduler`` decides.
 
     Args:
         models: of each task.

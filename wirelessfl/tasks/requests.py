@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Deadline, Event, Lost, Returned, Started, Tick
+from wirelessfl.schedules.events import Deadline, Event, Lost, Returned, Started, Tick
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.records import Records, Span

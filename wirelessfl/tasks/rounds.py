@@ -15,7 +15,7 @@ from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.assignment import Assignment
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Arrived, Cancel, Decision, Event, Give, Merge
+from wirelessfl.schedules.events import Arrived, Cancel, Decision, Event, Give, Merge
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
@@ -60,7 +60,7 @@ class TaskRoundSettings:
 
 
 class TaskRounds:
-    """Carries out what ``Simultaneous`` decides.
+    """Carries out what ``SimultaneousScheduler`` decides.
 
     Args:
         models: of each task.

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from channels import section_vi_c
 from channels.streams import Stream
-from wirelessfl.schedules import Buffered, Clock, TaskPlan
-from wirelessfl.schedules.base import Deadline, Reached, Started, Tick
+from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
+from wirelessfl.schedules.events import Deadline, Reached, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
@@ -59,7 +59,7 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ti
         name: options.pop(name) for name in ("busy_clients", "drop_out") if name in options
     }
     clock, spans, merges = Clock(), [], []
-    schedule = Buffered([TaskPlan(*plan) for plan in plans], report_every=None, **options)
+    schedule = BufferedScheduler([TaskPlan(*plan) for plan in plans], report_every=None, **options)
     models = models or [Watched() for _ in plans]
     requests = Requests(
         clock,
@@ -372,7 +372,7 @@ def test_snapshots_go_on_alike():
     def fresh_run():
         clock, spans, merges = Clock(), [], []
         delays = wireless("ofdma", elements=100_000, clients=4)
-        schedule = Buffered([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
+        schedule = BufferedScheduler([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
         requests = Requests(
             clock,
             delays,
@@ -411,7 +411,9 @@ def test_snapshots_go_on_alike():
 
 
 def test_ticks_and_deadlines():
-    schedule = Buffered([TaskPlan(2, 1, 5), TaskPlan(1, 1, 5)], report_every=None, ticks=True)
+    schedule = BufferedScheduler(
+        [TaskPlan(2, 1, 5), TaskPlan(1, 1, 5)], report_every=None, ticks=True
+    )
     first = schedule.decide(Started())
     assert [type(decision).__name__ for decision in first] == [
         "Ask",

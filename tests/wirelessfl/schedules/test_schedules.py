@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.schedules import Clock, Synchronous
-from wirelessfl.schedules.base import Arrived, Give, Merge, Report, Save, Started, Stop
+from wirelessfl.schedules import Clock, RoundsScheduler
+from wirelessfl.schedules.events import Arrived, Give, Merge, Report, Save, Started, Stop
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=30), st.data())
@@ -37,7 +37,7 @@ def test_impossible_times_are_refused(seconds):
 
 
 def test_a_synchronous_run_decides_as_written():
-    schedule = Synchronous(rounds=3, report_every=2)
+    schedule = RoundsScheduler(rounds=3, report_every=2)
     assert schedule.decide(Started()) == [Report(0), Give(0)]
     assert schedule.decide(Arrived(0)) == [Merge(0), Save(), Give(1)]
     assert schedule.decide(Arrived(1)) == [Merge(1), Report(2), Save(), Give(2)]
@@ -45,12 +45,12 @@ def test_a_synchronous_run_decides_as_written():
 
 
 def test_a_restored_schedule_goes_on():
-    schedule = Synchronous(rounds=3)
+    schedule = RoundsScheduler(rounds=3)
     schedule.decide(Started())
     schedule.decide(Arrived(0))
-    other = Synchronous(rounds=3)
+    other = RoundsScheduler(rounds=3)
     other.restore(schedule.snapshot())
     assert other.decide(Started()) == [Give(1)]
-    done = Synchronous(rounds=3)
+    done = RoundsScheduler(rounds=3)
     done.restore({"rounds_done": 3})
     assert done.decide(Started()) == [Stop()]

@@ -8,7 +8,7 @@ import pytest
 from channels.streams import Stream
 from wirelessfl.models import FCNN
 from wirelessfl.runs.sessions import SessionsEngine
-from wirelessfl.schedules.base import Report
+from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import build
 

@@ -10,8 +10,8 @@ from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.step_sizes import Decay
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.schedules import Sessions
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules import SessionsScheduler
+from wirelessfl.schedules.events import (
     Arrived,
     Begin,
     Close,
@@ -37,7 +37,7 @@ def reports(decisions):
 
 def test_schedule_by_hand():
     """Two sessions of two rounds with one trial before the second."""
-    schedule = Sessions(2, 2, lambda session: session)
+    schedule = SessionsScheduler(2, 2, lambda session: session)
     assert schedule.decide(Started()) == [Open(0)]
     decided = schedule.decide(Present(3))
     assert [type(d) for d in decided] == [Begin, Report, Save, Give]
@@ -64,7 +64,7 @@ def test_schedule_by_hand():
 
 
 def test_rows_of_first_rounds_and_every_few():
-    schedule = Sessions(1, 10, lambda session: 0, report_every=4, report_first=2)
+    schedule = SessionsScheduler(1, 10, lambda session: 0, report_every=4, report_first=2)
     seen = reports(schedule.decide(Started())) + reports(schedule.decide(Present(1)))
     for number in range(10):
         schedule.decide(Arrived(number))

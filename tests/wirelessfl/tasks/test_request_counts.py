@@ -1,8 +1,8 @@
 """Requests sent and updates returned, by task: they are what bytes are counted from."""
 
 from channels.streams import Stream
-from wirelessfl.schedules import Buffered, Clock, TaskPlan
-from wirelessfl.schedules.base import Ask, Cancel, Deadline, Started
+from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
+from wirelessfl.schedules.events import Ask, Cancel, Deadline, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays
@@ -40,7 +40,7 @@ def test_each_task_counts_its_own():
     """Three tasks of unequal speed and size, the first of which ends on the way."""
     clock, spans = Clock(), []
     regime, models = regime_of(3, clock, Records(spans))
-    schedule = Buffered(
+    schedule = BufferedScheduler(
         [TaskPlan(5, 2, 3), TaskPlan(2, 1, 99), TaskPlan(3, 3, 99)], report_every=None
     )
     clock.after(0.0, Started())

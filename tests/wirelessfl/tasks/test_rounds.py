@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from channels import section_vi_c
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
-from wirelessfl.schedules import Clock, Simultaneous
-from wirelessfl.schedules.base import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
+from wirelessfl.schedules import Clock, SimultaneousScheduler
+from wirelessfl.schedules.events import (
+    Cancel,
+    Deadline,
+    Give,
+    Merge,
+    Reached,
+    Report,
+    Started,
+    Stop,
+)
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.delays import Delays, Wireless
 from wirelessfl.tasks.model import Untrained
@@ -119,9 +128,9 @@ def test_availability_is_drawn_anew_for_each_round():
 
 
 def test_the_schedule_decides_as_written():
-    schedule = Simultaneous([2, 3], report_every=2)
+    schedule = SimultaneousScheduler([2, 3], report_every=2)
     assert [type(d) for d in schedule.decide(Started())] == [Report, Report, Give]
-    from wirelessfl.schedules.base import Arrived
+    from wirelessfl.schedules.events import Arrived
 
     assert [type(d).__name__ for d in schedule.decide(Arrived(0))] == ["Merge", "Save", "Give"]
     second = schedule.decide(Arrived(1))
@@ -148,7 +157,7 @@ def test_who_reaches_the_target_takes_no_part_in_the_next_round():
     def report(decision):
         return Reached(0) if decision.task == 0 and decision.round == 2 else None
 
-    simulate(Simultaneous([99, 99]), regime, clock, report, lambda: None)
+    simulate(SimultaneousScheduler([99, 99]), regime, clock, report, lambda: None)
     first = [merge.seconds for merge in regime.records.merges if merge.task == 0]
     second = [merge.seconds for merge in regime.records.merges if merge.task == 1]
     assert first == second[:2]

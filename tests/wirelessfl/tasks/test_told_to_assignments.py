@@ -6,7 +6,7 @@ import pytest
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Arrived, Cancel, Give, Merge
+from wirelessfl.schedules.events import Arrived, Cancel, Give, Merge
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records

@@ -10,7 +10,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.base import Give, Lost, Merge, Returned
+from wirelessfl.schedules.events import Give, Lost, Merge, Returned
 from wirelessfl.tasks.delays import Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests

@@ -222,8 +222,8 @@ Decision = (
 )
 
 
-class Schedule(Protocol):
-    """WHEN things happen. State of its own is covered by ``snapshot`` and ``restore``."""
+class Scheduler(Protocol):
+    """WHEN things happen. Its state is covered by ``snapshot`` and ``restore``."""
 
     def decide(self, event: Event) -> list[Decision]:
         """What follows from ``event``; depends on the schedule's state and the event alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirelessfl.schedules.base import (
+from wirelessfl.schedules.events import (
     Arrived,
     Deadline,
     Decision,
@@ -18,7 +18,7 @@ from wirelessfl.schedules.base import (
 )
 
 
-class Synchronous:
+class RoundsScheduler:
     """One event a global round, when the whole cohort is in.
 
     In a hierarchy the nodes are edge servers, clients of the cloud: each runs its edge rounds on
