@@ -6,10 +6,62 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown, suggestion
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something with a name that settings choose: a frozen dataclass whose fields are settings.
+
+    They become flags of the command line and keys of its table, checked and explained by their
+    ``Annotated[type, Field(...)]``.
+    """
+
+    name: ClassVar[str]
+    """What it is called; without one of its own, a class is called after its file."""
+
+    def __init_subclass__(cls) -> None:
+        """Name the class after its file, if it does not say otherwise."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = file_name(cls.__module__)
+
+
+C = TypeVar("C", bound=Choice)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[C]):
+    """A kind of choices that lie in a folder, one a file.
+
+    Args:
+        name: of the setting that names one.
+        package: the folder; a file put there is found by being there.
+        base: what all are derived from.
+    """
+
+    name: str
+    package: str
+    base: type[Any]
+
+    def classes(self) -> dict[str, type[C]]:
+        """All in the folder, by name."""
+        return classes_in(self.package, self.base)
+
+    def find(self, name: str) -> type[C]:
+        """The one called ``name``, or the user's at the import path ``module:Class``.
+
+        Raises:
+            ConfigError: there is none, or it is no such class.
+        """
+        found: type[C] = subclass(
+            self.name, name, by_name(self.name, name, self.classes()), self.base
+        )
+        return found
 
 
 def import_path(kind: str, path: str) -> Any:

@@ -122,6 +122,7 @@ def test_settings_of_scale_paper_are_the_published_ones():
             configs = list(case.config(1).tasks.values())
             sync = case["algorithm"] == "sync-st"
             rules = [config.choices.algorithm for config in configs]
+            schedules = [config.choices.schedule for config in configs]
             assert tuple(config.evaluation.target for config in configs) == targets
             assert [config.model.model for config in configs] == [
                 "mlp", "lenet5", "fedast-cnn", "lstm",
@@ -138,11 +139,11 @@ def test_settings_of_scale_paper_are_the_published_ones():
             assert [config.data.samples_per_client for config in configs] == [300] * 3 + [None]
             assert {(c.data.alpha, c.data.reuse) for c in configs[:3]} == {(0.1, True)}
             if sync:
-                assert rules[0].first == 30
+                assert schedules[0].awaited == 30
                 assert configs[0].network.availability == 0.3
                 assert [c.training.clients_per_round for c in configs] == [100, 84, 48, 68]
             else:
-                assert [(r.requests, r.buffer) for r in rules] == [(96, 3)] * 3 + [(96, 6)]
+                assert [(s.active, s.merged) for s in schedules] == [(96, 3)] * 3 + [(96, 6)]
 
 
 def test_settings_of_the_other_figures():
@@ -164,8 +165,8 @@ def test_settings_of_the_other_figures():
         if case["algorithm"] == "fedast":
             assert case["requests"] == 32 * case["buffer"]
         elif not tasks.is_central(case):
-            (rule,) = {c.choices.algorithm for c in case.config(1).tasks.values()}
-            assert (rule.timing.buffering.buffer, rule.server_lr) == (1, 0.038)
+            (made,) = {c.choices for c in case.config(1).tasks.values()}
+            assert (made.schedule.merged, made.algorithm.server_lr) == (1, 0.038)
 
 
 def test_a_command_makes_the_run_again():

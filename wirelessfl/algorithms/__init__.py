@@ -112,11 +112,6 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
     """
     if inner.topology != "star":
         raise ConfigError(f"local is {local!r}, which has cells itself: choose one of one server.")
-    if inner.timing is not Algorithm.timing:
-        raise ConfigError(
-            f"local is {local!r}, which does not run in synchronous rounds of one model: choose "
-            "one that does, such as fedavg."
-        )
     parts = outer.submodels is not Algorithm.submodels
     if parts and inner.client_submodels is not Algorithm.client_submodels:
         raise ConfigError(

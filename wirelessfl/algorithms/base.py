@@ -15,7 +15,6 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from wirelessfl.algorithms.context import RoundContext
-from wirelessfl.algorithms.timing import Timing
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
@@ -45,6 +44,10 @@ class Algorithm(ClientRule):
     uses_mean: ClassVar[bool] = True
     """Whether its merge weighs clients as the run says, uniformly or by their samples."""
 
+    merges_by_lr: ClassVar[bool] = False
+    """Whether its merge divides by the clients' step size, so that all of a merge must have had the
+    same."""
+
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:
         """The next state of the server, or of the edge servers, from what they received.
@@ -69,6 +72,11 @@ class Algorithm(ClientRule):
         The cloud has the model and, unless ``node_state``, the rest of the server's state.
         """
         return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}
+
+    @property
+    def server_step_size(self) -> float:
+        """Step size eta_s of the server along the mean update."""
+        return 1.0
 
     @property
     def recounted(self) -> tuple[str, ...]:
@@ -100,6 +108,11 @@ class Algorithm(ClientRule):
         return None
 
     @property
+    def deals_jointly(self) -> bool:
+        """Whether a client's submodel depends on who else takes part in the round."""
+        return False
+
+    @property
     def fixed_shapes(self) -> bool:
         """Whether what is trained has the same shapes in every round."""
         return True
@@ -124,8 +137,3 @@ class Algorithm(ClientRule):
     def unit(self, payload: Payload, local_steps: int) -> float:
         """In whose multiples an analog uplink sends ``payload`` after ``local_steps`` steps."""
         return self.lr if payload.unit == "lr" else 1.0
-
-    @property
-    def timing(self) -> Timing:
-        """When the server merges: in synchronous rounds of one model, unless it says otherwise."""
-        return Timing()

@@ -1,28 +1,23 @@
-"""FedAST: buffered asynchronous training of several models (Askin et al., UAI 2024)."""
+"""FedAST: the rule of asynchronous simultaneous training (Askin et al., UAI 2024)."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
-from torch import Tensor
 
-from wirelessfl.algorithms.task_rule import BufferedRule
-from wirelessfl.algorithms.timing import Buffering, Reallocation, Timing
-from wirelessfl.training.payloads import Payload
+from wirelessfl.algorithms.task_rule import TaskRule
 
 
 @dataclass(frozen=True)
-class FedAST(BufferedRule):
-    """Each task merges full buffers: x <- x - eta_s eta_c tau mean(Delta) (Algorithm 2).
+class FedAST(TaskRule):
+    """Each task steps along the mean change: x <- x - eta_s eta_c tau mean(Delta) (Algorithm 2).
+
+    Its name stands for this rule under schedule ``buffered``, whose option D is Algorithm 3.
 
     Args:
-        option: S keeps R_m and b_m; D deals the requests out by how far updates lie apart.
-        spread_updates: V, the latest updates of each task that D looks at.
-        period: D reallocates every ``period`` M sum R_m updates.
-        floor: requests that D, or the end of a task, leaves to each at least.
+        server_lr: eta_s.
     """
 
     name = "fedast"
@@ -30,60 +25,3 @@ class FedAST(BufferedRule):
     server_lr: Annotated[
         float, Field(gt=0, description="step size eta_s of the server along the mean change")
     ] = 0.1
-    option: Annotated[
-        Literal["S", "D"],
-        Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
-    ] = "S"
-    spread_updates: Annotated[
-        int, Field(ge=2, description="V, latest updates of a task that option D looks at")
-    ] = 8
-    period: Annotated[
-        float, Field(gt=0, description="option D deals out anew every so many M sum R_m updates")
-    ] = 0.75
-    floor: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="requests that a task keeps at least when they are dealt out (an even "
-            "share, where there are too few)",
-        ),
-    ] = 8
-
-    @property
-    def timing(self) -> Timing:
-        """Full buffers; with option D requests are dealt out anew by Algorithm 3."""
-        reallocation = Reallocation(self.period, self.spread_updates, self.spread)
-        return Timing(
-            Buffering(
-                self.requests,
-                self.buffer,
-                scales=True,
-                floor=self.floor,
-                reallocation=reallocation if self.option == "D" else None,
-            ),
-            max_tasks=None,
-            shared=("option", "spread_updates", "period", "floor"),
-        )
-
-    @property
-    def payloads(self) -> tuple[Payload, ...]:
-        """The update; D needs each client's own."""
-        return (Payload("update", each=self.option == "D", unit="lr"),)
-
-    def spread(self, updates: Tensor, local_steps: int) -> float | None:
-        """sigma_m: sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2 (Algorithm 4).
-
-        Args:
-            updates: [V, P], the latest ones.
-            local_steps: tau.
-
-        Returns:
-            sigma_m; None where the mean is zero, or the model has diverged.
-        """
-        mean = updates.mean(0)
-        size = float(mean.square().sum())
-        if not 0.0 < size < math.inf:
-            return None
-        apart = float((updates - mean).square().sum()) / len(updates) / size
-        sigma = (self.lr * self.server_lr * local_steps * apart) ** 0.5
-        return sigma if math.isfinite(sigma) else None

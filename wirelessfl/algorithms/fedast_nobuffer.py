@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wirelessfl.algorithms.task_rule import UnbufferedRule
+from wirelessfl.algorithms.task_rule import TaskRule
 
 
 @dataclass(frozen=True)
-class FedASTNoBuffer(UnbufferedRule):
-    """FedAST with b_m = 1, the asynchronous baseline of its paper."""
+class FedASTNoBuffer(TaskRule):
+    """FedAST's rule with a step for single updates, the asynchronous baseline of its paper."""
 
     name = "fedast-nobuffer"
 

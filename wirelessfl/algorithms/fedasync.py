@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.algorithms.task_rule import UnbufferedRule, staleness
-from wirelessfl.algorithms.timing import Timing
+from wirelessfl.algorithms.task_rule import TaskRule, staleness
 from wirelessfl.training.cohort import Cohort, State
 from wirelessfl.training.payloads import Payload, Received
 
 
 @dataclass(frozen=True)
-class FedAsync(UnbufferedRule):
+class FedAsync(TaskRule):
     """x <- (1 - alpha_t) x + alpha_t x_i with alpha_t = alpha (staleness + 1)^-a.
 
     Clients send their models, not changes.
@@ -36,17 +35,14 @@ class FedAsync(UnbufferedRule):
         float, Field(ge=0, description="a of the weight alpha (1 + staleness)^-a")
     ] = 0.5
 
-    @property
-    def timing(self) -> Timing:
-        """Of one task."""
-        return replace(super().timing, max_tasks=1)
-
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """The client's model."""
         return {"model": params}
 
     def merge(self, server: State, received: Received) -> State:
-        """Mix it in."""
-        model = received.each["model"]
-        weight = self.server_lr * (1 + staleness(received, model)) ** -self.staleness_exponent
-        return {"params": server["params"] + weight * (model - server["params"])}
+        """Mix them in, in the order in which they came."""
+        models, params = received.each["model"], server["params"].clone()
+        weights = self.server_lr * (1 + staleness(received, models)) ** -self.staleness_exponent
+        for node, weight, model in zip(received.node.tolist(), weights, models, strict=True):
+            params[node] += weight * (model - params[node])
+        return {"params": params}

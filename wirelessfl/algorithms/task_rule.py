@@ -1,4 +1,4 @@
-"""What the algorithms for several tasks share: local SGD with weight decay, one server a task."""
+"""What the algorithms of the FedAST paper share: local SGD with weight decay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import Averaging
-from wirelessfl.algorithms.timing import Buffering, Timing
 from wirelessfl.training.payloads import Received
 
 
@@ -35,44 +34,6 @@ class TaskRule(Averaging):
     def shrink(self) -> float:
         """1 - eta_c lambda."""
         return 1.0 - self.lr * self.weight_decay
-
-
-@dataclass(frozen=True)
-class UnbufferedRule(TaskRule):
-    """A server that merges every update as it comes, of one task or several; a part of others.
-
-    Args:
-        requests: R_m, training requests of a task that are out at a time.
-    """
-
-    name = ""
-
-    requests: Annotated[
-        int, Field(ge=1, description="R_m, training requests of a task that are out at a time")
-    ] = 96
-
-    @property
-    def timing(self) -> Timing:
-        """Asynchronous requests, without a buffer."""
-        return Timing(Buffering(self.requests), max_tasks=None)
-
-
-@dataclass(frozen=True)
-class BufferedRule(UnbufferedRule):
-    """A server that merges full buffers, of one task or several; a part of others.
-
-    Args:
-        buffer: b_m, updates that make a merge; it grows with a task's requests.
-    """
-
-    name = ""
-
-    buffer: Annotated[int, Field(ge=1, description="b_m, updates that make a merge")] = 3
-
-    @property
-    def timing(self) -> Timing:
-        """Asynchronous requests, and a merge for every full buffer."""
-        return Timing(Buffering(self.requests, self.buffer, scales=True), max_tasks=None)
 
 
 def staleness(received: Received, like: Tensor) -> Tensor:

@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.assignment.base import State, checked_round, checked_values
+from wirelessfl.assignment.base import AssignmentRule, State, checked_round, checked_values
 from wirelessfl.numbers import check_count, check_number
 
 # Below this many looks, discounted, what was seen is forgotten: sums would underflow.
 _FORGOTTEN = 1e-100
+
+
+@dataclass(frozen=True)
+class Bandit(AssignmentRule):
+    """Where local losses are high, or not known well (Bhuyan and Moharir, COMSNETS 2022).
+
+    Args:
+        discount: of losses seen a round earlier.
+        exploration: c of the bonus (c log t / n)^(1/2).
+    """
+
+    discount: Annotated[
+        float, Field(gt=0, le=1, description="weight of losses seen a round earlier")
+    ] = 0.9
+    exploration: Annotated[
+        float, Field(ge=0, description="c of the bonus of what is not known well")
+    ] = 0.1
+
+    def begin(self, clients: int, tasks: int, stream: Stream) -> BanditAssignment:
+        """The highest upper confidence bounds on local losses."""
+        return BanditAssignment(
+            stream,
+            clients=clients,
+            tasks=tasks,
+            discount=self.discount,
+            exploration=self.exploration,
+        )
 
 
 class BanditAssignment:

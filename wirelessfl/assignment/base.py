@@ -1,16 +1,18 @@
-"""What an assignment of clients to tasks is, and the one that learns nothing."""
+"""What an assignment of clients to tasks is, and what all of them check."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.registry import Choice
 
 State = dict[str, NDArray[Any]]
 
@@ -65,36 +67,18 @@ class Assignment(Protocol):
 
 
 @dataclass(frozen=True)
-class RandomAssignment:
-    """Sets drawn evenly at random (Sync-ST: Bhuyan, Moharir, Joshi, 2023).
+class AssignmentRule(Choice, ABC):
+    """Base of every rule of assignment. Its dataclass fields are its settings."""
 
-    Args:
-        stream: randomness, an event a round.
-    """
+    @abstractmethod
+    def begin(self, clients: int, tasks: int, stream: Stream) -> Assignment:
+        """What assigns in a run.
 
-    stream: Stream
-    wants_losses: ClassVar[bool] = False
-
-    def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
-        """Any disjoint sets of these sizes are equally likely."""
-        clients, sizes = checked_round(available, shares)
-        order = self.stream.generator(number).permutation(clients)
-        return split(order, sizes)
-
-    def learn(
-        self,
-        chosen: list[IntArray],
-        seconds: list[FloatArray],
-        losses: list[FloatArray] | None = None,
-    ) -> None:
-        """Nothing."""
-
-    def state(self) -> State:
-        """Nothing."""
-        return {}
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Nothing."""
+        Args:
+            clients: of all.
+            tasks: of all.
+            stream: its randomness.
+        """
 
 
 def split(order: IntArray, sizes: IntArray) -> list[IntArray]:

@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.assignment.base import State, checked_round, checked_values, split
+from wirelessfl.assignment.base import AssignmentRule, State, checked_round, checked_values, split
 from wirelessfl.numbers import check_count, check_number
 
 # Rounds of random schedules before there is something to fit.
 _WARM_UP = 3
+
+
+@dataclass(frozen=True)
+class Bayes(AssignmentRule):
+    """Short and fair rounds by Bayesian optimisation (Zhou et al., AAAI 2022).
+
+    Args:
+        fairness: cost of a unit of variance of how often clients took part, in mean rounds.
+        candidates: random assignments of a round among which the most promising is taken.
+    """
+
+    fairness: Annotated[
+        float, Field(ge=0, description="cost of uneven participation, in mean rounds a variance")
+    ] = 1.0
+    candidates: Annotated[
+        int, Field(ge=1, description="random assignments a round that are looked at")
+    ] = 100
+
+    def begin(self, clients: int, tasks: int, stream: Stream) -> BayesAssignment:
+        """The candidate of the largest expected improvement."""
+        return BayesAssignment(
+            stream,
+            clients=clients,
+            tasks=tasks,
+            fairness=self.fairness,
+            candidates=self.candidates,
+        )
 
 
 class BayesAssignment:

@@ -147,10 +147,9 @@ def list_choices(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
     from wirelessfl.algorithms import algorithm_classes
+    from wirelessfl.config.kinds import KINDS
     from wirelessfl.data import dataset_names
     from wirelessfl.models import MODELS
-    from wirelessfl.uplinks import uplink_classes
-    from wirelessfl.warm_starts import warm_start_classes
 
     def first_line(thing: Any) -> str:
         return (thing.__doc__ or "").strip().splitlines()[0]
@@ -160,8 +159,15 @@ def list_choices(arguments: argparse.Namespace) -> int:
         ("algorithms", {n: first_line(c) for n, c in algorithm_classes().items()}),
         ("data sets", dict.fromkeys(dataset_names(), "")),
         ("models", {n: first_line(c) for n, c in MODELS.items()}),
-        ("uplinks", {n: first_line(c) for n, c in uplink_classes().items()}),
-        ("warm starts of sessions", {n: first_line(c) for n, c in warm_start_classes().items()}),
+        *(
+            (text, {n: first_line(c) for n, c in KINDS[kind].classes().items()})
+            for kind, text in (
+                ("uplink", "uplinks"),
+                ("schedule", "schedules"),
+                ("assignment", "assignments of clients to tasks"),
+                ("warm_start", "warm starts of sessions"),
+            )
+        ),
     ):
         table.add_row(f"[bold]{kind}[/bold]", "")
         for name, text in sorted(things.items()):

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from wirelessfl.algorithms import Algorithm, algorithm_classes
+from wirelessfl.config.kinds import KINDS, flag_homes
 from wirelessfl.config.sections import PLACES, SECTIONS
-from wirelessfl.config.tables import flag_homes
-from wirelessfl.uplinks import Uplink, uplink_classes
-from wirelessfl.warm_starts import WarmStart, warm_start_classes
+from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
 
+HELP = {
+    "uplink": "how updates cross the air: {} (default: tdma)",
+    "schedule": "when work is handed out and servers merge: {} (default: the algorithm's own, or "
+    "rounds)",
+    "assignment": "who trains what, in rounds of several tasks: {} (default: the algorithm's own, "
+    "or random)",
+    "warm_start": "model of a session's start: {} (default: previous)",
+}
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
 
 def add_flags(
     parser: argparse.ArgumentParser,
-    algorithms: Iterable[type[Algorithm]],
-    uplinks: Iterable[type[Uplink]],
-    warm_starts: Iterable[type[WarmStart]],
+    owners: Mapping[str, Iterable[type[Choice]]],
     *,
     lists: bool = False,
 ) -> None:
@@ -32,9 +36,8 @@ def add_flags(
 
     Args:
         parser: where to.
-        algorithms: whose settings to offer: the one that is run, or all where none is named.
-        uplinks: likewise.
-        warm_starts: likewise.
+        owners: by kind, choices whose settings to offer: those that are made, or all of a kind
+            where none is named.
         lists: whether each takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` where one value
             is a list itself.
     """
@@ -47,35 +50,26 @@ def add_flags(
         action="append",
         metavar="DATASET,SETTING=X,...",
         help="a task of its own, e.g. mnist,model=mlp,lr=0.1,target=0.93,requests=96,buffer=3; "
-        "repeated for each (fedast and other algorithms for several tasks)",
+        "repeated for each (under schedule buffered or simultaneous)",
     )
     several: dict[str, Any] = {"type": _values} if lists else {}
-    for kind, known, text in (
-        ("uplink", uplink_classes(), "how updates cross the air: {} (default: tdma)"),
-        ("warm_start", warm_start_classes(), "model of a session's start: {} (default: previous)"),
-    ):
+    for kind, known in KINDS.items():
         group = parser.add_argument_group(f"{kind.replace('_', ' ')} settings")
-        names = "{" + ",".join(sorted(known)) + "}"
+        names = "{" + ",".join(sorted(known.classes())) + "}"
         flag = "--" + kind.replace("_", "-")
-        group.add_argument(flag, metavar="NAME", help=text.format(names), **several)
+        group.add_argument(flag, metavar="NAME", help=HELP[kind].format(names), **several)
     seen: set[str] = set()
-    owned = (("algorithm", algorithms), ("uplink", uplinks), ("warm_start", warm_starts))
-    for kind, owners in owned:
-        for owner in owners:
+    for kind in ("algorithm", *KINDS):
+        for owner in owners[kind]:
             _add_owner(parser, kind, owner, seen, lists)
 
 
 def _add_owner(
-    parser: argparse.ArgumentParser, kind: str, owner: type[Any], seen: set[str], lists: bool
+    parser: argparse.ArgumentParser, kind: str, owner: type[Choice], seen: set[str], lists: bool
 ) -> None:
-    """The flags of one algorithm, uplink or warm start, in a group of their own."""
-    # What owners of the other kinds are called does not matter for the names of this one's flags.
-    given = {
-        "algorithm": next(iter(algorithm_classes().values())),
-        "uplink": uplink_classes()["tdma"],
-        kind: owner,
-    }
-    homes = flag_homes(**given)
+    """The flags of one choice, in a group of their own."""
+    # What is chosen of the other kinds does not matter for the names of its flags.
+    homes = flag_homes({kind: owner})
     flag_of = {key: flag for flag, (section, key) in homes.items() if section == kind}
     hints = get_type_hints(owner, include_extras=True)
     group = parser.add_argument_group(f"settings of {owner.name}")

@@ -89,7 +89,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
     resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
     listing = subparsers.add_parser(
-        "list", help="algorithms, data sets, models, uplinks, warm starts"
+        "list", help="algorithms, data sets, models, uplinks, schedules and other choices"
     )
     listing.set_defaults(command=commands.list_choices)
     bench = subparsers.add_parser(
@@ -117,15 +117,15 @@ def _add_run_flags(
     """Flags of the algorithm and uplink that the words name; of all where they name none."""
     from wirelessfl.algorithms import algorithm_classes, find_algorithm
     from wirelessfl.cli.flags import add_flags
+    from wirelessfl.config.kinds import KINDS
+    from wirelessfl.config.presets import preset_of
     from wirelessfl.config.tables import read_toml
-    from wirelessfl.uplinks import find_uplink, uplink_classes
-    from wirelessfl.warm_starts import find_warm_start, warm_start_classes
 
     scout = Parser(prog=parser.prog, add_help=False, allow_abbrev=False, lenient=True)
     scout.add_argument("--config", type=Path)
-    scout.add_argument("--uplink")
-    scout.add_argument("--warm-start")
     scout.add_argument("--local")
+    for kind in KINDS:
+        scout.add_argument("--" + kind.replace("_", "-"))
     known, rest = scout.parse_known_args(words)
     tables: dict[str, Any] = read_toml(known.config) if known.config else {}
 
@@ -135,22 +135,23 @@ def _add_run_flags(
         return name if isinstance(name, str) else None
 
     first = rest[0] if rest and not rest[0].startswith("-") else None
-    algorithm, uplink = first or named("algorithm"), known.uplink or named("uplink")
-    warm_start = known.warm_start or named("warm_start")
+    algorithm = first or named("algorithm")
     table = tables.get("algorithm")
     kept = table.get("local") if isinstance(table, dict) else None
     local = known.local or (kept if isinstance(kept, str) else "fedavg")
-    add_flags(
-        parser,
-        [find_algorithm(algorithm, inner) for inner in local.split(",")]
+    owners: dict[str, Any] = {
+        "algorithm": [find_algorithm(algorithm, inner) for inner in local.split(",")]
         if algorithm
-        else algorithm_classes().values(),
-        [find_uplink(name) for name in uplink.split(",")] if uplink else uplink_classes().values(),
-        [find_warm_start(name) for name in warm_start.split(",")]
-        if warm_start
-        else warm_start_classes().values(),
-        lists=lists,
-    )
+        else algorithm_classes().values()
+    }
+    preset = preset_of(algorithm or "")
+    defaults = {"schedule": preset.schedule, "assignment": preset.assignment} if algorithm else {}
+    for kind, found in KINDS.items():
+        names = vars(known)[kind] or named(kind) or defaults.get(kind)
+        owners[kind] = (
+            [found.find(name) for name in names.split(",")] if names else found.classes().values()
+        )
+    add_flags(parser, owners, lists=lists)
 
 
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:

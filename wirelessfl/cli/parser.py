@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         owners = ""
         if "--uplink" in known:  # a run's settings
-            from wirelessfl.config.tables import owners_of
+            from wirelessfl.config.kinds import owners_of
 
             owners = owners_of(flag.lstrip("-").replace("-", "_"))
         self.error(f"unknown flag {flag!r}.{owners or suggestion(flag, known)}")

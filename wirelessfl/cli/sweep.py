@@ -76,20 +76,12 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
 
 def config_value(config: Config, flag: str) -> Any:
     """The value of a setting by the name of its flag."""
-    from wirelessfl.algorithms import find_algorithm
-    from wirelessfl.config.tables import flag_homes
-    from wirelessfl.uplinks import find_uplink
-    from wirelessfl.warm_starts import find_warm_start
+    from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
 
-    if flag in ("uplink", "warm_start"):
+    if flag in KINDS:
         named = getattr(config, flag)
         return None if named is None else named["name"]
-    warm_start = config.warm_start
-    homes = flag_homes(
-        find_algorithm(config.algorithm["name"]),
-        find_uplink(config.uplink["name"]),
-        find_warm_start(warm_start["name"]) if warm_start else None,
-    )
+    homes = flag_homes(chosen_classes(dict(config)))
     section, key = homes[flag]
     table = getattr(config, section)
     return table[key] if isinstance(table, Mapping) else getattr(table, key)

@@ -22,7 +22,7 @@ def check_sessions(settings: Settings) -> None:
     Raises:
         ConfigError: there are such; the message names the setting.
     """
-    sessions, name = settings.sessions, settings.algorithm["name"]
+    sessions = settings.sessions
     changed = [
         key
         for key, info in type(sessions).model_fields.items()
@@ -46,11 +46,6 @@ def check_sessions(settings: Settings) -> None:
                 "how many there are, or leave it out."
             )
         return
-    if not settings.choices.algorithm.timing.rounds:
-        raise ConfigError(
-            f'sessions is {sessions.sessions}, and algorithm "{name}" does not run in synchronous '
-            'rounds. Choose an algorithm with synchronous rounds, such as "fedavg" or "hist".'
-        )
     for presence, keys in OF_PRESENCE.items():
         for key in keys:
             if presence != sessions.presence and key in changed:
@@ -138,9 +133,3 @@ def check_step_sizes(settings: Settings) -> None:
                     f"{key} is {getattr(training, key)}, and lr_schedule is 'constant'. Choose "
                     "lr_schedule poly, or leave it out."
                 )
-    elif not settings.choices.algorithm.timing.rounds:
-        raise ConfigError(
-            f"lr_schedule is {training.lr_schedule!r}, and algorithm "
-            f'"{settings.algorithm["name"]}" does not run in synchronous rounds. '
-            "Choose lr_schedule constant."
-        )

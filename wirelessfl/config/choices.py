@@ -1,4 +1,4 @@
-"""The objects that tables of settings name: algorithm, uplink and warm start."""
+"""The objects that tables of settings name: algorithm, uplink, schedule and the like."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import Algorithm
+from wirelessfl.assignment import AssignmentRule
+from wirelessfl.config.kinds import chosen_classes, title_of
 from wirelessfl.config.sections import refuse_bool
-from wirelessfl.config.tables import class_of, hint, title_of
+from wirelessfl.config.tables import hint
 from wirelessfl.errors import ConfigError
-from wirelessfl.uplinks import Uplink, find_uplink
-from wirelessfl.warm_starts import WarmStart, find_warm_start
+from wirelessfl.schedules import Schedule
+from wirelessfl.uplinks import Uplink
+from wirelessfl.warm_starts import WarmStart
 from wirelessfl.wording import explain
 
 
@@ -27,32 +30,26 @@ class Choices:
     Args:
         algorithm: client and server rule.
         uplink: how updates cross the air.
+        schedule: when work is handed out and servers merge.
+        assignment: who trains what, in rounds of several tasks; None without them.
         warm_start: what a session begins with; None without sessions.
     """
 
     algorithm: Algorithm
     uplink: Uplink
+    schedule: Schedule
+    assignment: AssignmentRule | None = None
     warm_start: WarmStart | None = None
 
     @classmethod
-    def of(
-        cls,
-        algorithm: Mapping[str, Any],
-        uplink: Mapping[str, Any],
-        warm_start: Mapping[str, Any] | None,
-    ) -> Choices:
-        """From tables with a ``name``.
+    def of(cls, tables: Mapping[str, Any]) -> Choices:
+        """From tables with a ``name``, by kind; None where there is none.
 
         Raises:
             ConfigError: a name or a setting is unknown, or a value is wrong.
         """
-        started = None
-        if warm_start is not None:
-            started = _built(find_warm_start(warm_start["name"]), warm_start)
         return cls(
-            algorithm=_built(class_of(algorithm), algorithm),
-            uplink=_built(find_uplink(uplink["name"]), uplink),
-            warm_start=started,
+            **{kind: _built(found, tables[kind]) for kind, found in chosen_classes(tables).items()}
         )
 
 

@@ -11,7 +11,8 @@ from typing import Any, Self, cast
 
 from pydantic import PrivateAttr
 
-from wirelessfl.config.check_tasks import check_together
+from wirelessfl.config.check_schedules import check_end, check_given_schedule
+from wirelessfl.config.check_together import check_together
 from wirelessfl.config.resolve import check, filled, placed
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import named_tables, read_toml, tables_from_flags
@@ -55,12 +56,11 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, or settings that do not go together.
         """
         given = Settings(**named_tables(tables))
+        check_given_schedule(given)
         config = cls._made(given, filled(given))
         check(config)
         config = cls._made(config, {**dict(config), "sessions": placed(config.sessions)})
-        if config.choices.algorithm.timing.rounds:
-            return config
-        return config._with_tasks()
+        return config._with_tasks() if config.regime == "tasks" else config
 
     def resolve(self) -> Config:
         """The same settings, resolved.
@@ -107,6 +107,8 @@ class Config(Settings):
         targets = [task.evaluation.target for task in tasks.values() or [self]]
         ended = self.training.max_seconds is not None or None not in targets
         if ended and "rounds" not in self.training.model_fields_set:
+            if not all("rounds" in table for table in tables.values()) or not tables:
+                check_end(self)
             values["training"] = self.training.filled(rounds=ENDLESS)
             tasks = {
                 name: task if "rounds" in tables[name] else task._endless()

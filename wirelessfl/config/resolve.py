@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from wirelessfl.algorithms import LOCAL
+from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_sessions import check_pilot, check_sessions, check_step_sizes
-from wirelessfl.config.check_tasks import check_tasks
 from wirelessfl.config.given import given_values
 from wirelessfl.config.sections import DataSection, SessionsSection
 from wirelessfl.config.settings import Settings
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.participants import check_participation
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
@@ -33,10 +32,15 @@ def filled(settings: Settings) -> dict[str, Any]:
         values[section] = values[section].filled(**given)
     choices, network, training = settings.choices, values["network"], values["training"]
     star = choices.algorithm.topology == "star"
-    values["algorithm"] = {"name": settings.algorithm["name"], **vars(choices.algorithm)}
-    values["uplink"] = {"name": settings.uplink["name"], **vars(choices.uplink)}
-    if settings.warm_start is not None:
-        values["warm_start"] = {"name": settings.warm_start["name"], **vars(choices.warm_start)}
+    for kind, choice in vars(choices).items():
+        if choice is not None:
+            values[kind] = {"name": values[kind]["name"], **vars(choice)}
+    if settings.regime == "cells":  # which are the requests: the rest of the schedule is of clients
+        values["schedule"] = {
+            key: value
+            for key, value in values["schedule"].items()
+            if key not in choices.schedule.of_clients
+        }
     values["network"] = network.filled(
         cells=network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients)),
         coherence=network.coherence or choices.uplink.coherence,
@@ -82,22 +86,13 @@ def check(settings: Settings) -> None:
     Raises:
         ConfigError: there are such; the message names the settings.
     """
-    check_tasks(settings)
     check_step_sizes(settings)
     check_sessions(settings)
     if settings.warm_start is not None:
         check_pilot(settings.sessions.sessions, settings.warm_start)
     _check_uplink(settings)
     _check_cells(settings)
-    check_participation(
-        settings.choices.algorithm,
-        settings.network.clients,
-        settings.network.cells or 1,
-        settings.training.clients_per_round,
-        settings.training.tracking_clients,
-        known=settings.clients_known,
-    )
-    _check_compression(settings)
+    check_schedule(settings)
     _check_network(settings)
 
 
@@ -136,20 +131,6 @@ def _check_cells(settings: Settings) -> None:
         )
     if cells > clients:
         raise ConfigError(f"cells is {cells} and clients {clients}: every cell needs a client.")
-
-
-def _check_compression(settings: Settings) -> None:
-    """Refuse compression without rounds.
-
-    Raises:
-        ConfigError: compression is set.
-    """
-    compression = settings.training.compression
-    if not settings.choices.algorithm.timing.rounds and compression != "none":
-        raise ConfigError(
-            f'compression is "{compression}", and algorithm "{settings.algorithm["name"]}" has no '
-            "rounds in which a model is compressed. Leave it out."
-        )
 
 
 def _check_network(settings: Settings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
 from pydantic import PrivateAttr, ValidationError
@@ -28,12 +28,15 @@ from wirelessfl.config.tables import named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import explain
 
+Regime = Literal["rounds", "sessions", "tasks", "cells"]
+
 
 class Settings(Section):
     """All settings of a run, by table.
 
-    ``algorithm``, ``uplink`` and, with sessions, ``warm_start`` are tables with a ``name`` and the
-    settings of what it names; ``task`` holds a table for each of several tasks. ``given`` marks
+    ``algorithm``, ``uplink``, ``schedule``, ``assignment`` (in rounds of several tasks) and
+    ``warm_start`` (with sessions) are tables with a ``name`` and the settings of what it names;
+    ``task`` holds a table for each of several tasks. ``given`` marks
     objects that replace settings; the run needs them.
 
     Raises:
@@ -42,6 +45,7 @@ class Settings(Section):
 
     algorithm: dict[str, Any]
     uplink: dict[str, Any]
+    schedule: dict[str, Any]
     given: Given = Given()
     data: DataSection = DataSection()
     model: ModelSection = ModelSection()
@@ -50,6 +54,7 @@ class Settings(Section):
     sessions: SessionsSection = SessionsSection()
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
+    assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
     task: tuple[dict[str, Any], ...] = ()
 
@@ -61,12 +66,20 @@ class Settings(Section):
             super().__init__(**named)
         except ValidationError as error:
             raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
-        self._choices = Choices.of(self.algorithm, self.uplink, self.warm_start)
+        self._choices = Choices.of(dict(self))
 
     @property
     def choices(self) -> Choices:
-        """Algorithm, uplink and warm start with their settings."""
+        """Algorithm, uplink, schedule and the like with their settings."""
         return self._choices
+
+    @property
+    def regime(self) -> Regime:
+        """What carries the run out: rounds of one model, in sessions or not; tasks, which get
+        requests or common rounds; or the cells of one model, each a request."""
+        if self._choices.schedule.work == "rounds":
+            return "rounds" if self.sessions.sessions is None else "sessions"
+        return "tasks" if self._choices.algorithm.topology == "star" else "cells"
 
     @property
     def clients_known(self) -> bool:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
+from wirelessfl.config.kinds import (
+    KINDS,
+    chosen_classes,
+    flag_homes,
+    owners_of,
+    section_homes,
+    title_of,
+)
+from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
-from wirelessfl.uplinks import Uplink, find_uplink, uplink_classes
-from wirelessfl.warm_starts import WarmStart, find_warm_start, warm_start_classes
+from wirelessfl.schedules import SCHEDULES
 from wirelessfl.wording import nearest, shown, suggestion
 
+UPLINK = "tdma"
+"""How updates cross the air, unless the settings say."""
 WARM_START = "previous"
 """What sessions begin with, unless the settings say."""
-MAX_OWNERS = 3
-"""Choices that a message names as those that have a setting; of more it gives the number."""
-NAMED = ("uplink", "task", "warm_start")
+NAMED = (*KINDS, "task")
 """Flags that give a whole table, or its name."""
 
 
@@ -53,21 +59,13 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
         merged.setdefault("warm_start", {"name": WARM_START})
     if flags.get("local") is not None:
         merged["algorithm"]["local"] = flags["local"]
-    uplink = merged["uplink"]["name"]
-    warm_start = merged.get("warm_start")
-    homes = flag_homes(
-        class_of(merged["algorithm"]),
-        find_uplink(uplink),
-        find_warm_start(warm_start["name"]) if warm_start else None,
-    )
+    homes = flag_homes(chosen_classes(merged))
     for flag, value in flags.items():
         if flag in NAMED:
             continue
         if flag not in homes:
-            start = f" with warm start {warm_start['name']!r}" if warm_start else ""
             raise ConfigError(
-                f"unknown setting {flag!r} of algorithm {title_of(merged['algorithm'])} over "
-                f"uplink {uplink!r}{start}.{hint(flag, homes, homes)}"
+                f"unknown setting {flag!r} of {_chosen(merged)}.{hint(flag, homes, homes)}"
             )
         section, key = homes[flag]
         table = merged.setdefault(section, {})
@@ -75,6 +73,16 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
             raise ConfigError(f"{section} is {shown(table)}: a table of settings is needed.")
         table[key] = value
     return merged
+
+
+def _chosen(tables: Mapping[str, Any]) -> str:
+    """What named tables choose, in words."""
+    text = f"algorithm {title_of(tables['algorithm'])} over uplink {tables['uplink']['name']!r}"
+    text += f" under schedule {tables['schedule']['name']!r}"
+    for kind in ("assignment", "warm_start"):
+        if tables.get(kind) is not None:
+            text += f" with {kind.replace('_', ' ')} {tables[kind]['name']!r}"
+    return text
 
 
 def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | None = None) -> str:
@@ -85,7 +93,7 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
         known: the settings that there are.
         homes: section and key of every setting of the run; None: those of sections alone.
     """
-    homes = _section_homes() if homes is None else homes
+    homes = section_homes() if homes is None else homes
     if key in homes and key not in known:
         return f" It belongs to [{homes[key][0]}]."
     found = owners_of(key) or suggestion(key, known)
@@ -93,24 +101,6 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
         return found
     near = nearest(key, homes, 0.75)  # what belongs elsewhere must be nearer to be meant
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
-
-
-def owners_of(key: str) -> str:
-    """Which algorithms, uplinks or warm starts have a setting; empty where none has."""
-    owners: dict[str, Mapping[str, type[Any]]] = {
-        "algorithm": algorithm_classes(),
-        "uplink": uplink_classes(),
-        "warm_start": warm_start_classes(),
-    }
-    for kind, classes in owners.items():
-        having = [name for name, cls in classes.items() if key in {f.name for f in fields(cls)}]
-        if having:
-            shown_names = " and ".join(having)
-            if len(having) > MAX_OWNERS:
-                rest = len(having) - MAX_OWNERS
-                shown_names = f"{', '.join(having[:MAX_OWNERS])} and {rest} more"
-            return f" It is a setting of {kind} {shown_names}."
-    return ""
 
 
 def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: object) -> str:
@@ -123,14 +113,9 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
         value: what was given.
     """
     try:
-        warm_start = tables.get("warm_start")
-        homes = flag_homes(
-            class_of(tables["algorithm"]),
-            find_uplink(tables["uplink"]["name"]),
-            find_warm_start(warm_start["name"]) if warm_start else None,
-        )
+        homes = flag_homes(chosen_classes(tables))
     except ConfigError:  # said once this is mended
-        homes = _section_homes()
+        homes = section_homes()
     if section:
         # [given] is no choice.
         known = SECTIONS[section].model_fields if section in SECTIONS else ()
@@ -141,7 +126,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
 
 
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``tables`` in which algorithm and uplink are tables with a name.
+    """A copy of ``tables`` in which each choice is a table with a name, schedule included.
 
     Raises:
         ConfigError: one of them is no name and no table with a name.
@@ -164,68 +149,58 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
             if not isinstance(task, str | Mapping):
                 raise ConfigError(f"task[{place}] is {shown(task)}: a table of settings is needed.")
         copy["task"] = tuple(parse_task(task) if isinstance(task, str) else task for task in listed)
-    if copy.get("uplink") is None:
-        copy["uplink"] = "tdma"
     if copy.get("algorithm") is None:
         raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
+    copy["algorithm"] = _named("algorithm", copy["algorithm"])
+    copy["uplink"] = _named("uplink", UPLINK if copy.get("uplink") is None else copy["uplink"])
+    _fill_schedule(copy)
     sessions = copy.get("sessions")
     if copy.get("warm_start") is None:
         copy.pop("warm_start", None)
         if isinstance(sessions, dict) and sessions.get("sessions") is not None:
             copy["warm_start"] = WARM_START
-    for key in ("algorithm", "uplink", "warm_start"):
-        if key not in copy:
-            continue
-        if isinstance(copy[key], str):
-            copy[key] = {"name": copy[key]}
-        if not isinstance(copy[key], dict) or not isinstance(copy[key].get("name"), str):
-            found = copy[key].get("name") if isinstance(copy[key], dict) else copy[key]
-            path = "module:Class"
-            if isinstance(found, type):
-                path = f"{found.__module__}:{found.__qualname__}"
-            raise ConfigError(
-                f'{key} is {shown(copy[key])}: give a name, e.g. [{key}] name = "...", or an '
-                f'import path, "{path}".'
-            )
+    if "warm_start" in copy:
+        copy["warm_start"] = _named("warm_start", copy["warm_start"])
     return copy
 
 
-def flag_homes(
-    algorithm: type[Algorithm], uplink: type[Uplink], warm_start: type[WarmStart] | None = None
-) -> dict[str, tuple[str, str]]:
-    """Where each flat name belongs: flag -> (section, key).
+def _fill_schedule(tables: dict[str, Any]) -> None:
+    """Put in the schedule and assignment that go with the algorithm, where none are given.
 
-    A setting of an algorithm, uplink or warm start whose name another section has gets its owner's
-    as prefix.
+    Raises:
+        ConfigError: a schedule is unknown.
     """
-    homes = _section_homes()
-    owners: list[tuple[str, type[Any]]] = [("uplink", uplink), ("algorithm", algorithm)]
-    if warm_start is not None:
-        owners.append(("warm_start", warm_start))
-    for section, owner in owners:
-        for entry in fields(owner):
-            flag = entry.name
-            if flag in homes:
-                flag = f"{owner.name.replace('-', '_')}_{flag}"
-            homes[flag] = (section, entry.name)
-    return homes
+    preset = preset_of(tables["algorithm"]["name"])
+    schedule = tables.get("schedule")
+    if schedule is None or (isinstance(schedule, dict) and "name" not in schedule):
+        schedule = {"name": preset.schedule, **(schedule or {})}
+    schedule = _named("schedule", schedule)
+    if schedule["name"] == preset.schedule:
+        schedule = {"name": preset.schedule, **preset.settings, **schedule}
+    tables["schedule"] = schedule
+    if tables.get("assignment") is not None:
+        tables["assignment"] = _named("assignment", tables["assignment"])
+    elif SCHEDULES.find(schedule["name"]).work == "task rounds":
+        tables["assignment"] = {"name": preset.assignment}
+    else:
+        tables.pop("assignment", None)
 
 
-def _section_homes() -> dict[str, tuple[str, str]]:
-    return {
-        name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
-    }
+def _named(key: str, table: Any) -> dict[str, Any]:
+    """``table``, or the table with a name alone that ``table`` is.
 
-
-def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
-    """The algorithm that a table names, with what it runs in its cells."""
-    local = table.get("local")
-    if local is not None and not isinstance(local, str):
-        raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")
-    return find_algorithm(table["name"], local)
-
-
-def title_of(table: Mapping[str, Any]) -> str:
-    """What a table names, with what it runs in its cells."""
-    local = f" with local {table['local']!r}" if "local" in table else ""
-    return f"{table['name']!r}{local}"
+    Raises:
+        ConfigError: it is neither a name nor a table with one.
+    """
+    if isinstance(table, str):
+        return {"name": table}
+    if isinstance(table, dict) and isinstance(table.get("name"), str):
+        return table
+    found = table.get("name") if isinstance(table, dict) else table
+    path = "module:Class"
+    if isinstance(found, type):
+        path = f"{found.__module__}:{found.__qualname__}"
+    raise ConfigError(
+        f'{key} is {shown(table)}: give a name, e.g. [{key}] name = "...", or an '
+        f'import path, "{path}".'
+    )

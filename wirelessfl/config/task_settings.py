@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
+from wirelessfl.algorithms import find_algorithm
+from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import suggestion
 
+ALGORITHM = "algorithm"
+"""Key of a task's table: the task's algorithm, where it is not the run's."""
+
 
 def _homes(settings: Settings) -> dict[str, str]:
     """The section of each setting that a task may have."""
     homes = {key: section for section, keys in TASK_SETTINGS.items() for key in keys}
-    shared = settings.choices.algorithm.timing.shared
-    of_algorithm = [key for key in settings.algorithm if key != "name" and key not in shared]
-    return homes | dict.fromkeys(of_algorithm, "algorithm")
+    homes |= dict.fromkeys(settings.choices.schedule.per_task, "schedule")
+    return homes | dict.fromkeys((k for k in settings.algorithm if k != "name"), "algorithm")
 
 
 def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
@@ -30,7 +35,9 @@ def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str
     """
     homes, typed = _homes(task), {"name": name}
     for key in table:
-        if key != "name":
+        if key == ALGORITHM:
+            typed[key] = task.algorithm["name"]
+        elif key != "name":
             section = getattr(task, homes[key])
             typed[key] = section[key] if isinstance(section, Mapping) else getattr(section, key)
     return typed
@@ -45,13 +52,17 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
     tables: dict[str, Any] = settings.model_dump(exclude={"task"})
     tables["network"] = settings.network.model_dump(exclude_unset=True)
     homes = _homes(settings)
+    if ALGORITHM in table:  # with its own defaults: the run's settings are of another one
+        tables["algorithm"] = {"name": table[ALGORITHM]}
+        found = fields(find_algorithm(table[ALGORITHM]))
+        homes = {key: home for key, home in homes.items() if home != "algorithm"}
+        homes |= {entry.name: "algorithm" for entry in found if entry.name not in homes}
     for key, value in table.items():
-        if key == "name":
+        if key in ("name", ALGORITHM):
             continue
         if key not in homes:
-            if key in settings.algorithm or any(
-                key in section.model_fields for section in SECTIONS.values()
-            ):
+            whole = (*settings.schedule, *(settings.assignment or ()), *KINDS)
+            if key in whole or any(key in section.model_fields for section in SECTIONS.values()):
                 raise ConfigError(
                     f"task {name!r} has {key!r}, which is a setting of the whole run. Take it out "
                     "of the task."

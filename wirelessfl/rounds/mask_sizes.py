@@ -18,7 +18,7 @@ from solvers.mask_sizes import MaskSizeBackend
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.submodels.partition import Partition, share_out
-from wirelessfl.uplinks import find_uplink
+from wirelessfl.uplinks import UPLINKS
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def model_mask_sizes(
         ConfigError: the model's layers cannot be split, or the uplink is unknown.
     """
     spec = ParamSpec.of(module)
-    upload = find_uplink(uplink)().seconds_per_bit(draw)
+    upload = UPLINKS.find(uplink)().seconds_per_bit(draw)
     seconds = seconds_per_parameter(
         draw,
         model_parameters=spec.size,

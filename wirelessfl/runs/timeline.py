@@ -158,10 +158,11 @@ def timeline(config: Config, seconds: float) -> Timeline:
         DataError: an upload's size depends on data that are not there.
     """
     config = configured(config)
-    if config.choices.algorithm.timing.rounds:
+    if config.regime != "tasks":
         raise ConfigError(
-            f"algorithm {config.algorithm['name']!r} has synchronous rounds of one model, and a "
-            'timeline shows several tasks. Choose "fedast", "sync-st" or another one for tasks.'
+            f"algorithm {config.algorithm['name']!r} under schedule {config.schedule['name']!r} "
+            "has rounds of one model, and a timeline shows requests or tasks. Choose schedule "
+            '"buffered" or "simultaneous", and an algorithm without cells.'
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite time above 0.")

@@ -1,16 +1,30 @@
-"""Schedules: when clients get work, when nodes merge, on one virtual clock in seconds."""
+"""Schedules: when clients get work, when nodes merge, on one virtual clock in seconds.
 
-from wirelessfl.schedules.buffered import BufferedScheduler, TaskPlan
+One a file; a file put here is found by being here.
+"""
+
+from wirelessfl.registry import Kind
+from wirelessfl.schedules.base import Reporting, Schedule
+from wirelessfl.schedules.buffered import Buffered, BufferedScheduler, TaskPlan
 from wirelessfl.schedules.clock import Clock
-from wirelessfl.schedules.rounds import RoundsScheduler
+from wirelessfl.schedules.rounds import Rounds, RoundsScheduler
 from wirelessfl.schedules.sessions import SessionsScheduler
-from wirelessfl.schedules.simultaneous import SimultaneousScheduler
+from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousScheduler
+
+SCHEDULES: Kind[Schedule] = Kind("schedule", __name__, Schedule)
+"""When things can happen."""
 
 __all__ = [
+    "SCHEDULES",
+    "Buffered",
     "BufferedScheduler",
     "Clock",
+    "Reporting",
+    "Rounds",
     "RoundsScheduler",
+    "Schedule",
     "SessionsScheduler",
+    "Simultaneous",
     "SimultaneousScheduler",
     "TaskPlan",
 ]

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
 
 from solvers import allocate_requests
+from wirelessfl.schedules.base import Reporting, Schedule, Work
 from wirelessfl.schedules.events import (
     Aggregate,
     Ask,
@@ -30,6 +33,101 @@ from wirelessfl.schedules.events import (
     Tick,
     Wake,
 )
+
+
+@dataclass(frozen=True)
+class Buffered(Schedule):
+    """Asynchronous requests, and a merge for every full buffer of updates (FedAST, Algorithm 2).
+
+    Args:
+        requests: R_m, training requests of a task that are out at a time.
+        buffer: b_m, updates that make a merge.
+        fixed_buffer: whether b_m stays as it is when a task gets more requests; otherwise R / b
+            does.
+        option: S keeps R_m and b_m; D deals the requests out by how far updates lie apart
+            (Algorithm 3).
+        spread_updates: V, the latest updates of each task that D looks at.
+        period: D reallocates every ``period`` M sum R_m updates.
+        floor: requests that D, or the end of a task, leaves to each at least.
+    """
+
+    work: ClassVar[Work] = "requests"
+    per_task: ClassVar[tuple[str, ...]] = ("requests", "buffer")
+    of_clients: ClassVar[tuple[str, ...]] = (
+        "requests",
+        "fixed_buffer",
+        "option",
+        "spread_updates",
+        "period",
+        "floor",
+    )
+    report_every: ClassVar[int] = 20
+
+    requests: Annotated[
+        int, Field(ge=1, description="R_m, training requests of a task that are out at a time")
+    ] = 96
+    buffer: Annotated[int, Field(ge=1, description="b_m, updates that make a merge")] = 3
+    fixed_buffer: Annotated[
+        bool,
+        Field(
+            description="buffers stay as they are when requests are dealt out anew (default: they "
+            "grow and shrink with the requests)"
+        ),
+    ] = False
+    option: Annotated[
+        Literal["S", "D"],
+        Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
+    ] = "S"
+    spread_updates: Annotated[
+        int, Field(ge=2, description="V, latest updates of a task that option D looks at")
+    ] = 8
+    period: Annotated[
+        float, Field(gt=0, description="option D deals out anew every so many M sum R_m updates")
+    ] = 0.75
+    floor: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="requests that a task keeps at least when they are dealt out (an even "
+            "share, where there are too few)",
+        ),
+    ] = 8
+
+    @property
+    def active(self) -> int:
+        """R_m."""
+        return self.requests
+
+    @property
+    def merged(self) -> int:
+        """b_m."""
+        return self.buffer
+
+    @property
+    def measured(self) -> int | None:
+        """V of option D."""
+        return self.spread_updates if self.option == "D" else None
+
+    def scheduler(
+        self,
+        tasks: Sequence[Self],
+        rounds: Sequence[int],
+        reporting: Reporting,
+        *,
+        senders: int | None = None,
+    ) -> BufferedScheduler:
+        """The server of Algorithm 2."""
+        plans = [
+            TaskPlan(task.requests, task.buffer, versions, not task.fixed_buffer)
+            for task, versions in zip(tasks, rounds, strict=True)
+        ]
+        return BufferedScheduler(
+            plans,
+            period=self.period if self.option == "D" else None,
+            floor=self.floor,
+            report_every=reporting.every,
+            ticks=reporting.ticks,
+        )
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
+from wirelessfl.schedules.base import Reporting, Schedule, Work
 from wirelessfl.schedules.events import (
     Arrived,
     Deadline,
@@ -16,6 +19,24 @@ from wirelessfl.schedules.events import (
     Started,
     Stop,
 )
+
+
+@dataclass(frozen=True)
+class Rounds(Schedule):
+    """Synchronous rounds of one model: everybody gets work, the slowest is awaited."""
+
+    work: ClassVar[Work] = "rounds"
+
+    def scheduler(
+        self,
+        tasks: Sequence[Self],
+        rounds: Sequence[int],
+        reporting: Reporting,
+        *,
+        senders: int | None = None,
+    ) -> RoundsScheduler:
+        """One event a round."""
+        return RoundsScheduler(rounds[0], reporting.every or 1)
 
 
 class RoundsScheduler:

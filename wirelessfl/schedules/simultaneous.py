@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
 
+from pydantic import Field
+
+from wirelessfl.schedules.base import Reporting, Schedule, Work
 from wirelessfl.schedules.events import (
     Arrived,
     Cancel,
@@ -21,6 +25,38 @@ from wirelessfl.schedules.events import (
     Tick,
     Wake,
 )
+
+
+@dataclass(frozen=True)
+class Simultaneous(Schedule):
+    """Rounds of several tasks on disjoint clients, which end when every task has what it awaits.
+
+    Args:
+        first: k, updates of a task that are awaited in a round, the rest being dropped (Bonawitz et
+            al., 2019; k = 30 in the FedAST paper); 0 waits for all.
+    """
+
+    work: ClassVar[Work] = "task rounds"
+
+    first: Annotated[
+        int, Field(ge=0, description="k, updates of a task awaited in a round; 0: all of them")
+    ] = 0
+
+    @property
+    def awaited(self) -> int:
+        """k."""
+        return self.first
+
+    def scheduler(
+        self,
+        tasks: Sequence[Self],
+        rounds: Sequence[int],
+        reporting: Reporting,
+        *,
+        senders: int | None = None,
+    ) -> SimultaneousScheduler:
+        """One event a round of all tasks."""
+        return SimultaneousScheduler(rounds, report_every=reporting.every, ticks=reporting.ticks)
 
 
 class SimultaneousScheduler:

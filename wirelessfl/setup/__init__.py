@@ -47,11 +47,15 @@ def build(
     check_objects(model=model, data=data, network=network, shards=shards)
     given = GivenObjects(model, data, network)
     config = configured(config, given)
-    if not config.choices.algorithm.timing.rounds:
-        return build_tasks(config, given, shards)
-    if config.sessions.sessions is not None:
-        return build_sessions(config, given, shards)
-    return build_rounds(config, given, shards)
+    match config.regime:
+        case "rounds":
+            return build_rounds(config, given, shards)
+        case "sessions":
+            return build_sessions(config, given, shards)
+        case "tasks":
+            return build_tasks(config, given, shards)
+        case "cells":
+            raise NotImplementedError
 
 
 __all__ = [

@@ -13,7 +13,8 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.config import Config
-from wirelessfl.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
+from wirelessfl.schedules import Clock, Reporting
+from wirelessfl.schedules.events import Scheduler
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
@@ -27,16 +28,13 @@ from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 
-EVAL_EVERY = 20
-"""Merges of a task between rows where updates come one by one, unless the settings say."""
-
 
 @dataclass(frozen=True)
 class Times:
     """What drives several tasks, whether their models train or do not."""
 
     clock: Clock
-    schedule: BufferedScheduler | SimultaneousScheduler
+    schedule: Scheduler
     regime: Asynchronous | TaskRounds
 
 
@@ -61,25 +59,15 @@ def build_times(
             none.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
-    delays = build_delays(config, network, elements, stream)
-    every = config.evaluation.eval_every
+    schedule, every = config.choices.schedule, config.evaluation.eval_every
     ticks = config.evaluation.eval_seconds is not None and records is None
-    rounds = [task.training.rounds for task in tasks]
-    timings = [task.choices.algorithm.timing for task in tasks]
-    first = timings[0].buffering
-    if first is not None:
-        plans = [
-            TaskPlan(buffering.requests, buffering.buffer, versions, buffering.scales)
-            for buffering, versions in zip((t.buffering for t in timings), rounds, strict=True)
-            if buffering is not None
-        ]
-        buffered = BufferedScheduler(
-            plans,
-            period=None if first.reallocation is None else first.reallocation.period,
-            floor=first.floor,
-            report_every=every or (None if ticks else EVAL_EVERY),
-            ticks=ticks,
-        )
+    scheduler = schedule.scheduler(
+        [task.choices.schedule for task in tasks],
+        [task.training.rounds for task in tasks],
+        Reporting(every or (None if ticks else schedule.report_every), ticks),
+    )
+    delays = build_delays(config, network, elements, stream)
+    if schedule.work == "requests":
         requests = Requests(
             clock,
             delays,
@@ -89,26 +77,27 @@ def build_times(
             drop_out=settings.drop_out,
             records=records,
         )
-        return Times(clock, buffered, Asynchronous(models, requests, records))
-    common = timings[0].common_rounds
-    assert common is not None, "else there are no tasks"
+        return Times(clock, scheduler, Asynchronous(models, requests, records))
     available = round(settings.availability * network.clients)
     shares = _shares([task.training.clients_per_round for task in tasks], available)
+    rule = config.choices.assignment
+    assert rule is not None, "rounds of tasks have one"
     regime = TaskRounds(
         models,
         clock,
         delays,
-        common.assignment(network.clients, len(tasks), stream.child("assignment")),
+        rule.begin(network.clients, len(tasks), stream.child("assignment")),
         TaskRoundSettings(
-            network.clients, available, tuple(shares), common.first, settings.drop_out
+            network.clients,
+            available,
+            tuple(shares),
+            schedule.awaited,
+            settings.drop_out,
         ),
         stream.child("requests"),
         records,
     )
-    report_every = every or (None if ticks else 1)
-    return Times(
-        clock, SimultaneousScheduler(rounds, report_every=report_every, ticks=ticks), regime
-    )
+    return Times(clock, scheduler, regime)
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:

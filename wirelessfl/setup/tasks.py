@@ -110,14 +110,12 @@ def _build_model(
     task_stream: Stream,
 ) -> TrainedModel:
     """The model of a task, with what its training stands on."""
-    algorithm = task.choices.algorithm
-    buffering = algorithm.timing.buffering
-    at_once = task.training.clients_per_round if buffering is None else buffering.requests
-    updates = None if buffering is None else buffering.buffer
+    schedule = task.choices.schedule
+    at_once = schedule.active or task.training.clients_per_round or network.clients
     return build_model_of(
         task,
         network,
-        Workload.of(task, at_once or network.clients, updates),
+        Workload.of(task, at_once, schedule.merged),
         given,
         loaded,
         split_stream=stream.child("split"),
@@ -138,13 +136,12 @@ def _learner(
         InMemory(algorithm.remembers, objective.spec.size),
         model.start,
     )
-    buffering = algorithm.timing.buffering
     return Learner(
         server,
         LocalSteps(name, algorithm, objective, model.executor, task.training.local_steps),
         EvaluationSet(model.test_inputs, model.test_labels),
         stream,
-        reallocation=None if buffering is None else buffering.reallocation,
+        spread_updates=task.choices.schedule.measured,
     )
 
 

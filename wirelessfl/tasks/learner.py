@@ -14,13 +14,13 @@ from torch.nn import functional as F
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.timing import Reallocation
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
 from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.spread import spread
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import Job
@@ -51,7 +51,7 @@ class Learner:
         local: how clients train.
         test: what the model is tested on.
         stream: randomness of uploads.
-        reallocation: how requests are reallocated by the spread of the latest updates; None: never.
+        spread_updates: V, the latest updates whose spread is measured; None: it is not.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Learner:
         local: LocalSteps,
         test: EvaluationSet,
         stream: Stream,
-        reallocation: Reallocation | None = None,
+        spread_updates: int | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.deferred = DeferredTraining(local)
@@ -69,9 +69,8 @@ class Learner:
         """Client of each request, until its update is merged."""
         self.back: list[int] = []
         """Requests whose updates have returned since the last merge."""
-        self.reallocation = reallocation
-        kept = 0 if reallocation is None else reallocation.updates
-        self.recent: deque[State] = deque(maxlen=kept)
+        self.spread_updates = spread_updates
+        self.recent: deque[State] = deque(maxlen=spread_updates or 0)
         self._whole = Submodels.whole(local.objective.spec, 1)
 
     def _broadcast(self) -> State:
@@ -143,14 +142,15 @@ class Learner:
 
     def spread(self) -> float | None:
         """How far the latest V updates lie apart; None before there are as many."""
-        if self.reallocation is None:
+        if self.spread_updates is None:
             return None
         latest = [*self.recent, *self.deferred.updates(self.back)]
-        if len(latest) < self.reallocation.updates:
+        if len(latest) < self.spread_updates:
             return None
-        name = self.server.algorithm.payloads[0].name
-        updates = torch.cat([update[name] for update in latest[-self.reallocation.updates :]])
-        return self.reallocation.spread(updates, self.local.count)
+        rule = self.server.algorithm
+        name = rule.payloads[0].name
+        updates = torch.cat([update[name] for update in latest[-self.spread_updates :]])
+        return spread(updates, rule.lr, rule.server_step_size, self.local.count)
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:

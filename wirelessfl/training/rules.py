@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor
 
-from wirelessfl.registry import file_name
+from wirelessfl.registry import Choice
 from wirelessfl.training.cohort import Cohort, Penalty, State
 from wirelessfl.training.payloads import Payload
 
 
 @dataclass(frozen=True)
-class ClientRule(ABC):
+class ClientRule(Choice, ABC):
     """Local steps of clients that train together, and what they send. Tensors are [clients, P].
 
     Args:
         lr: step size gamma of the clients' SGD.
     """
-
-    name: ClassVar[str]
-    """What it is called; without one of its own, a class is called after its file."""
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
 
@@ -101,9 +98,3 @@ class ClientRule(ABC):
         ``params`` and ``state`` are not used again, and may be overwritten.
         """
         return {}
-
-    def __init_subclass__(cls) -> None:
-        """Name the class after its file, if it does not say otherwise."""
-        super().__init_subclass__()
-        if "name" not in vars(cls):
-            cls.name = file_name(cls.__module__)

@@ -18,7 +18,7 @@ from torch import Tensor
 from channels import ChannelDraw
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.registry import file_name
+from wirelessfl.registry import Choice
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.shards import Shards
 
@@ -116,11 +116,9 @@ class Reception:
 
 
 @dataclass(frozen=True)
-class Uplink(ABC):
+class Uplink(Choice, ABC):
     """Base of every uplink."""
 
-    name: ClassVar[str]
-    """What it is called; without one of its own, a class is called after its file."""
     gives: ClassVar[Literal["each", "sum"]] = "each"
     """Whether a node gets every client's payload, or only their weighted sum."""
     coherence: ClassVar[Coherence] = "round"
@@ -144,12 +142,6 @@ class Uplink(ABC):
     def side_elements(self) -> int:
         """Numbers that a client sends error-free beside each payload; their bytes count."""
         return 0
-
-    def __init_subclass__(cls) -> None:
-        """Name the class after its file, if it does not say otherwise."""
-        super().__init_subclass__()
-        if "name" not in vars(cls):
-            cls.name = file_name(cls.__module__)
 
     @abstractmethod
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:

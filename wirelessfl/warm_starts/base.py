@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from wirelessfl.registry import file_name
+from wirelessfl.registry import Choice
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import Penalty
 
@@ -113,19 +113,11 @@ class Initial:
 
 
 @dataclass(frozen=True)
-class WarmStart(ABC):
+class WarmStart(Choice, ABC):
     """Base of every warm start. Its dataclass fields are its settings, as an algorithm's are."""
 
-    name: ClassVar[str]
-    """What it is called; without one of its own, a class is called after its file."""
     draws: ClassVar[bool] = False
     """Whether it asks for newly drawn models."""
-
-    def __init_subclass__(cls) -> None:
-        """Name the class after its file, if it does not say otherwise."""
-        super().__init_subclass__()
-        if "name" not in vars(cls):
-            cls.name = file_name(cls.__module__)
 
     def trials(self, session: int) -> int:
         """V, trial rounds before ``session`` begins."""

@@ -19,7 +19,7 @@ from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.executor import Job
 from wirelessfl.training.payloads import Payload
 
-FIND = "wirelessfl.config.tables.find_algorithm"
+FIND = "wirelessfl.config.kinds.find_algorithm"
 
 
 def model(hidden=(10,)):

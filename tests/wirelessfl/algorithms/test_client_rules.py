@@ -167,8 +167,6 @@ def test_momentum_takes_corrected_gradients():
     [
         *((name, "momentum") for name in ("local-adam", "fadamgc", "fa-nt", "fedast", "sync-st")),
         ("fedbuff", "momentum"),
-        ("fedasync", "buffer"),
-        ("fedast-nobuffer", "buffer"),
         ("fedadagrad", "beta2"),
     ],
 )

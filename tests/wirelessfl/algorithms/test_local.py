@@ -11,6 +11,7 @@ from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.narrow import Narrow
 from wirelessfl.cli import main
 from wirelessfl.config import Config
+from wirelessfl.config.presets import PRESETS
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.setup import build
@@ -18,7 +19,7 @@ from wirelessfl.setup import build
 LOCALS = [
     name
     for name, own in algorithm_classes().items()
-    if own.topology == "star" and own().timing.rounds and name != "fedavg"
+    if own.topology == "star" and name not in (*PRESETS, "fedavg")
 ]
 OWN = [name for name in LOCALS if issubclass(find_algorithm(name), Narrow)]
 """Those whose clients train submodels of their own, of a whole model alone."""

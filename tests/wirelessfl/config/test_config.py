@@ -6,10 +6,11 @@ import pytest
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes
 from wirelessfl.config import Config
-from wirelessfl.config.tables import flag_homes, tables_from_flags
+from wirelessfl.config.kinds import flag_homes
+from wirelessfl.config.tables import tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import classes_in
-from wirelessfl.uplinks import uplink_classes
+from wirelessfl.uplinks import UPLINKS
 
 PROMISED = (
     "dataset data_dir model cells clients local_steps edge_rounds rounds lr batch_size split alpha "
@@ -18,16 +19,16 @@ PROMISED = (
 
 
 def test_promised_flags_exist():
-    homes = flag_homes(algorithm_classes()["hist"], uplink_classes()["tdma"])
+    homes = flag_homes({"algorithm": algorithm_classes()["hist"], "uplink": UPLINKS.find("tdma")})
     assert not [flag for flag in PROMISED if flag not in homes]
 
 
 def test_a_copy_with_other_tables_is_resolved_anew():
     """Choices, tasks and what follows from them are those of the new tables."""
     base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)
-    copy = base.model_copy(update={"algorithm": {"name": "fedast", "requests": 7}})
-    assert [task.choices.algorithm.requests for task in copy.tasks.values()] == [4, 7]
-    assert copy.choices.algorithm.requests == copy.algorithm["requests"] == 7
+    copy = base.model_copy(update={"schedule": {"name": "buffered", "requests": 7}})
+    assert [task.choices.schedule.active for task in copy.tasks.values()] == [4, 7]
+    assert copy.choices.schedule.active == copy.schedule["requests"] == 7
     assert base.model_copy() == base
     changed = base.training.model_copy(update={"rounds": 3})
     assert base.model_copy(update={"training": changed}).tasks["mnist"].training.rounds == 3
@@ -191,7 +192,7 @@ def test_combinations_that_make_no_sense_name_both_settings(own):
 
 
 def test_clashing_names_get_their_owner_as_prefix(own):
-    homes = flag_homes(own.EachUpdate, uplink_classes()["tdma"])
+    homes = flag_homes({"algorithm": own.EachUpdate, "uplink": UPLINKS.find("tdma")})
     assert homes["clients"] == ("network", "clients")
     assert homes["each_update_clients"] == ("algorithm", "clients")
 

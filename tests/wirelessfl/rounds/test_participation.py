@@ -10,6 +10,7 @@ import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config import Config
+from wirelessfl.config.presets import preset_of
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import draw_participants
@@ -139,8 +140,7 @@ def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampl
 
 @pytest.mark.parametrize("name", sorted(algorithm_classes()))
 def test_every_algorithm_that_is_offered_runs(config, toy, name):
-    buffering = algorithm_classes()[name]().timing.buffering
-    asked = "clients_per_round" if buffering is None else "requests"
+    asked = "requests" if preset_of(name).schedule == "buffered" else "clients_per_round"
     settings = config(name, rounds=2, cells=None, clients=8, eval_every=1, **{asked: 4})
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
     assert rows[-1]["loss"] != rows[0]["loss"]
@@ -180,7 +180,7 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         (
             "hist",
             {"local": "fedast"},
-            "local is 'fedast', which does not run in synchronous rounds",
+            'local is "fedast", whose name stands for schedule "buffered"',
         ),
         ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
         ("fedavg", {"local": "fadamgc"}, "unknown setting 'local'"),

@@ -20,7 +20,7 @@ from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.theory import ShiftedExponential as Law
 from wirelessfl.theory import buffer_seconds
-from wirelessfl.uplinks import find_uplink
+from wirelessfl.uplinks import UPLINKS
 
 
 class Listed(Delays):
@@ -293,7 +293,7 @@ def test_drop_outs_are_counted_and_made_good():
 
 def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
     network = section_vi_c(1, clients, stream=Stream(4))
-    made = find_uplink(uplink)()
+    made = UPLINKS.find(uplink)()
     seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
     return Wireless(network, made, [10], [seconds], [elements], down, Stream(8))
 

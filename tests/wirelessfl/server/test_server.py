@@ -20,7 +20,7 @@ from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec, Submodels
 from wirelessfl.training.payloads import Payload
 from wirelessfl.training.shards import Shards
-from wirelessfl.uplinks import find_uplink
+from wirelessfl.uplinks import UPLINKS
 
 SPEC = ParamSpec({"w": (3,)})
 START = torch.tensor([1.0, -2.0, 0.5])
@@ -53,7 +53,7 @@ class Remembering(FedAvg):
 def server_of(algorithm, *, samples=SAMPLES, node_of=NODE_OF, uplink="tdma"):
     weights = Weights(node_of, samples)
     states = InMemory((*algorithm.client_state, *algorithm.remembers), SPEC.size)
-    return Server(algorithm, find_uplink(uplink)(), weights, states, START.clone())
+    return Server(algorithm, UPLINKS.find(uplink)(), weights, states, START.clone())
 
 
 def upload_of(server, clients, **more):

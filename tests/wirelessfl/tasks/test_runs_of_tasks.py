@@ -14,7 +14,6 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
@@ -23,6 +22,7 @@ from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.setup import build
 from wirelessfl.tasks import deferred_training
+from wirelessfl.tasks.spread import spread
 from wirelessfl.training.payloads import Received
 
 ALONE = {
@@ -365,13 +365,13 @@ def test_fedasync_mixes_by_staleness():
 
 
 def test_spread_is_algorithm_4():
-    rule = FedAST(lr=0.2, server_lr=0.5, option="D")
+    rates = {"lr": 0.2, "server_lr": 0.5, "local_steps": 7}
     updates = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 3.0]])
     # Mean (2, 1), squared 5; squares of the deviations 2, 2, 4.
     expected = (0.2 * 0.5 * 7 * (8 / 3) / 5) ** 0.5
-    assert rule.spread(updates, 7) == pytest.approx(expected)
-    assert rule.spread(10.0 * updates, 7) == pytest.approx(expected)
-    assert rule.spread(torch.zeros(3, 2), 7) is None
+    assert spread(updates, **rates) == pytest.approx(expected)
+    assert spread(10.0 * updates, **rates) == pytest.approx(expected)
+    assert spread(torch.zeros(3, 2), **rates) is None
 
 
 def test_weight_decay_is_that_of_the_loss(tmp_path, toy):

@@ -15,7 +15,7 @@ from wirelessfl.tasks.delays import Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
-from wirelessfl.uplinks import find_uplink
+from wirelessfl.uplinks import UPLINKS
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7
 STEPS, ELEMENTS = (5, 3), (400_000, 250_000)
@@ -40,7 +40,7 @@ def made(uplink):
     )
     stream = Stream(8)
     delays = Wireless(
-        network, find_uplink(uplink)(), STEPS, STEP_SECONDS, ELEMENTS, DOWN_BPS, stream
+        network, UPLINKS.find(uplink)(), STEPS, STEP_SECONDS, ELEMENTS, DOWN_BPS, stream
     )
     return delays, network.draw_gains(stream, 0, 1024)
 

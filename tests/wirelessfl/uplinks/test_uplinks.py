@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from channels import Network, section_vi_c, tdma_seconds_per_bit
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.uplinks import AirRound, find_uplink, uplink_classes
+from wirelessfl.uplinks import UPLINKS, AirRound
 
 
 def air_round(sizes, weights, each=()):
@@ -32,7 +32,7 @@ def test_sums_do_not_depend_on_the_chunks():
     sent = torch.from_numpy(Stream(0).generator().random((9, 50))).float()
     results = []
     for chunk in (1, 2, 4, 9):
-        reception = find_uplink("tdma")().receive(air_round([4, 5], np.full(9, 1 / 7)))
+        reception = UPLINKS.find("tdma")().receive(air_round([4, 5], np.full(9, 1 / 7)))
         for first in range(0, 9, chunk):
             part = slice(first, min(first + chunk, 9))
             reception.add(part, {"update": sent[part]})
@@ -46,7 +46,7 @@ def test_nodes_receive_weighted_means_in_any_chunks(sizes, chunk, seed):
     clients = sum(sizes)
     weights, sent = random.random(clients), torch.from_numpy(random.random((clients, 5))).float()
     air = air_round(sizes, weights, each=["second"])
-    reception = find_uplink("tdma")().receive(air)
+    reception = UPLINKS.find("tdma")().receive(air)
     for first in range(0, clients, chunk):
         part = slice(first, min(first + chunk, clients))
         reception.add(part, {"first": sent[part], "second": 2 * sent[part]})
@@ -60,15 +60,15 @@ def test_nodes_receive_weighted_means_in_any_chunks(sizes, chunk, seed):
 
 
 def test_uplinks_are_found_in_their_folder():
-    assert set(uplink_classes()) >= {"tdma", "ofdma"}
+    assert set(UPLINKS.classes()) >= {"tdma", "ofdma"}
     with pytest.raises(ConfigError, match="'laser' is unknown"):
-        find_uplink("laser")
+        UPLINKS.find("laser")
 
 
 def test_airtime_is_a_clients_own():
     """TDMA with four clients: an upload takes four times a client's own airtime."""
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
-    tdma, ofdma = find_uplink("tdma")(), find_uplink("ofdma")()
+    tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
     upload = tdma.seconds_per_bit(draw)
     assert np.array_equal(upload, tdma_seconds_per_bit(draw))
     assert upload == pytest.approx(4 * tdma.airtime_per_bit(draw))
@@ -79,6 +79,6 @@ def test_airtime_is_a_clients_own():
 
 def test_absent_clients_leave_the_band_to_the_others():
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
-    tdma = find_uplink("tdma")()
+    tdma = UPLINKS.find("tdma")()
     (upload,) = tdma.seconds_per_bit(draw.of([3]))
     assert upload == pytest.approx(tdma.seconds_per_bit(draw)[3] / 4)

@@ -17,7 +17,7 @@ from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.warm_starts import find_warm_start, warm_start_classes
+from wirelessfl.warm_starts import WARM_STARTS
 from wirelessfl.warm_starts.base import Opening, Past
 from wirelessfl.warm_starts.distances import (
     inner_product,
@@ -89,7 +89,7 @@ def test_diverged_sessions_are_left_out(name):
     """A model with NaN poisons nothing, and where all are lost the latest one goes on."""
     models, gradients, latest = vectors(3, 1), vectors(3, 2), vectors(1, 4)[0]
     models[0, 3] = math.nan
-    start = find_warm_start(name)()
+    start = WARM_STARTS.find(name)()
     found = start.initial(opening(past_of(models, gradients), gradients[0], latest))
     assert bool(found.params.isfinite().all())
     assert found.weights.keys() == {2, 3}
@@ -106,7 +106,7 @@ def test_the_nearest_session_by_a_large_scale_and_the_mean_by_zero(similarity):
     assert torch.equal(sharp.params, models[2])
     assert sharp.weights == {1: 0.0, 2: 0.0, 3: 1.0, 4: 0.0}
     flat = Proposed(similarity=similarity, similarity_scale=0).initial(opening(past, near))
-    average = find_warm_start("average")().initial(opening(replace(past, gradients=())))
+    average = WARM_STARTS.find("average")().initial(opening(replace(past, gradients=())))
     assert torch.equal(flat.params, average.params)
     torch.testing.assert_close(flat.params, models.mean(0))
 
@@ -181,7 +181,7 @@ def test_zero_scale_is_average(config, toy):
 
 
 def test_every_warm_start_runs_and_only_its_own_trains_on_trial(config, toy):
-    for name in warm_start_classes():
+    for name in WARM_STARTS.classes():
         result = wirelessfl.run(config("fedavg", **FLAGS, warm_start=name), data=toy)
         rows, last = result.rows, result.rows[-1]
         assert [(r["session"], r["session_round"]) for r in rows] == [

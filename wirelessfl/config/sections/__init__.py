@@ -13,11 +13,11 @@ from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
 """Settings that say where things are, and do not tell runs apart."""
-FOR_TASKS = {
+OF_REQUESTS = {
     "network": ("delays", "delay_scale", "availability", "busy_clients", "drop_out"),
     "evaluation": ("eval_seconds",),
 }
-"""Settings of algorithms for several tasks."""
+"""Settings of requests to clients, and of rounds of tasks."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "model": ModelSection,
@@ -29,7 +29,7 @@ SECTIONS: dict[str, type[Section]] = {
 }
 
 __all__ = [
-    "FOR_TASKS",
+    "OF_REQUESTS",
     "PLACES",
     "SECTIONS",
     "DataSection",

@@ -1,0 +1,160 @@
+"""Schedules are choices: what names stand for, where settings go, and what does not go together."""
+
+import re
+
+import pytest
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.assignment.bandit import Bandit
+from wirelessfl.assignment.bayes import Bayes
+from wirelessfl.assignment.random import Random
+from wirelessfl.config import Config
+from wirelessfl.config.presets import PRESETS
+from wirelessfl.errors import ConfigError
+from wirelessfl.schedules import Buffered, Rounds, Simultaneous
+
+TIMES = {"dataset": "digits", "step_seconds": 0.1}
+SMALL = TIMES | {"clients": 6, "rounds": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule", "assignment"),
+    [
+        ("fedast", Buffered(requests=96, buffer=3), None),
+        ("fedast-nobuffer", Buffered(requests=96, buffer=1, fixed_buffer=True), None),
+        ("fedasync", Buffered(requests=96, buffer=1, fixed_buffer=True), None),
+        ("fedbuff", Buffered(requests=96, buffer=10), None),
+        ("sync-st", Simultaneous(first=30), Random()),
+        ("sync-bayes-st", Simultaneous(first=30), Bayes()),
+        ("sync-ucb-st", Simultaneous(first=30), Bandit()),
+        ("fadamgc", Rounds(), None),
+    ],
+)
+def test_names_of_methods_stand_for_a_schedule_and_an_assignment(name, schedule, assignment):
+    choices = Config.from_flags(name, **TIMES).choices
+    assert (choices.schedule, choices.assignment) == (schedule, assignment)
+    assert choices.algorithm.name == name
+
+
+def test_every_preset_is_of_an_algorithm():
+    assert set(PRESETS) < set(algorithm_classes())
+
+
+def test_what_a_name_stands_for_is_replaced_by_what_is_given():
+    """A setting alone replaces a setting; another schedule has its own defaults."""
+    choices = Config.from_flags("fedbuff", **TIMES, requests=5).choices
+    assert choices.schedule == Buffered(requests=5, buffer=10)
+    choices = Config.of({"algorithm": "fedbuff", "schedule": {"buffer": 4}}).choices
+    assert choices.schedule == Buffered(buffer=4)
+    assert Config.from_flags("fedbuff", schedule="rounds").choices.schedule == Rounds()
+    choices = Config.from_flags("fedbuff", **TIMES, schedule="simultaneous").choices
+    assert (choices.schedule, choices.assignment) == (Simultaneous(), Random())
+    choices = Config.from_flags("sync-bayes-st", **TIMES, assignment="bandit", discount=0.5).choices
+    assert choices.assignment == Bandit(discount=0.5)
+    choices = Config.from_flags("fadamgc", schedule="buffered", requests=4).choices
+    assert choices.schedule == Buffered(requests=4)
+
+
+def test_flags_tables_and_toml_say_the_same(tmp_path):
+    flags = Config.from_flags("scaffold", **TIMES, schedule="buffered", requests=4, buffer=2)
+    tables = Config.of(
+        {
+            "algorithm": "scaffold",
+            "schedule": {"name": "buffered", "requests": 4, "buffer": 2},
+            "data": {"dataset": "digits"},
+            "network": {"step_seconds": 0.1},
+        }
+    )
+    assert flags == tables
+    file = tmp_path / "run.toml"
+    file.write_text(flags.to_toml(), encoding="utf-8")
+    assert Config.from_toml(file) == flags
+    cells = Config.from_flags("hfedavg", schedule="buffered", buffer=2)
+    file.write_text(cells.to_toml(), encoding="utf-8")
+    assert Config.from_toml(file) == cells
+    assert cells.schedule == {"name": "buffered", "buffer": 2}
+
+
+def test_each_task_may_have_an_algorithm_of_its_own():
+    config = Config.from_flags(
+        "fedast",
+        task=["digits,name=a", "digits,algorithm=scaffold,lr=0.3,requests=5,name=b"],
+        step_seconds=0.1,
+        server_lr=0.5,
+    )
+    first, second = (task.choices for task in config.tasks.values())
+    assert (first.algorithm.name, first.algorithm.server_lr) == ("fedast", 0.5)
+    assert (second.algorithm.name, second.algorithm.lr) == ("scaffold", 0.3)
+    assert second.algorithm.server_lr == 1.0
+    assert (first.schedule.requests, second.schedule.requests) == (96, 5)
+    assert config.task[1]["algorithm"] == "scaffold"
+    again = Config.of(config.model_dump())
+    assert again.tasks == config.tasks
+
+
+def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
+    for flags, words in (
+        ({"requests": 4}, "under schedule 'rounds'. It is a setting of schedule buffered."),
+        ({"schedule": "buffered", "first": 4}, "It is a setting of schedule simultaneous."),
+        (
+            {"schedule": "simultaneous", "fairness": 2.0},
+            "with assignment 'random'. It is a setting of assignment bayes.",
+        ),
+        ({"schedule": "bufered"}, "schedule 'bufered' is unknown. Do you mean 'buffered'"),
+        ({"assignment": "bayes"}, 'assignment is "bayes", and schedule "rounds" has no rounds of'),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            Config.from_flags("fedavg", **flags)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "words"),
+    [
+        ("fedavg", {"clients_per_round": 3}, 'clients_per_round is 3, and schedule "buffered"'),
+        (
+            "fadamgc",
+            {"tracking_clients": 3},
+            'tracking_clients is 3, and under schedule "buffered"',
+        ),
+        ("fedavg", {"sessions": 3}, 'sessions is 3, and schedule "buffered"'),
+        ("fedavg", {"compression": "top-k"}, 'compression is "top-k", and schedule "buffered"'),
+        (
+            "ra-fed",
+            {"budget": "deadline", "deadline": 1.0},
+            '"ra-fed" plans its rounds in advance with these settings (budget deadline or',
+        ),
+        ("ra-fed", {"min_coverage": 1}, 'schedule "buffered" has no such rounds'),
+        ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
+        ("ram-fed", {"lr_schedule": "poly"}, 'lr_schedule is "poly", and algorithm "ram-fed"'),
+        ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "has no limit"),
+        ("fedbuff", {"weighting": "samples"}, 'weighting is "samples", and algorithm "fedbuff"'),
+        ("hfedavg", {"requests": 4}, 'requests is 4, and algorithm "hfedavg" has cells'),
+        ("hfedavg", {"option": "D"}, "option is 'D', and algorithm \"hfedavg\" has cells"),
+        ("hfedavg", {"drop_out": 0.1}, 'drop_out is 0.1, and algorithm "hfedavg" under schedule'),
+        ("hfedavg", {"task": ["digits"]}, 'schedule "buffered" trains one model of algorithm'),
+        ("hfedavg", {"local": "fedast"}, 'local is "fedast", whose name stands for schedule'),
+        ("hfedavg", {"clients_per_round": 3}, "clients_per_round is 3"),
+        ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
+        ("fedavg", {"task": ["digits,algorithm=hist"]}, "cells"),
+        ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "Do you mean 'fedavg'"),
+        ("fedavg", {"task": ["digits,schedule=rounds"]}, "a setting of the whole run"),
+        (
+            "fedavg",
+            {"uplink": "aircomp", "delays": "shifted-exponential"},
+            'delays is "shifted-exponential", one draw for training and upload, and uplink',
+        ),
+        ("fedast", {"uplink": "aircomp", "option": "D"}, 'option is "D", which looks at each'),
+        ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
+        (
+            "fedavg",
+            {"schedule": "simultaneous", "busy_clients": 2},
+            'busy_clients is 2, and schedule "simultaneous"',
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words):
+    given = SMALL | {"schedule": "buffered"} | flags
+    given = {key: value for key, value in given.items() if value is not None}
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        Config.from_flags(algorithm, **given)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,309 @@
+"""Checks of what goes with a schedule: algorithm, uplink, tasks, and settings of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wirelessfl.algorithms import LOCAL
+from wirelessfl.config.presets import PRESETS
+from wirelessfl.config.sections import OF_REQUESTS, SECTIONS
+from wirelessfl.config.settings import Settings
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.participants import check_participation
+
+
+def check_given_schedule(given: Settings) -> None:
+    """Refuse settings of requests to clients where cells are the requests.
+
+    Args:
+        given: settings as the user gave them.
+
+    Raises:
+        ConfigError: there are such; the message names the setting.
+    """
+    if given.regime != "cells":
+        return
+    name, schedule = given.algorithm["name"], given.schedule["name"]
+    for key in given.choices.schedule.of_clients:
+        if key in given.schedule:
+            raise ConfigError(
+                f'{key} is {given.schedule[key]!r}, and algorithm "{name}" has cells, each of '
+                f'which is one request of schedule "{schedule}". Leave it out: cells says how many '
+                "there are."
+            )
+
+
+def check_schedule(settings: Settings) -> None:
+    """Refuse algorithms, uplinks, tasks and settings that the schedule does not go with.
+
+    Raises:
+        ConfigError: there are such; the message names the settings.
+    """
+    _check_local(settings)
+    _check_assignment(settings)
+    _check_weighting(settings)
+    match settings.regime:
+        case "rounds" | "sessions":
+            _check_one_model(settings)
+            _check_unused(settings, [*OF_REQUESTS["network"], *OF_REQUESTS["evaluation"]])
+            _check_participation(settings)
+        case "cells":
+            _check_cells(settings)
+        case "tasks":
+            _check_rounds_settings(settings)
+            _check_tasks(settings)
+            _check_uplink(settings)
+            _check_step_sizes(settings)
+
+
+def _title(settings: Settings) -> str:
+    """The schedule, as messages name it."""
+    return f'schedule "{settings.schedule["name"]}"'
+
+
+def _check_local(settings: Settings) -> None:
+    """Refuse, inside cells, methods whose name stands for a schedule.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    local = settings.algorithm.get("local", LOCAL)
+    if local in PRESETS:
+        raise ConfigError(
+            f'local is "{local}", whose name stands for schedule "{PRESETS[local].schedule}", and '
+            f'cells of algorithm "{settings.algorithm["name"]}" have edge rounds. Choose one that '
+            "has synchronous rounds, such as fedavg."
+        )
+
+
+def _check_assignment(settings: Settings) -> None:
+    """Refuse an assignment without rounds of several tasks.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    if settings.assignment is not None and settings.choices.schedule.work != "task rounds":
+        raise ConfigError(
+            f'assignment is "{settings.assignment["name"]}", and {_title(settings)} has no rounds '
+            'of several tasks. Choose schedule "simultaneous", or leave it out.'
+        )
+
+
+def _check_weighting(settings: Settings) -> None:
+    """Refuse weights where there is no mean.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    algorithm = settings.choices.algorithm
+    if settings.training.weighting == "samples" and not algorithm.uses_mean:
+        raise ConfigError(
+            f'weighting is "samples", and algorithm "{settings.algorithm["name"]}" does not merge '
+            'by a mean. Choose weighting "uniform".'
+        )
+
+
+def _check_one_model(settings: Settings) -> None:
+    """Refuse several tasks.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    if settings.task:
+        raise ConfigError(
+            f"{_title(settings)} trains one model of algorithm "
+            f'"{settings.algorithm["name"]}", and there are {len(settings.task)} task tables. '
+            'Choose schedule "buffered" or "simultaneous", with an algorithm without cells, or '
+            "leave them out."
+        )
+
+
+def _check_unused(settings: Settings, keys: Iterable[str]) -> None:
+    """Refuse settings of requests and of rounds of tasks.
+
+    Raises:
+        ConfigError: one is set.
+    """
+    for section, listed in OF_REQUESTS.items():
+        table, fields = getattr(settings, section), SECTIONS[section].model_fields
+        for key in listed:
+            if key in keys and getattr(table, key) != fields[key].default:
+                raise ConfigError(
+                    f'{key} is {getattr(table, key)}, and algorithm "{settings.algorithm["name"]}" '
+                    f"under {_title(settings)} has neither requests to clients nor rounds of "
+                    'tasks. Leave it out, or choose schedule "buffered" or "simultaneous" and an '
+                    "algorithm without cells."
+                )
+
+
+def _check_participation(settings: Settings) -> None:
+    """Refuse numbers of participants that cannot be.
+
+    Raises:
+        ConfigError: they are such.
+    """
+    check_participation(
+        settings.choices.algorithm,
+        settings.network.clients,
+        settings.network.cells or 1,
+        settings.training.clients_per_round,
+        settings.training.tracking_clients,
+        known=settings.clients_known,
+    )
+
+
+def _check_cells(settings: Settings) -> None:
+    """Refuse what asynchronous cells do not go with.
+
+    Raises:
+        ConfigError: there is such; the message names the settings.
+    """
+    name, schedule = settings.algorithm["name"], settings.choices.schedule
+    if schedule.work == "task rounds":
+        raise ConfigError(
+            f'algorithm "{name}" has cells, and {_title(settings)} has rounds of several tasks of '
+            'one server each. Choose schedule "rounds" or "buffered", or an algorithm without '
+            "cells."
+        )
+    _check_one_model(settings)
+    _check_unused(settings, OF_REQUESTS["network"])
+    _check_rounds_settings(settings)
+    if not settings.clients_known:
+        return
+    _check_everybody(settings, settings.network.clients)
+
+
+def _check_rounds_settings(settings: Settings) -> None:
+    """Refuse settings of synchronous rounds of one model.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    training, algorithm = settings.training, settings.choices.algorithm
+    name, title = settings.algorithm["name"], _title(settings)
+    task_rounds = settings.choices.schedule.work == "task rounds"
+    if training.clients_per_round is not None and not task_rounds:
+        how = "buffer" if settings.regime == "cells" else "requests"
+        raise ConfigError(
+            f"clients_per_round is {training.clients_per_round}, and {title} has no rounds in "
+            f"which some clients train. Leave it out ({how} says how many are at work), or choose "
+            'schedule "rounds".'
+        )
+    if training.tracking_clients is not None:
+        raise ConfigError(
+            f"tracking_clients is {training.tracking_clients}, and under {title} every client "
+            'that trains tracks. Leave it out, or choose schedule "rounds".'
+        )
+    if settings.sessions.sessions is not None:
+        raise ConfigError(
+            f"sessions is {settings.sessions.sessions}, and {title} has none. Leave it out, or "
+            'choose schedule "rounds".'
+        )
+    if training.compression != "none" and settings.regime == "tasks":
+        raise ConfigError(
+            f'compression is "{training.compression}", and {title} has no rounds in which a model '
+            'is compressed. Leave it out, or choose schedule "rounds".'
+        )
+    if algorithm.plans_ahead:
+        raise ConfigError(
+            f'algorithm "{name}" plans its rounds in advance with these settings (budget '
+            f"deadline or fastest, min_coverage, masks partition), and {title} has no such "
+            'rounds. Choose others, or schedule "rounds".'
+        )
+
+
+def _check_tasks(settings: Settings) -> None:
+    """Refuse numbers of clients at work that cannot be.
+
+    Raises:
+        ConfigError: they are such.
+    """
+    busy, clients = settings.network.busy_clients, settings.network.clients
+    task_rounds = settings.choices.schedule.work == "task rounds"
+    if busy is not None and settings.clients_known and busy > clients:
+        raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
+    if task_rounds and busy is not None:
+        raise ConfigError(
+            f"busy_clients is {busy}, and {_title(settings)} has rounds. "
+            "Leave it out: availability says who takes part."
+        )
+    _check_everybody(settings, 1)
+
+
+def _check_everybody(settings: Settings, together: int) -> None:
+    """Refuse algorithms that need all clients in every round.
+
+    Args:
+        settings: of the run.
+        together: clients that are sure to train from the same model.
+
+    Raises:
+        ConfigError: it is such.
+    """
+    try:
+        settings.choices.algorithm.check(max(settings.network.clients, 2), together, together)
+    except ValueError as error:
+        raise ConfigError(
+            f'algorithm "{settings.algorithm["name"]}" under {_title(settings)}, where not all '
+            f'clients need train from the same model: {error} Or choose schedule "rounds".'
+        ) from error
+
+
+def _check_uplink(settings: Settings) -> None:
+    """Refuse an uplink that cannot take the updates of this schedule.
+
+    Raises:
+        ConfigError: it is such.
+    """
+    uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
+    schedule, one_draw = settings.choices.schedule, settings.network.delays == "shifted-exponential"
+    if uplink.gives == "sum":
+        if one_draw:
+            raise ConfigError(
+                f'delays is "shifted-exponential", one draw for training and upload, and {title} '
+                f"has clients send at the same time under {_title(settings)}. Choose delays "
+                '"wireless", or uplink "tdma", "ofdma" or "fixed".'
+            )
+        if schedule.measured is not None:
+            raise ConfigError(
+                f'option is "D", which looks at each update under {_title(settings)}, and {title} '
+                'gives only their sum. Choose option "S", or uplink "tdma", "ofdma" or "fixed".'
+            )
+    elif not one_draw and not uplink.shareable:
+        raise ConfigError(
+            f"{_title(settings)} lets clients upload at any time, and {title} does not say how "
+            'they share the band then (shared_seconds_per_bit). Choose uplink "tdma", '
+            '"ofdma" or "fixed", or delays "shifted-exponential".'
+        )
+
+
+def _check_step_sizes(settings: Settings) -> None:
+    """Refuse falling step sizes where a merge needs equal ones, or has no end to fall to.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    training = settings.training
+    if training.lr_schedule == "constant":
+        return
+    name = settings.algorithm["name"]
+    if settings.choices.algorithm.merges_by_lr and settings.choices.schedule.work == "requests":
+        raise ConfigError(
+            f'lr_schedule is "{training.lr_schedule}", and algorithm "{name}" divides by the step '
+            f"size of the clients, which differ in a merge under {_title(settings)}. Choose "
+            'lr_schedule "constant", or schedule "rounds".'
+        )
+
+
+def check_end(settings: Settings) -> None:
+    """Refuse step sizes that fall within rounds without a limit.
+
+    Raises:
+        ConfigError: they do.
+    """
+    if settings.training.lr_schedule != "constant":
+        raise ConfigError(
+            f'lr_schedule is "{settings.training.lr_schedule}", and rounds, within which step '
+            f"sizes fall, has no limit under {_title(settings)} with max_seconds or target. Give "
+            'rounds, or choose lr_schedule "constant".'
+        )

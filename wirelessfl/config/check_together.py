@@ -1,0 +1,56 @@
+"""Checks of tasks against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wirelessfl.config.settings import Settings
+from wirelessfl.errors import ConfigError
+from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
+
+
+def check_together(tasks: Mapping[str, Settings]) -> None:
+    """Refuse tasks that do not go together with each other, or with the durations.
+
+    Args:
+        tasks: by name, what each is trained with.
+
+    Raises:
+        ConfigError: there are such; the message names the setting.
+    """
+    for name, task in tasks.items():
+        if task.choices.algorithm.topology != "star":
+            raise ConfigError(
+                f'algorithm "{task.algorithm["name"]}" of task {name!r} has cells, and tasks have '
+                "one server each. Choose one without cells."
+            )
+        if (
+            task.network.delays == "shifted-exponential"
+            and task.network.step_seconds is None
+            and task.data.dataset not in PUBLISHED_STEP_SECONDS
+        ):
+            raise ConfigError(
+                f"data set {task.data.dataset!r} has no published step time. Give step_seconds, "
+                "beta of a normal client."
+            )
+    first = next(iter(tasks.values()))
+    if first.choices.schedule.work == "task rounds" and first.clients_known:
+        _check_shares(tasks, first)
+
+
+def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
+    """Refuse rounds with more clients than there are.
+
+    Raises:
+        ConfigError: they are such.
+    """
+    shares = [task.training.clients_per_round for task in tasks.values()]
+    clients = first.network.clients
+    available = round(first.network.availability * clients)
+    wanted = sum(share or 0 for share in shares)
+    if wanted + sum(share is None for share in shares) > available:
+        raise ConfigError(
+            f"the tasks want {wanted} clients a round (clients_per_round of each), and at "
+            f"least one each without it, and {available} of {clients} are available. Lower "
+            "them, or raise availability."
+        )
