@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test setup check gate-store gate bench figures fuzz clean
+.PHONY: demo test setup check gate-store gate product bench figures fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -24,6 +24,9 @@ gate-store: $(READY)
 
 gate: $(READY)
 	$(BIN)/python -m tests.gate check
+
+product: $(READY)
+	$(BIN)/python -m tests.product
 
 bench: $(READY)
 	$(BIN)/wirelessfl bench

@@ -1,0 +1,28 @@
+"""``python -m tests.product``: run every combination, and write docs/combinations.md."""
+
+import sys
+from pathlib import Path
+
+from rich.progress import track
+
+from tests.product.combinations import combinations, table
+from tests.product.running import wrong
+
+PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
+
+
+def main() -> int:
+    """Exit code 1 where a combination neither runs nor is refused as it should be."""
+    every = combinations()
+    shown = track(every, "combinations", disable=not sys.stderr.isatty())
+    bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]
+    page = table(every)
+    PAGE.write_text(page, encoding="utf-8")
+    print(page)
+    print(*bad, sep="\n")
+    print(f"{len(every) - len(bad)} of {len(every)} as they should be", file=sys.stderr)
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

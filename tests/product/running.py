@@ -1,0 +1,78 @@
+"""A combination of choices, run or refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+import wirelessfl
+from channels.streams import Stream
+from tests.product.combinations import Combination
+from wirelessfl.data import Dataset
+
+REMEDIES = re.compile(r"\b(Choose|Leave|Give|Lower|Raise|Take|Start|Have)\b")
+
+
+@cache
+def data() -> Dataset:
+    """Two hundred samples of four classes around random centres."""
+    random = Stream(0, ("product",)).generator()
+    centres = random.standard_normal((4, 10))
+    labels = torch.arange(200) % 4
+    points = centres[labels.numpy()] + 0.5 * random.standard_normal((200, 10))
+    inputs = torch.from_numpy(points).float()
+    return Dataset("toy", inputs[:160], labels[:160], inputs[160:], labels[160:], 4)
+
+
+def wrong(combination: Combination) -> str | None:
+    """What is wrong with a combination; None: it makes two merges, or is refused as it should be.
+
+    A refusal is one line that names two of the choices and a remedy.
+    """
+    refusal = combination.refusal()
+    return _wrong_run(combination) if refusal is None else _wrong_refusal(combination, refusal)
+
+
+def _wrong_refusal(combination: Combination, text: str) -> str | None:
+    names = [combination.algorithm, combination.schedule, combination.uplink]
+    named = sum(f'"{name}"' in text for name in names)
+    named += combination.sessions and "sessions is" in text
+    if "\n" in text:
+        return f"refused in several lines: {text!r}"
+    if named < 2:
+        return f"refused without naming two of the choices: {text}"
+    if not REMEDIES.search(text):
+        return f"refused without a remedy: {text}"
+    return None
+
+
+def _wrong_run(combination: Combination) -> str | None:
+    with TemporaryDirectory(prefix="wirelessfl-product-") as scratch:
+        result = wirelessfl.run(combination.config(Path(scratch, "run")), data=data())
+    for row in result.rows:
+        for key, value in row.items():
+            # Over the air, the error of a payload that nobody sends is unknown.
+            if value is None or (isinstance(value, float) and not math.isfinite(value)):
+                return f"row of round {row['round']} has {key} {value}"
+    merges = result.rows[-1]["round"] - result.rows[0]["round"]
+    if merges < 2:
+        return f"{merges} merges in {len(result.rows)} rows"
+    first, last = result.rows[0], result.rows[-1]
+    if first["loss"] == last["loss"] or not last["sim_seconds"] > first["sim_seconds"]:
+        return "nothing was trained, or took no time"
+    return None
+
+
+def all_wrong(some: Iterable[Combination]) -> list[str]:
+    """What is wrong with some combinations, a line each."""
+    return [
+        f"{combination}: {found}"
+        for combination in some
+        if (found := wrong(combination)) is not None
+    ]
