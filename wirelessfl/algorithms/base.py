@@ -45,6 +45,10 @@ class Algorithm(ClientRule):
     uses_mean: ClassVar[bool] = True
     """Whether its merge weighs clients as the run says, uniformly or by their samples."""
 
+    merges_by_lr: ClassVar[bool] = False
+    """Whether its merge divides by the clients' step size, so that all of a merge must have had the
+    same."""
+
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:
         """The next state of the server, or of the edge servers, from what they received.
@@ -69,6 +73,11 @@ class Algorithm(ClientRule):
         The cloud has the model and, unless ``node_state``, the rest of the server's state.
         """
         return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}
+
+    @property
+    def server_step_size(self) -> float:
+        """Step size eta_s of the server along the mean update."""
+        return 1.0
 
     @property
     def recounted(self) -> tuple[str, ...]:
@@ -98,6 +107,11 @@ class Algorithm(ClientRule):
     def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
         """The one submodel that is evaluated; None: the whole model."""
         return None
+
+    @property
+    def deals_jointly(self) -> bool:
+        """Whether a client's submodel depends on who else takes part in the round."""
+        return False
 
     @property
     def fixed_shapes(self) -> bool:

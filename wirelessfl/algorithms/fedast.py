@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.task_rule import BufferedRule
 from wirelessfl.algorithms.timing import Buffering, Reallocation, Timing
@@ -52,7 +50,7 @@ class FedAST(BufferedRule):
     @property
     def timing(self) -> Timing:
         """Full buffers; with option D requests are dealt out anew by Algorithm 3."""
-        reallocation = Reallocation(self.period, self.spread_updates, self.spread)
+        reallocation = Reallocation(self.period, self.spread_updates)
         return Timing(
             Buffering(
                 self.requests,
@@ -69,21 +67,3 @@ class FedAST(BufferedRule):
     def payloads(self) -> tuple[Payload, ...]:
         """The update; D needs each client's own."""
         return (Payload("update", each=self.option == "D", unit="lr"),)
-
-    def spread(self, updates: Tensor, local_steps: int) -> float | None:
-        """sigma_m: sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2 (Algorithm 4).
-
-        Args:
-            updates: [V, P], the latest ones.
-            local_steps: tau.
-
-        Returns:
-            sigma_m; None where the mean is zero, or the model has diverged.
-        """
-        mean = updates.mean(0)
-        size = float(mean.square().sum())
-        if not 0.0 < size < math.inf:
-            return None
-        apart = float((updates - mean).square().sum()) / len(updates) / size
-        sigma = (self.lr * self.server_lr * local_steps * apart) ** 0.5
-        return sigma if math.isfinite(sigma) else None

@@ -31,6 +31,11 @@ class Averaging(Algorithm):
         float, Field(gt=0, description="step size of the server along the mean change")
     ] = 1.0
 
+    @property
+    def server_step_size(self) -> float:
+        """eta_g."""
+        return self.server_lr
+
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
         """The model's change, x_H - x_0."""
         return {"update": params.sub_(cohort.start)}

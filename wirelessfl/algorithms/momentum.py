@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -26,6 +26,7 @@ class GlobalMomentum(Algorithm):
     """
 
     name = ""
+    merges_by_lr: ClassVar[bool] = True
 
     beta: Annotated[
         float, Field(gt=0, le=1, description="weight of a client's own gradient; 1: no momentum")

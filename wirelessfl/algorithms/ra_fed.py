@@ -56,6 +56,11 @@ class RaFed(Adaptive, FedAvg):
             )
 
     @property
+    def deals_jointly(self) -> bool:
+        """Where masks are laid round a circle, or are parts of a whole."""
+        return self.masks in ("covered", "partition")
+
+    @property
     def plans_ahead(self) -> bool:
         """Parts may be too many for a layer, depending on who takes part."""
         return super().plans_ahead or self.masks == "partition"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -34,6 +35,7 @@ class RamFed(RaFed):
     """
 
     name = "ram-fed"
+    merges_by_lr: ClassVar[bool] = True
 
     @property
     def payloads(self) -> tuple[Payload, ...]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from channels.streams import Stream
 from wirelessfl.assignment import Assignment
 
@@ -21,12 +19,10 @@ class Reallocation:
     Args:
         period: updates between two reallocations, in M sum R_m.
         updates: V, the latest updates of a task whose spread is measured.
-        spread: sigma_m from updates [V, P] and the local steps; None where it is not known.
     """
 
     period: float
     updates: int
-    spread: Callable[[Tensor, int], float | None]
 
 
 @dataclass(frozen=True)

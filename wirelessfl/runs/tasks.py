@@ -50,6 +50,7 @@ class TasksEngine:
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
             "joules": regime.joules / clients,
+            **{name: finite(value) for name, value in setup.learners[number].metrics.items()},
             "accuracy": accuracy,
             "loss": finite(loss),
         }

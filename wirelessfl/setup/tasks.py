@@ -135,16 +135,17 @@ def _learner(
         algorithm,
         task.choices.uplink,
         Weights(star, model.sample_weights(task.training.weighting)),
-        InMemory(algorithm.remembers, objective.spec.size),
+        InMemory((*algorithm.client_state, *algorithm.remembers), objective.spec.size),
         model.start,
     )
     buffering = algorithm.timing.buffering
+    reallocation = None if buffering is None else buffering.reallocation
     return Learner(
         server,
         LocalSteps(name, algorithm, objective, model.executor, task.training.local_steps),
         EvaluationSet(model.test_inputs, model.test_labels),
         stream,
-        reallocation=None if buffering is None else buffering.reallocation,
+        spread_updates=None if reallocation is None else reallocation.updates,
     )
 
 

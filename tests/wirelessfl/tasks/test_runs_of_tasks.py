@@ -16,6 +16,7 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import RunDirectory
@@ -23,6 +24,7 @@ from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.setup import build
 from wirelessfl.tasks import deferred_training
+from wirelessfl.tasks.spread import spread
 from wirelessfl.training.payloads import Received
 
 ALONE = {
@@ -365,13 +367,17 @@ def test_fedasync_mixes_by_staleness():
 
 
 def test_spread_is_algorithm_4():
-    rule = FedAST(lr=0.2, server_lr=0.5, option="D")
     updates = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 3.0]])
     # Mean (2, 1), squared 5; squares of the deviations 2, 2, 4.
     expected = (0.2 * 0.5 * 7 * (8 / 3) / 5) ** 0.5
-    assert rule.spread(updates, 7) == pytest.approx(expected)
-    assert rule.spread(10.0 * updates, 7) == pytest.approx(expected)
-    assert rule.spread(torch.zeros(3, 2), 7) is None
+    assert spread(updates, 0.2, 0.5, 7) == pytest.approx(expected)
+    assert spread(10.0 * updates, 0.2, 0.5, 7) == pytest.approx(expected)
+    assert spread(torch.zeros(3, 2), 0.2, 0.5, 7) is None
+
+
+def test_step_sizes_of_servers_are_their_setting():
+    assert FedAST(server_lr=0.3).server_step_size == 0.3
+    assert FedAvg(server_lr=0.7).server_step_size == 0.7
 
 
 def test_weight_decay_is_that_of_the_loss(tmp_path, toy):

@@ -1,0 +1,30 @@
+"""How far the latest updates of a task lie apart, by which requests are reallocated among tasks."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+
+def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
+    """sigma_m: sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
+
+    Askin et al., UAI 2024, Algorithm 4; D is the mean of the updates D_i.
+
+    Args:
+        updates: [V, P], the latest ones.
+        lr: eta_c, step size of the clients.
+        server_lr: eta_s, step size of the server along the mean update.
+        local_steps: tau.
+
+    Returns:
+        sigma_m; None where the mean is zero, or the model has diverged.
+    """
+    mean = updates.mean(0)
+    size = float(mean.square().sum())
+    if not 0.0 < size < math.inf:
+        return None
+    apart = float((updates - mean).square().sum()) / len(updates) / size
+    sigma = (lr * server_lr * local_steps * apart) ** 0.5
+    return sigma if math.isfinite(sigma) else None
