@@ -20,6 +20,7 @@ from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
 from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
+from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.training.shards import Shards
@@ -56,7 +57,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         model = _build_model(task, network, given, loaded, stream, task_stream)
         models.append(model)
         learners.append(_learner(name, task, model, network, task_stream))
-    elements = [model.objective.spec.size * len(model.algorithm.payloads) for model in models]
+    elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
     times = build_times(config, network, elements, learners, stream)
     names = list(config.tasks)
     return TasksSetup(

@@ -11,7 +11,7 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Give, Lost, Merge, Returned
-from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
@@ -39,8 +39,9 @@ def made(uplink):
         switched_capacitance=KAPPA,
     )
     stream = Stream(8)
+    elements = [Elements(count, count) for count in ELEMENTS]
     delays = Wireless(
-        network, find_uplink(uplink)(), STEPS, STEP_SECONDS, ELEMENTS, DOWN_BPS, stream
+        network, find_uplink(uplink)(), STEPS, STEP_SECONDS, elements, DOWN_BPS, stream
     )
     return delays, network.draw_gains(stream, 0, 1024)
 
