@@ -18,11 +18,13 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
+from wirelessfl.setup.structure import Structure, lr_share
 from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.shards import Shards
 
 MAX_TASKS_WITH_WORKERS = 2
@@ -141,10 +143,31 @@ def _learner(
     )
     buffering = algorithm.timing.buffering
     reallocation = None if buffering is None else buffering.reallocation
+    structure = Structure(model, task.model.layers)
+    submodels = RequestSubmodels(
+        algorithm, objective.spec, structure.neurons, network.clients, stream
+    )
+    padding = task.run.padding
+    if submodels.of_requests([0], [0]) is not None:
+        padding = structure.padding(padding)
+    tested = algorithm.tested(structure.neurons)
     return Learner(
         server,
-        LocalSteps(name, algorithm, objective, model.executor, task.training.local_steps),
-        EvaluationSet(model.test_inputs, model.test_labels),
+        LocalSteps(
+            name,
+            algorithm,
+            objective,
+            model.executor,
+            task.training.local_steps,
+            lr_share(task.training),
+            structure.neurons,
+            padding or 0.0,
+        ),
+        EvaluationSet(
+            model.test_inputs,
+            model.test_labels,
+            None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
+        ),
         stream,
         spread_updates=None if reallocation is None else reallocation.updates,
     )
