@@ -171,8 +171,10 @@ def table(all_of_them: Sequence[Combination]) -> str:
 
 PAGE = """# Which choices go together
 
-Every algorithm under every schedule over every uplink, with the uplinks over which it runs. Sessions are those of rounds. {runs} of {total} combinations run; each other one is
-refused before any work is done, in the line that stands below. `make product` runs them all on a small data set and prints this page.
+Every algorithm under every schedule over every uplink, with the uplinks over which it runs.
+Sessions are those of rounds. {runs} of {total} combinations run; each other one is refused before
+any work is done, in the line that stands below. `make product` runs them all on a small data set
+and prints this page.
 
 {table}
 

@@ -29,7 +29,7 @@ from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.model import TaskModel, Untrained
@@ -98,7 +98,7 @@ def _world(
     else:
         network = section_vi_c(1, clients, stream=Stream(0, ("network",)))
         seconds = [network.cycles_per_step / network.cpu_hz] * tasks
-        elements, stream = [199_210] * tasks, Stream(0, ("uploads",))
+        elements, stream = [Elements(199_210, 199_210)] * tasks, Stream(0, ("uploads",))
         durations = Wireless(network, Tdma(), [STEPS] * tasks, seconds, elements, None, stream)
     schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
     regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from wirelessfl.rounds.plan import Plan
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.submodels.merging import covered_mean
 from wirelessfl.training.payloads import Received
@@ -30,22 +29,27 @@ class Cover:
     count: Tensor
 
     @classmethod
-    def of(cls, plan: Plan, air: AirRound, payloads: Sequence[str], like: Tensor) -> Cover | None:
-        """That of a round; None where clients train what their node has.
+    def of(
+        cls,
+        each: ClientSubmodels | None,
+        air: AirRound,
+        payloads: Sequence[str],
+        like: Tensor,
+    ) -> Cover | None:
+        """That of an upload; None where clients train what their node has.
 
         Args:
-            plan: of the round.
-            air: its uploads.
+            each: what each sender trains of its node's model; None: all of it.
+            air: the upload.
             payloads: names of all.
             like: a tensor on the device that is wanted.
         """
-        each = plan.client_submodels
         if each is None:
             return None
-        common, count = each.cover(plan.node, air.weights.tolist(), air.nodes)
+        common, count = each.cover(air.node, air.weights.tolist(), air.nodes)
         found = dict.fromkeys(payloads, common.to(like.device))
         for name in air.silent:
-            weight, _ = each.cover(plan.node, air.weights_of(name).tolist(), air.nodes)
+            weight, _ = each.cover(air.node, air.weights_of(name).tolist(), air.nodes)
             found[name] = weight.to(like.device)
         return cls(each, found, count)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from wirelessfl.rounds.compression import relative_error
 from wirelessfl.rounds.cover import Cover
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
 from wirelessfl.training.cohort import State
@@ -44,10 +44,8 @@ class GlobalRound:
         teacher: Tensor | None = None,
     ) -> None:
         self.server, self.local, self.plan = server, local, plan
-        rule, submodels = server.algorithm, plan.submodels
-        if plan.lr_share != 1.0:
-            rule = replace(rule, lr=plan.lr_share * rule.lr)
-        self.rule = rule
+        submodels = plan.submodels
+        self.rule = rule = with_step_size(server.algorithm, plan.lr_share)
         self.stream = stream.child("round", plan.round)
         self.nodes = server.at_nodes(submodels, broadcast)
         like = self.nodes["params"]
@@ -55,7 +53,7 @@ class GlobalRound:
             plan.clients, rule, local.settings.local_steps, self.stream, plan.tracking
         )
         upload = server.upload(senders)
-        self._cover = Cover.of(plan, upload.air, senders.payloads, like)
+        self._cover = Cover.of(plan.client_submodels, upload.air, senders.payloads, like)
         exchanged = submodels.exchanged() if self._cover is None else self._cover.exchanged()
         self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
         self._idle = np.bincount(plan.node, minlength=submodels.nodes) == 0

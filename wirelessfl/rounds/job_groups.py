@@ -1,18 +1,42 @@
-"""Groups of a round's clients that train in one job each, and the states sent to them."""
+"""Groups of clients that train in one job each, and the states sent to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from torch import Tensor
 
-from channels.arrays import IntArray
-from wirelessfl.rounds.plan import Plan
-from wirelessfl.submodels import Submodels
+from channels.arrays import BoolArray, IntArray
+from wirelessfl.submodels import ClientSubmodels, Submodels
 from wirelessfl.submodels.client_submodels import SOME
 from wirelessfl.training.cohort import State
+
+
+class Work(Protocol):
+    """Clients that train, and what: those of a planned round, or of requests."""
+
+    @property
+    def clients(self) -> IntArray:
+        """[rows], their numbers."""
+
+    @property
+    def tracking(self) -> BoolArray:
+        """[rows], who sends what only trackers send."""
+
+    @property
+    def node(self) -> IntArray:
+        """[rows], the node each reports to, or which of several models each is sent."""
+
+    @property
+    def submodels(self) -> Submodels:
+        """What each node trains."""
+
+    @property
+    def client_submodels(self) -> ClientSubmodels | None:
+        """What each trains of its node's model; None: all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +44,7 @@ class JobGroup:
     """Clients that train in one job.
 
     Args:
-        rows: their indices among the clients of the round.
+        rows: their indices among all of the work.
         submodels: what they train.
         node: [rows], which of ``submodels`` each trains.
         servers: what they are sent, by name, a row for each of ``submodels``.
@@ -40,20 +64,20 @@ class JobGroup:
         return {name: self.submodels.spread(value, part) for name, value in payloads.items()}
 
 
-def job_groups(plan: Plan, servers: State, padding: float, chunk: int) -> Iterator[JobGroup]:
-    """The clients of a round, grouped into jobs.
+def job_groups(work: Work, servers: State, padding: float, chunk: int) -> Iterator[JobGroup]:
+    """The clients of some work, grouped into jobs.
 
     Args:
-        plan: of the round.
+        work: who trains what.
         servers: what the nodes send, [nodes, P_max] by name.
         padding: largest padded fraction of a mixed-width batch.
         chunk: clients that an executor trains at a time.
     """
-    everybody, each = np.arange(len(plan.clients)), plan.client_submodels
+    everybody, each = np.arange(len(work.clients)), work.client_submodels
     if each is None:
-        yield JobGroup(everybody, plan.submodels, plan.node, servers)
+        yield JobGroup(everybody, work.submodels, work.node, servers)
         return
     for rows in each.batches(padding, max(SOME, chunk)):
-        submodels, node = each.of(rows), plan.node[rows]
+        submodels, node = each.of(rows), work.node[rows]
         taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
         yield JobGroup(rows, submodels, np.arange(len(rows)), taken, apart=True)

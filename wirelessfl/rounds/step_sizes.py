@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from wirelessfl.training.rules import ClientRule
+
+Rule = TypeVar("Rule", bound=ClientRule)
 
 
 def constant(number: int) -> float:
@@ -28,3 +33,8 @@ class Decay:
         """The share in round ``number``."""
         left = 1 - number % self.rounds / self.rounds
         return float((1 - self.ratio) * left**self.power + self.ratio)
+
+
+def with_step_size(rule: Rule, share: float) -> Rule:
+    """The rule whose clients take steps of ``share`` of its size."""
+    return rule if share == 1.0 else replace(rule, lr=share * rule.lr)

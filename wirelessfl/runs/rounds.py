@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, ne
 from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
-from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.objective import Objective
+from wirelessfl.training.evaluate import deployed, evaluate
 
 
 class RoundsEngine:
@@ -33,7 +32,9 @@ class RoundsEngine:
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
         training = self.setup.training
-        accuracy, loss = evaluate(*self._deployed(), *self.test_samples())
+        objective, params = self.setup.model.objective, training.server.cloud["params"]
+        tested = deployed(objective, params, self.setup.tested)
+        accuracy, loss = evaluate(*tested, *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
@@ -43,14 +44,6 @@ class RoundsEngine:
             "loss": finite(loss),
         }
         return row, None
-
-    def _deployed(self) -> tuple[Objective, Tensor]:
-        """The model that is evaluated, and its parameters: the cloud's, or a part of it."""
-        objective, params = self.setup.model.objective, self.setup.training.server.cloud["params"]
-        tested = self.setup.tested
-        if tested is None:
-            return objective, params
-        return replace(objective, spec=tested.spec), tested.gather(params)[0]
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
         """What it is evaluated on: inputs and labels."""

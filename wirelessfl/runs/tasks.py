@@ -38,8 +38,8 @@ class TasksEngine:
         setup, regime, number = self.setup, self.setup.regime, report.task
         accuracy, loss = setup.learners[number].evaluate()
         clients, sizes = setup.network.clients, setup.elements
-        up = sum(count * size for count, size in zip(regime.returned, sizes, strict=True))
-        down = sum(count * size for count, size in zip(regime.issued, sizes, strict=True))
+        up = sum(models * size.up for models, size in zip(regime.up, sizes, strict=True))
+        down = sum(models * size.down for models, size in zip(regime.down, sizes, strict=True))
         row = {
             "round": report.round,
             "task": setup.names[number],
@@ -50,6 +50,7 @@ class TasksEngine:
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
             "joules": regime.joules / clients,
+            **{name: finite(value) for name, value in setup.learners[number].metrics.items()},
             "accuracy": accuracy,
             "loss": finite(loss),
         }

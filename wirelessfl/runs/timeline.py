@@ -22,6 +22,7 @@ from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.wording import shown
@@ -182,8 +183,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
     return Timeline(list(tasks), seconds, spans, records.merges)
 
 
-def _elements(task: Config) -> int:
-    """Numbers in an update, where it matters; names of data and model are checked anyway.
+def _elements(task: Config) -> Elements:
+    """Numbers that cross the air, where it matters; names of data and model are checked anyway.
 
     Raises:
         ConfigError: the data set or model is unknown.
@@ -191,6 +192,6 @@ def _elements(task: Config) -> int:
     find_dataset(task.data.dataset)
     by_name("model", task.model.model, MODELS)
     if task.network.delays == "shifted-exponential":
-        return 0
+        return Elements(0, 0)
     model = configured_model(task.model, Loaded().dataset(task.data), Stream(0))
-    return ParamSpec.of(model).size * len(task.choices.algorithm.payloads)
+    return Elements.of(task.choices.algorithm, ParamSpec.of(model).size)

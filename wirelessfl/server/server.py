@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -178,19 +179,24 @@ class Server:
         return merged
 
     def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:
-        """With what the server remembers of the senders; what it is to remember is stored."""
-        clients, remembered = received.clients.tolist(), {}
-        for name in rule.remembers:
-            rows = torch.zeros(len(clients), like.shape[1])
-            for row, client in zip(rows, clients, strict=True):
-                before = self.states.get(name, client)
-                if before is not None:
-                    row.copy_(before)
-            remembered[name] = rows.to(like.device)
-        received = replace(received, remembered=remembered)
-        for name, now in rule.remember(received).items():
-            for row, client in zip(now.detach().cpu(), clients, strict=True):
-                self.states.put(name, client, row)
+        """With what the server remembers of the senders; what it is to remember is stored.
+
+        In arrival order: a client's second update is measured against its first.
+        """
+        clients = received.clients.tolist()
+        held = {name: torch.zeros(len(clients), like.shape[1]) for name in rule.remembers}
+        for rows in _turns(clients):
+            for name, values in held.items():
+                for row in rows:
+                    before = self.states.get(name, clients[row])
+                    if before is not None:
+                        values[row].copy_(before)
+            remembered = {name: values.to(like.device) for name, values in held.items()}
+            received = replace(received, remembered=remembered)
+            for name, now in rule.remember(received).items():
+                latest = now.detach().cpu()
+                for row in rows:
+                    self.states.put(name, clients[row], latest[row])
         return received
 
     def combine(
@@ -231,3 +237,15 @@ class Server:
         self.states.restore(found)
         self.admit(found["there"].numpy())
         self.version = int(found["version"])
+
+
+def _turns(clients: Sequence[int]) -> list[list[int]]:
+    """Rows of each client's first update in a merge, of its second, and so on."""
+    turns: list[list[int]] = []
+    seen: Counter[int] = Counter()
+    for row, client in enumerate(clients):
+        if seen[client] == len(turns):
+            turns.append([])
+        turns[seen[client]].append(row)
+        seen[client] += 1
+    return turns

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
 
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.config.sections import TrainingSection
-from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.rounds import ModelRounds
-from wirelessfl.rounds.settings import PADDING, TrainingSettings
-from wirelessfl.rounds.step_sizes import Decay, constant
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, RoundsScheduler
 from wirelessfl.server.client_states import make_states
@@ -31,14 +25,9 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, RoundsSetup
+from wirelessfl.setup.structure import Structure, lr_share
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
-from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
-from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.shards import Shards
-from wirelessfl.training.trial import check_neurons, check_partition
-
-SAMPLES = 8
-"""Training samples on which submodels are tried."""
 
 
 def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
@@ -66,7 +55,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
-    structure = _Structure(model, config.model.layers)
+    structure = Structure(model, config.model.layers)
     settings = TrainingSettings(
         local_steps=training.local_steps,
         edge_rounds=training.edge_rounds or 1,
@@ -118,7 +107,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
 def _planner(
     config: Config,
     network: Network,
-    structure: _Structure,
+    structure: Structure,
     settings: TrainingSettings,
     stream: Stream,
 ) -> Planner:
@@ -138,60 +127,12 @@ def _planner(
         settings,
         stream,
         Participation(training.clients_per_round, training.tracking_clients),
-        _lr_share(training),
+        lr_share(training),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Structure:
-    """The model's partition and neurons, for submodels; found and tried on demand.
-
-    Args:
-        model: the model.
-        layers: fully connected layers in order, if the settings name them.
-    """
-
-    model: TrainedModel
-    layers: tuple[str, ...] | None
-
-    @cached_property
-    def _found(self) -> dict[Scheme, Partition]:
-        return {}
-
-    @property
-    def samples(self) -> Tensor:
-        """A few training samples, on the device."""
-        inputs = self.model.data.train_inputs[:SAMPLES]
-        return widened(inputs.to(self.model.computing.device))
-
-    def partition(self, scheme: Scheme) -> Partition:
-        """The neuron partition by ``scheme``.
-
-        Raises:
-            ConfigError: the layers cannot be split.
-        """
-        if scheme not in self._found:
-            objective = self.model.objective
-            made = make_partition(self.model.module, objective.spec, scheme, self.layers)
-            check_partition(objective, made, self.samples)
-            self._found[scheme] = made
-        return self._found[scheme]
-
-    @cached_property
-    def _neurons(self) -> NeuronMap:
-        return find_neurons(self.model.module, self.model.objective.spec, self.samples)
-
-    def neurons(self) -> NeuronMap:
-        """All neurons that a submodel may leave out.
-
-        Raises:
-            ConfigError: the model cannot be traced.
-        """
-        return self._neurons
-
-
 def _checked_padding(
-    config: Config, model: TrainedModel, planner: Planner, structure: _Structure
+    config: Config, model: TrainedModel, planner: Planner, structure: Structure
 ) -> float | None:
     """Largest padded fraction of a mixed-width batch; refuses impossible masks, sizes and links.
 
@@ -210,20 +151,6 @@ def _checked_padding(
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number)
-    asked = config.run.padding
     if first.client_submodels is None:
-        return asked
-    mixes = check_neurons(model.objective, structure.neurons(), structure.samples)
-    if mixes is not None and asked:
-        raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")
-    if asked is not None:
-        return asked
-    # A batch of several gains nothing where clients train one by one.
-    return 0.0 if model.executor.chunk == 1 or mixes is not None else PADDING
-
-
-def _lr_share(training: TrainingSection) -> Callable[[int], float]:
-    """The factor of the clients' step size, by round."""
-    if training.lr_schedule == "constant":
-        return constant
-    return Decay(training.rounds, training.lr_ratio, training.lr_power)
+        return config.run.padding
+    return structure.padding(config.run.padding)

@@ -19,6 +19,7 @@ from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import Learner
 from wirelessfl.tasks.rounds import TaskRounds
 from wirelessfl.training.shards import Shards
@@ -133,7 +134,7 @@ class TasksSetup(Setup):
         names: of the tasks.
         titled: whether the tasks have tables of their own, so that parameters carry their names.
         learners: their models in training.
-        elements: [tasks], numbers in an update.
+        elements: [tasks], numbers that cross the air for a whole model.
         targets: [tasks], accuracy at which each ends; None: no target.
     """
 
@@ -141,5 +142,5 @@ class TasksSetup(Setup):
     titled: bool
     learners: Sequence[Learner]
     regime: Asynchronous | TaskRounds
-    elements: Sequence[int]
+    elements: Sequence[Elements]
     targets: Sequence[float | None]

@@ -19,6 +19,7 @@ from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
     Delays,
+    Elements,
     ShiftedExponential,
     Wireless,
     client_speeds,
@@ -41,7 +42,7 @@ class Times:
 def build_times(
     config: Config,
     network: Network,
-    elements: Sequence[int],
+    elements: Sequence[Elements],
     models: Sequence[TaskModel],
     stream: Stream,
     *,
@@ -52,7 +53,7 @@ def build_times(
     Args:
         config: the run's settings.
         network: cells and clients.
-        elements: [tasks], numbers in an update.
+        elements: [tasks], numbers that cross the air for a whole model.
         models: of each task.
         stream: the run's.
         records: of what clients do, and of merges; rows are not asked for by the clock then. None:
@@ -114,14 +115,14 @@ def _shares(given: Sequence[int | None], available: int) -> list[int]:
 
 
 def build_delays(
-    config: Config, network: Network, elements: Sequence[int], stream: Stream
+    config: Config, network: Network, elements: Sequence[Elements], stream: Stream
 ) -> Delays:
     """How long trainings take.
 
     Args:
         config: the run's settings; a task's table may say what a step of its own model costs.
         network: cells and clients, and what a step costs otherwise.
-        elements: [tasks], numbers in an update.
+        elements: [tasks], numbers that cross the air for a whole model.
         stream: the run's.
     """
     tasks = list(config.tasks.values())

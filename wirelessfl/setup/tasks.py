@@ -18,10 +18,13 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
+from wirelessfl.setup.structure import Structure, lr_share
 from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
+from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.shards import Shards
 
 MAX_TASKS_WITH_WORKERS = 2
@@ -56,7 +59,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         model = _build_model(task, network, given, loaded, stream, task_stream)
         models.append(model)
         learners.append(_learner(name, task, model, network, task_stream))
-    elements = [model.objective.spec.size * len(model.algorithm.payloads) for model in models]
+    elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
     times = build_times(config, network, elements, learners, stream)
     names = list(config.tasks)
     return TasksSetup(
@@ -133,13 +136,34 @@ def _learner(
         algorithm,
         task.choices.uplink,
         Weights(star, model.sample_weights(task.training.weighting)),
-        InMemory(algorithm.remembers, objective.spec.size),
+        InMemory((*algorithm.client_state, *algorithm.remembers), objective.spec.size),
         model.start,
     )
+    structure = Structure(model, task.model.layers)
+    submodels = RequestSubmodels(
+        algorithm, objective.spec, structure.neurons, network.clients, stream
+    )
+    padding = task.run.padding
+    if submodels.of_requests([0], [0]) is not None:
+        padding = structure.padding(padding)
+    tested = algorithm.tested(structure.neurons)
     return Learner(
         server,
-        LocalSteps(name, algorithm, objective, model.executor, task.training.local_steps),
-        EvaluationSet(model.test_inputs, model.test_labels),
+        LocalSteps(
+            name,
+            algorithm,
+            objective,
+            model.executor,
+            task.training.local_steps,
+            lr_share(task.training),
+            structure.neurons,
+            padding or 0.0,
+        ),
+        EvaluationSet(
+            model.test_inputs,
+            model.test_labels,
+            None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
+        ),
         stream,
         spread_updates=task.choices.schedule.measured,
     )

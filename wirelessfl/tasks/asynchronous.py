@@ -38,6 +38,8 @@ class Asynchronous:
         self.versions = [0] * len(models)
         self.issued = [0] * len(models)
         self.returned = [0] * len(models)
+        self.down = [0.0] * len(models)
+        """Models that clients were sent, whole ones: submodels count by their size."""
         self._asked: list[Ask] = []
 
     def happened(self, what: Any) -> Event | None:
@@ -75,7 +77,9 @@ class Asynchronous:
         for ask in self._asked:
             task = ask.task
             for _ in range(ask.count):
-                self.models[task].issue(self.requests.ask(task, self.versions[task]))
+                request = self.requests.ask(task, self.versions[task], self.models[task].share)
+                self.down[task] += request.share
+                self.models[task].issue(request)
             self.issued[task] += ask.count
         self._asked = []
 
@@ -95,6 +99,11 @@ class Asynchronous:
         """Of all clients so far."""
         return self.requests.joules
 
+    @property
+    def up(self) -> list[float]:
+        """[tasks], updates that have returned, in whole models: submodels count by their size."""
+        return [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
+
     def status(self, task: int) -> dict[str, Any]:
         """A task's further fields of a row: none."""
         return {}
@@ -110,10 +119,11 @@ class Asynchronous:
             "versions": self.versions,
             "issued": self.issued,
             "returned": self.returned,
+            "down": self.down,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue from a snapshot; the models have their own."""
         self.requests.restore(state["requests"])
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
-        self.returned = list(state["returned"])
+        self.returned, self.down = list(state["returned"]), list(state["down"])

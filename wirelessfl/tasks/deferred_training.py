@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.server.client_states import ClientStates
+from wirelessfl.submodels import Submodels
+from wirelessfl.tasks.local_steps import LocalSteps, RequestWork
+from wirelessfl.tasks.request_submodels import RequestSubmodels
+from wirelessfl.tasks.tentative_states import TentativeStates
 from wirelessfl.training.cohort import State
 
 RESULT_BYTES = 1 << 30
@@ -26,25 +30,34 @@ class Pending:
         client: that trains.
         first_step: local steps that it was asked for before, where its batches begin.
         version: of the model that it was sent.
+        fresh: whether the client has never trained before.
     """
 
     client: int
     first_step: int
     version: int
+    fresh: bool
 
 
 class DeferredTraining:
     """The updates of requests, [1, P] by payload.
 
-    A request's update depends only on the model that was sent and on named streams. So training is
-    deferred until an update is needed, and then done for all pending requests at once.
+    A request's update depends only on the model that was sent, on named streams, and on the state
+    that its client's request before it left. So training is deferred until an update is needed, and
+    then done for many pending requests at once: for one of a client at most where clients keep
+    states, so that each finds that of the one before.
 
     Args:
         local: how clients train.
+        states: what clients keep between their turns.
+        submodels: what they train.
     """
 
-    def __init__(self, local: LocalSteps) -> None:
-        self.local = local
+    def __init__(
+        self, local: LocalSteps, states: ClientStates, submodels: RequestSubmodels
+    ) -> None:
+        self.local, self.submodels = local, submodels
+        self.states = TentativeStates(states)
         self.trained = 0
         """Requests that have been trained so far."""
         self._models: dict[int, State] = {}
@@ -54,7 +67,8 @@ class DeferredTraining:
     @property
     def max_ready(self) -> int:
         """Maximum number of updates that are trained and not merged, beside those needed now."""
-        update_bytes = 4 * self.local.objective.spec.size * len(self.local.rule.payloads)
+        vectors = len(self.local.rule.payloads) + len(self.local.rule.client_state)
+        update_bytes = 4 * self.local.objective.spec.size * vectors
         return max(RESULT_BYTES // update_bytes, self.local.executor.chunk)
 
     def lacks_model(self, version: int) -> bool:
@@ -66,12 +80,18 @@ class DeferredTraining:
         self._models[version] = broadcast
 
     def add(self, number: int, request: Pending) -> None:
-        """Request ``number`` is issued."""
+        """Request ``number`` is issued; numbers rise."""
         self._pending[number] = request
 
+    def came_back(self, number: int) -> None:
+        """The update of a request has returned: the state that it left holds from now on."""
+        if self.local.rule.client_state:
+            self.states.confirm(number)
+
     def clear(self) -> None:
-        """Drop all pending requests, models and updates."""
+        """Drop all pending requests, models, updates, and states of requests that are out."""
         self._models, self._pending, self._ready = {}, {}, {}
+        self.states.clear()
 
     def updates(self, numbers: Sequence[int]) -> list[State]:
         """The updates of these requests, kept here."""
@@ -88,41 +108,85 @@ class DeferredTraining:
 
         Recorded programs are made for a number of clients: few numbers reuse them.
         """
-        needed = dict.fromkeys(n for n in numbers if n not in self._ready)
-        if not needed:
-            return
-        room = max(self.max_ready - len(self._ready), len(needed))
-        size = 1 << (min(len(self._pending), room).bit_length() - 1)
-        others = (number for number in self._pending if number not in needed)
-        chosen = [*needed, *itertools.islice(others, max(size - len(needed), 0))]
-        requests = [self._pending.pop(number) for number in chosen]
-        versions = sorted({request.version for request in requests})
-        place = {version: i for i, version in enumerate(versions)}
-        node = np.array([place[request.version] for request in requests])
-        order = np.argsort(node, kind="stable")  # those of one model stand together
-        job = self.local.job(
-            {
-                name: torch.cat([self._models[version][name] for version in versions])
-                for name in self.local.rule.sends
-            },
-            np.array([requests[i].client for i in order]),
-            np.array([requests[i].first_step for i in order]),
-            f"requests {min(chosen)} to {max(chosen)}",
-            node[order],
-        )
-        in_order = [chosen[i] for i in order]
-        for chunk in self.local.executor.train(job):
-            for row, number in enumerate(in_order[chunk.part]):
-                self._ready[number] = {
-                    name: value[row : row + 1].clone() for name, value in chunk.payloads.items()
-                }
+        needed = self._with_earlier(dict.fromkeys(n for n in numbers if n not in self._ready))
+        while needed:
+            possible = self._possible()
+            now = [number for number in needed if number in possible]
+            room = max(self.max_ready - len(self._ready), len(now))
+            size = 1 << (min(len(possible), room).bit_length() - 1)
+            others = (number for number in possible if number not in needed)
+            chosen = [*now, *itertools.islice(others, max(size - len(now), 0))]
+            self._train_together(chosen)
+            for number in now:
+                del needed[number]
+
+    def _with_earlier(self, needed: dict[int, None]) -> dict[int, None]:
+        """With the requests whose states they need: earlier ones of their clients."""
+        if not self.local.rule.client_state or not needed:
+            return needed
+        last: dict[int, int] = {}
+        for number in needed:
+            client = self._pending[number].client
+            last[client] = max(number, last.get(client, number))
+        return dict.fromkeys(n for n, r in self._pending.items() if n <= last.get(r.client, -1))
+
+    def _possible(self) -> dict[int, None]:
+        """Pending requests, oldest first, that can train now: of clients with state their first."""
+        if not self.local.rule.client_state:
+            return dict.fromkeys(self._pending)
+        first: dict[int, int] = {}
+        for number, request in self._pending.items():
+            first.setdefault(request.client, number)
+        return dict.fromkeys(first.values())
+
+    def _train_together(self, chosen: Sequence[int]) -> None:
+        requests = {number: self._pending.pop(number) for number in chosen}
+        shares: dict[float, list[int]] = {}
+        for number, request in requests.items():
+            shares.setdefault(self.local.lr_share(request.version), []).append(number)
+        for share, numbers in shares.items():
+            self._train_alike({number: requests[number] for number in numbers}, share)
         self.trained += len(chosen)
         wanted = {request.version for request in self._pending.values()}
         self._models = {v: model for v, model in self._models.items() if v in wanted}
 
+    def _train_alike(self, requests: dict[int, Pending], share: float) -> None:
+        """Train requests with this share of the step size."""
+        versions = sorted({request.version for request in requests.values()})
+        place = {version: i for i, version in enumerate(versions)}
+        # Those of one model stand together.
+        numbers = sorted(requests, key=lambda number: requests[number].version)
+        ordered = [requests[number] for number in numbers]
+        clients = [request.client for request in ordered]
+        work = RequestWork(
+            clients=np.array(clients),
+            tracking=np.ones(len(ordered), dtype=np.bool_),
+            node=np.array([place[request.version] for request in ordered]),
+            submodels=Submodels.whole(self.local.objective.spec, len(versions)),
+            client_submodels=self.submodels.of_requests(clients, [r.version for r in ordered]),
+            first_steps=np.array([request.first_step for request in ordered]),
+            fresh=np.array([request.fresh for request in ordered]),
+        )
+        servers = {
+            name: torch.cat([self._models[version][name] for version in versions])
+            for name in self.local.rule.sends
+        }
+        what = f"requests {min(numbers)} to {max(numbers)}"
+        for done in self.local.train(work, servers, self.states, share, what):
+            rows = [numbers[row] for row in done.rows]
+            for row, number in enumerate(rows):
+                self._ready[number] = {
+                    name: value[row : row + 1].clone() for name, value in done.payloads.items()
+                }
+            self.states.keep(rows, done)
+
     def tensors(self) -> dict[str, Tensor]:
-        """Models and updates, for a checkpoint."""
-        return joined("models", self._models.values()) | joined("ready", self._ready.values())
+        """Models, updates and states, for a checkpoint."""
+        return {
+            **joined("models", self._models.values()),
+            **joined("ready", self._ready.values()),
+            **joined("tentative", self.states.rows()),
+        }
 
     def snapshot(self) -> dict[str, Any]:
         """All other state, as plain numbers and lists."""
@@ -130,18 +194,21 @@ class DeferredTraining:
             "trained": self.trained,
             "models": list(self._models),
             "ready": list(self._ready),
-            "pending": [[n, r.client, r.first_step, r.version] for n, r in self._pending.items()],
+            "pending": [[n, *astuple(request)] for n, request in self._pending.items()],
+            "tentative": self.states.snapshot(),
         }
 
     def restore(
         self, tensors: dict[str, Tensor], state: dict[str, Any], device: torch.device
     ) -> None:
-        """Continue from a checkpoint."""
+        """Continue from a checkpoint; the states below have their own."""
         self.trained = state["trained"]
         models, ready = (separated(kind, tensors, device) for kind in ("models", "ready"))
         self._models = dict(zip(state["models"], models, strict=True))
         self._ready = dict(zip(state["ready"], ready, strict=True))
         self._pending = {number: Pending(*request) for number, *request in state["pending"]}
+        tentative = separated("tentative", tensors, torch.device("cpu"))
+        self.states.resume(tentative, state["tentative"])
 
 
 def joined(kind: str, rows: Iterable[State]) -> dict[str, Tensor]:

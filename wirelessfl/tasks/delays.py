@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from channels import Network, snr_linear
 from channels.arrays import FloatArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
+from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
 
@@ -37,8 +39,28 @@ def client_speeds(clients: int, stream: Stream) -> FloatArray:
     return np.asarray(stream.generator().permutation(kinds))
 
 
+class Elements(NamedTuple):
+    """Numbers that cross the air for a whole model.
+
+    Args:
+        up: of an update, in all of its payloads.
+        down: of what a client is sent.
+    """
+
+    up: int
+    down: int
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, size: int) -> Elements:
+        """Those of an algorithm whose model has ``size`` parameters."""
+        return cls(size * len(algorithm.payloads), size * len(algorithm.sends))
+
+
 class Delays(ABC):
-    """How long clients take over training requests, and what energy that costs them."""
+    """How long clients take over training requests, and what energy that costs them.
+
+    Everything is proportional to the size of the submodel that a client trains.
+    """
 
     @property
     def wireless(self) -> Wireless | None:
@@ -47,10 +69,20 @@ class Delays(ABC):
 
     @abstractmethod
     def seconds(self, task: int, client: int, number: int) -> float:
-        """Duration of request ``number``, of ``task`` at ``client``; without a shared upload."""
+        """Duration of request ``number``, of ``task`` at ``client``; without a shared upload.
 
-    def compute_joules(self, task: int, client: int, seconds: float) -> float:
-        """Energy of the first ``seconds`` of a request; 0 where no energy is modelled."""
+        Of the whole model; a submodel takes its share of it.
+        """
+
+    def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
+        """Energy of the first ``seconds`` of a request; 0 where no energy is modelled.
+
+        Args:
+            task: the request's.
+            client: that trains.
+            seconds: since it began.
+            share: parameters that it trains, over those of the whole model.
+        """
         return 0.0
 
 
@@ -94,7 +126,7 @@ class Wireless(Delays):
         uplink: how a band is shared.
         steps: [tasks], tau_m.
         step_seconds: [tasks] of [clients], what a step takes each.
-        elements: [tasks], numbers of an update.
+        elements: [tasks], what crosses the air.
         downlink_bps: rate to a client; None: takes no time.
         stream: randomness of the channels.
     """
@@ -103,7 +135,7 @@ class Wireless(Delays):
     uplink: Uplink
     steps: Sequence[int]
     step_seconds: Sequence[FloatArray]
-    elements: Sequence[int]
+    elements: Sequence[Elements]
     downlink_bps: float | None
     stream: Stream
 
@@ -141,11 +173,13 @@ class Wireless(Delays):
         return self._down_seconds(task) + self._computing[task][client]
 
     def _down_seconds(self, task: int) -> float:
-        return self.bits(task) / self.downlink_bps if self.downlink_bps is not None else 0.0
+        if self.downlink_bps is None:
+            return 0.0
+        return self.elements[task].down * BITS_PER_ELEMENT / self.downlink_bps
 
-    def bits(self, task: int) -> float:
-        """Bits of an update."""
-        return float(self.elements[task] * BITS_PER_ELEMENT)
+    def bits(self, task: int, share: float = 1.0) -> float:
+        """Bits of an update of a submodel with this share of the parameters."""
+        return share * self.elements[task].up * BITS_PER_ELEMENT
 
     def received_snr(self, client: int, number: int) -> float:
         """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
@@ -155,10 +189,10 @@ class Wireless(Delays):
         """Of those who upload at present, from their SNR over the whole band."""
         return self.uplink.shared_seconds_per_bit(self._bandwidth_hz, snrs)
 
-    def compute_joules(self, task: int, client: int, seconds: float) -> float:
+    def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of the local steps in the first ``seconds`` of a request, download included."""
-        network = self.network
-        busy = min(max(seconds - self._down_seconds(task), 0.0), self._computing[task][client])
+        network, down = self.network, share * self._down_seconds(task)
+        busy = min(max(seconds - down, 0.0), share * self._computing[task][client])
         cycles = busy * network.cpu_hz[client]
         return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
 

@@ -12,20 +12,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from channels import ChannelDraw
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
-from wirelessfl.server.upload import Senders, Upload
+from wirelessfl.server.upload import Senders
 from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
-from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.local_steps import LocalSteps, RequestWork
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
+from wirelessfl.tasks.star_merge import StarMerge
 from wirelessfl.training.cohort import State
-from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.executor import Job
-from wirelessfl.training.shards import ALONE
-from wirelessfl.uplinks.base import Reception
+from wirelessfl.training.evaluate import deployed, evaluate
+from wirelessfl.training.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,22 +37,25 @@ class EvaluationSet:
     Args:
         inputs: [samples, ...] on the device.
         labels: [samples] on the device.
+        tested: the one submodel that is tested; None: the whole model.
     """
 
     inputs: Tensor
     labels: Tensor
+    tested: Submodels | None = None
 
 
 class Learner:
     """A task's model at the server, and the training of its clients.
 
-    Its server is that of a star.
+    Its server is that of a star. The model's version is the number of the round: of its masks, step
+    sizes and noise.
 
     Args:
         server: the model's.
         local: how clients train.
         test: what the model is tested on.
-        stream: randomness of uploads.
+        stream: the task's.
         spread_updates: V, the latest updates whose spread is measured; None: it is not.
     """
 
@@ -63,100 +68,147 @@ class Learner:
         spread_updates: int | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
-        self.deferred = DeferredTraining(local)
-        self.steps_done = np.zeros(len(server.present), dtype=np.int64)
-        self.clients: dict[int, int] = {}
-        """Client of each request, until its update is merged."""
+        clients, spec = len(server.present), local.objective.spec
+        self.submodels = RequestSubmodels(server.algorithm, spec, local.neurons, clients, stream)
+        self.deferred = DeferredTraining(local, server.states, self.submodels)
+        self.steps_done = np.zeros(clients, dtype=np.int64)
+        self.begun = np.zeros(clients, dtype=np.bool_)
+        """Clients with a request that trains or has trained; lost ones never do."""
+        self.issued: dict[int, tuple[int, int]] = {}
+        """Client and version of each request, until its update is merged."""
         self.back: list[int] = []
-        """Requests whose updates have returned since the last merge."""
+        """Requests whose updates have returned and are not merged."""
         self.spread_updates = spread_updates
         self.recent: deque[State] = deque(maxlen=spread_updates or 0)
-        self._whole = Submodels.whole(local.objective.spec, 1)
+        self.metrics: dict[str, float] = {}
+        """Of the last merge."""
+        self._whole = Submodels.whole(spec, 1)
 
     def _broadcast(self) -> State:
         """The state that clients are sent now, [1, P] by name."""
         return self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
 
+    def share(self, client: int) -> float:
+        """Parameters that a client would train if it were asked now, over those of the model."""
+        return self.submodels.share(client, self.server.version)
+
+    def shares(self, clients: IntArray) -> FloatArray:
+        """[clients], the same in a common round of these clients."""
+        return self.submodels.shares(clients, self.server.version)
+
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
-        first = int(self.steps_done[request.client])
-        self.steps_done[request.client] += self.local.count
+        client, version = request.client, request.version
+        first = int(self.steps_done[client])
+        self.steps_done[client] += self.local.count
         if request.lost_after is None:  # otherwise the update is lost
-            if self.deferred.lacks_model(request.version):
-                self.deferred.keep_model(request.version, self._broadcast())
-            self.deferred.add(request.number, Pending(request.client, first, request.version))
-            self.clients[request.number] = request.client
+            if self.deferred.lacks_model(version):
+                self.deferred.keep_model(version, self._broadcast())
+            fresh = not self.begun[client]
+            self.begun[client] = True
+            self.deferred.add(request.number, Pending(client, first, version, fresh))
+            self.issued[request.number] = client, version
 
     def end(self) -> None:
         """Drop all requests and updates."""
         self.deferred.clear()
-        self.clients.clear()
+        self.issued.clear()
         self.back.clear()
         self.recent.clear()
 
     def came_back(self, number: int) -> None:
         """The update of a request has returned; it is trained when it is needed."""
         self.back.append(number)
+        self.deferred.came_back(number)
 
-    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
-        """Merge the updates of these requests, in this order."""
+    def merge(
+        self,
+        requests: Sequence[int],
+        staleness: Sequence[int],
+        draw: ChannelDraw | None = None,
+    ) -> None:
+        """Merge the updates of these requests, in this order.
+
+        Args:
+            requests: their numbers.
+            staleness: merges between the model that each was sent and now.
+            draw: the channels, where they are sent at the same time; None: each at its own.
+        """
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
-        self.back.clear()
-        clients = np.array([self.clients.pop(number) for number in requests])
-        upload = self._upload(clients, np.array(staleness, dtype=np.int64))
-        reception = self._open(upload)
+        self.back = [number for number in self.back if number not in set(requests)]
+        clients, versions = zip(*(self.issued.pop(number) for number in requests), strict=True)
+        senders = self._senders(np.array(clients), np.array(staleness, dtype=np.int64))
+        each = self.submodels.of_requests(clients, versions)
+        merge = StarMerge(self.server, self._whole, senders, each, draw)
         for row, update in enumerate(updates):
-            reception.add(slice(row, row + 1), update)
-        self._merge(upload, reception)
+            merge.reception.add(slice(row, row + 1), update)
+        self.metrics = merge.finish()
 
-    def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the current model, and merge their updates."""
-        job = self.round_of(clients)
+    def train_round(
+        self, clients: IntArray, chosen: IntArray | None = None, draw: ChannelDraw | None = None
+    ) -> None:
+        """Train these clients from the current model, and merge their updates.
+
+        Args:
+            clients: [rows], whose updates are awaited, in rising order.
+            chosen: all clients of the round, in rising order; None: these alone.
+            draw: the channels, where they send at the same time; None: each at a time of its own.
+        """
+        server, version = self.server, self.server.version
+        each = self.submodels.of_round(clients if chosen is None else chosen, version)
+        if each is not None and chosen is not None:
+            each = each.of_rows(np.searchsorted(chosen, clients))
+        merge = StarMerge(server, self._whole, self._senders(clients), each, draw)
+        work = RequestWork(
+            clients=clients,
+            tracking=np.ones(len(clients), dtype=np.bool_),
+            node=np.zeros(len(clients), dtype=np.int64),
+            submodels=self._whole,
+            client_submodels=each,
+            first_steps=self.steps_done[clients],
+            fresh=~self.begun[clients],
+        )
+        share, what = self.local.lr_share(version), f"version {version}"
+        for done in self.local.train(work, self._broadcast(), server.states, share, what):
+            merge.reception.add(done.rows, done.payloads)
+            server.states.scatter(done.submodels, done.clients, done.node, done.kept)
         self.steps_done[clients] += self.local.count
-        upload = self._upload(clients)
-        reception = self._open(upload)
-        for chunk in self.local.executor.train(job):
-            reception.add(chunk.part, chunk.payloads)
-        self._merge(upload, reception)
+        self.begun[clients] = True
+        self.metrics = merge.finish()
 
-    def round_of(self, clients: IntArray) -> Job:
-        """The local training of these clients from the current model."""
-        first_steps, what = self.steps_done[clients], f"version {self.server.version}"
-        return self.local.job(self._broadcast(), clients, first_steps, what)
-
-    def _upload(self, clients: IntArray, staleness: IntArray | None = None) -> Upload:
-        rule, steps = self.server.algorithm, self.local.count
-        return self.server.upload(Senders(clients, rule, steps, self.stream, staleness=staleness))
-
-    def _open(self, upload: Upload) -> Reception:
-        return upload.open("merge", self.server.version, "air")
-
-    def _merge(self, upload: Upload, reception: Reception) -> None:
-        """The server's next state, from what it has received."""
-        rule, nodes = self.server.algorithm, self.server.at_nodes(self._whole)
-        # Tasks run in one process.
-        reception.finish(ALONE, upload.senders.payloads, nodes["params"])
-        merged = self.server.merge(rule, nodes, upload.received(reception))
-        self.server.combine(rule, merged, self._whole, [1.0])  # a mean of one node
+    def _senders(self, clients: IntArray, staleness: IntArray | None = None) -> Senders:
+        version = self.server.version
+        return Senders(
+            clients,
+            with_step_size(self.server.algorithm, self.local.lr_share(version)),
+            self.local.count,
+            self.stream.child("round", version),
+            tracking=np.ones(len(clients), dtype=np.bool_),
+            staleness=staleness,
+        )
 
     def spread(self) -> float | None:
         """How far the latest V updates lie apart; None before there are as many."""
-        if self.spread_updates is None:
+        count, algorithm = self.spread_updates, self.server.algorithm
+        if count is None:
             return None
-        latest = [*self.recent, *self.deferred.updates(self.back)]
-        if len(latest) < self.spread_updates:
+        latest = [*self.recent, *self.deferred.updates(self.back)][-count:]
+        if len(latest) < count:
             return None
-        rule = self.server.algorithm
-        name = rule.payloads[0].name
-        updates = torch.cat([update[name] for update in latest[-self.spread_updates :]])
-        return spread(updates, rule.lr, rule.server_step_size, self.local.count)
+        updates = torch.cat([update[algorithm.payloads[0].name] for update in latest])
+        lr = self.local.lr_share(self.server.version) * algorithm.lr
+        return spread(updates, lr, algorithm.server_step_size, self.local.count)
+
+    def _deployed(self) -> tuple[Objective, Tensor]:
+        """The model that is tested, and its parameters."""
+        return deployed(self.local.objective, self.server.cloud["params"], self.test.tested)
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
         """[clients], loss of the current model on all samples of each."""
-        objective, data, found = self.local.objective, self.local.executor.data, []
-        params = objective.spec.views(self.server.cloud["params"])
+        (objective, flat), data, found = self._deployed(), self.local.executor.data, []
+        params = objective.spec.views(flat)
         objective.module.eval()
         for client in clients.tolist():
             rows = torch.from_numpy(np.asarray(data.source.client_samples[client], dtype=np.int64))
@@ -166,8 +218,7 @@ class Learner:
 
     def evaluate(self) -> tuple[float, float]:
         """Accuracy and loss on the test set."""
-        params, test = self.server.cloud["params"], self.test
-        return evaluate(self.local.objective, params, test.inputs, test.labels)
+        return evaluate(*self._deployed(), self.test.inputs, self.test.labels)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state that is tensors, for a checkpoint."""
@@ -176,6 +227,7 @@ class Learner:
             **self.deferred.tensors(),
             **joined("recent", self.recent),
             "steps_done": torch.from_numpy(self.steps_done.copy()),
+            "begun": torch.from_numpy(self.begun.copy()),
         }
 
     def snapshot(self) -> dict[str, Any]:
@@ -183,7 +235,8 @@ class Learner:
         return {
             "ahead": self.deferred.snapshot(),
             "back": self.back,
-            "clients": [[number, client] for number, client in self.clients.items()],
+            "issued": [[number, *request] for number, request in self.issued.items()],
+            "metrics": self.metrics,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -194,4 +247,6 @@ class Learner:
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
         self.steps_done = tensors["steps_done"].numpy().copy()
-        self.back, self.clients = list(state["back"]), dict(state["clients"])
+        self.begun = tensors["begun"].numpy().copy()
+        self.back, self.metrics = list(state["back"]), dict(state["metrics"])
+        self.issued = {number: (client, version) for number, client, version in state["issued"]}

@@ -2,15 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from channels.arrays import IntArray
+from channels.arrays import BoolArray, IntArray
+from wirelessfl.rounds.job_groups import JobGroup, job_groups
+from wirelessfl.rounds.step_sizes import constant, with_step_size
+from wirelessfl.server.client_states import ClientStates
+from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule
+
+
+@dataclass(frozen=True, eq=False)
+class RequestWork:
+    """Clients that train together, see ``Work``.
+
+    Args:
+        clients: [rows], their numbers.
+        tracking: [rows], who sends what only trackers send.
+        node: [rows], which of several models each is sent.
+        submodels: what these models are: whole ones.
+        client_submodels: what each trains of its model; None: all of it.
+        first_steps: [rows], local steps that each has taken before.
+        fresh: [rows], who has never trained before.
+    """
+
+    clients: IntArray
+    tracking: BoolArray
+    node: IntArray
+    submodels: Submodels
+    client_submodels: ClientSubmodels | None
+    first_steps: IntArray
+    fresh: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """Some clients have trained; tensors hold until the next are asked for.
+
+    Args:
+        rows: their indices among all of the work.
+        payloads: what they send, [rows, P] by payload.
+        submodels: what they have trained.
+        clients: [rows], their numbers.
+        node: [rows], which of ``submodels`` each has trained.
+        kept: what they keep, [rows, P_max] by name.
+    """
+
+    rows: IntArray
+    payloads: State
+    submodels: Submodels
+    clients: IntArray
+    node: IntArray
+    kept: State
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +70,10 @@ class LocalSteps:
         objective: model and loss.
         executor: where updates are computed.
         count: tau, local steps of a training.
+        lr_share: of the rule's step size, what clients use that were sent a version.
+        neurons: finds all neurons that submodels may leave out; None: all clients train the whole
+            model.
+        padding: largest padded fraction of a batch of submodels of different widths.
     """
 
     task: str
@@ -30,32 +81,52 @@ class LocalSteps:
     objective: Objective
     executor: Executor
     count: int
+    lr_share: Callable[[int], float] = constant
+    neurons: Callable[[], NeuronMap] | None = None
+    padding: float = 0.0
 
-    def job(
-        self,
-        servers: State,
-        clients: IntArray,
-        first_steps: IntArray,
-        what: str,
-        node: IntArray | None = None,
-    ) -> Job:
-        """The local training of some clients.
+    def train(
+        self, work: RequestWork, servers: State, states: ClientStates, share: float, what: str
+    ) -> Iterator[Done]:
+        """Train some clients, chunk by chunk.
 
         Args:
-            servers: models that they are sent, [models, P] by name.
-            clients: [clients], their numbers.
-            first_steps: [clients], local steps that each has taken before.
+            work: who trains what.
+            servers: what they are sent, [models, P] by name.
+            states: what clients keep between their turns.
+            share: of the rule's step size.
             what: is trained, for messages.
-            node: [clients], which of the models each is sent; None: the only one.
         """
+        rule = with_step_size(self.rule, share)
+        for group in job_groups(work, servers, self.padding, self.executor.chunk):
+            job = self._job(rule, work, group, states, what)
+            for chunk in self.executor.train(job):
+                yield Done(
+                    rows=group.rows[chunk.part],
+                    payloads=group.at_nodes(chunk.payloads, chunk.part),
+                    submodels=group.submodels,
+                    clients=job.clients[chunk.part],
+                    node=group.node[chunk.part],
+                    kept=chunk.kept,
+                )
+
+    def _job(
+        self, rule: ClientRule, work: RequestWork, group: JobGroup, states: ClientStates, what: str
+    ) -> Job:
+        like, rows = group.servers["params"], group.rows
         return Job(
-            rule=self.rule,
-            spec=self.objective.spec,
-            servers=servers,
-            node=np.zeros(len(clients), dtype=np.int64) if node is None else node,
-            clients=clients,
-            first_steps=first_steps,
+            rule=rule,
+            spec=group.submodels.spec,
+            servers=group.servers,
+            node=group.node,
+            clients=work.clients[rows],
+            first_steps=work.first_steps[rows],
             local_steps=self.count,
             label=f"task {self.task}, {what}",
-            penalties=self.rule.penalties,
+            tracking=work.tracking[rows],
+            recall=lambda who, node: states.gather(
+                rule.client_state, group.submodels, who, node, like
+            ),
+            penalties=rule.penalties,
+            fresh=work.fresh[rows],
         )

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from channels import ChannelDraw
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.tasks.request import Request
 
@@ -20,8 +21,19 @@ class TaskModel(Protocol):
     def came_back(self, number: int) -> None:
         """The update of a request has returned."""
 
-    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
-        """Merge the updates of these requests, in this order."""
+    def merge(
+        self,
+        requests: Sequence[int],
+        staleness: Sequence[int],
+        draw: ChannelDraw | None = None,
+    ) -> None:
+        """Merge the updates of these requests, in this order, sent over ``draw`` at once if any."""
+
+    def share(self, client: int) -> float:
+        """Parameters that a client would train if it were asked now, over those of the model."""
+
+    def shares(self, clients: IntArray) -> FloatArray:
+        """[clients], the same in a common round of these clients."""
 
     def end(self) -> None:
         """The task has ended: drop its requests and updates."""
@@ -29,8 +41,10 @@ class TaskModel(Protocol):
     def spread(self) -> float | None:
         """Spread sigma_m of the latest updates; None: unknown."""
 
-    def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the current model, and merge their updates."""
+    def train_round(
+        self, clients: IntArray, chosen: IntArray | None = None, draw: ChannelDraw | None = None
+    ) -> None:
+        """Train these of the clients ``chosen`` for a round, and merge their updates."""
 
     def losses(self, clients: IntArray) -> FloatArray:
         """[clients], loss of the current model on the data of each."""
@@ -45,8 +59,21 @@ class Untrained:
     def came_back(self, number: int) -> None:
         """Nothing came back."""
 
-    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
+    def merge(
+        self,
+        requests: Sequence[int],
+        staleness: Sequence[int],
+        draw: ChannelDraw | None = None,
+    ) -> None:
         """Nothing is merged."""
+
+    def share(self, client: int) -> float:
+        """All of the model."""
+        return 1.0
+
+    def shares(self, clients: IntArray) -> FloatArray:
+        """All of the model each."""
+        return np.ones(len(clients))
 
     def end(self) -> None:
         """Nothing was there."""
@@ -55,7 +82,9 @@ class Untrained:
         """Not known: a dynamic allocation stays as it is."""
         return None
 
-    def train_round(self, clients: IntArray) -> None:
+    def train_round(
+        self, clients: IntArray, chosen: IntArray | None = None, draw: ChannelDraw | None = None
+    ) -> None:
         """Nobody trains."""
 
     def losses(self, clients: IntArray) -> FloatArray:

@@ -61,6 +61,8 @@ class Requests:
         self.busy_clients, self.records = busy_clients, records
         self.issued = 0
         self.joules = 0.0
+        self.returned: dict[int, float] = {}
+        """By task, updates that have returned, in whole models: submodels count by their size."""
         self.queues: dict[int, deque[Request]] = {}
         self.out: dict[int, Request] = {}
         self._places = uniform(stream.child("clients"))
@@ -71,14 +73,23 @@ class Requests:
         wireless = delays.wireless
         self.uploads = None if wireless is None else Uploads(clock, wireless)
 
-    def ask(self, task: int, version: int) -> Request:
-        """Send a request to a random client, now."""
+    def ask(
+        self, task: int, version: int, share: Callable[[int], float] = lambda client: 1.0
+    ) -> Request:
+        """Send a request to a random client, now.
+
+        Args:
+            task: whose model it is sent.
+            version: of the model.
+            share: by client, parameters that it would train, over those of the whole model.
+        """
         number = self.issued
         self.issued = number + 1
         client = self._client(number)
-        seconds = self.delays.seconds(task, client, number)
+        part = share(client)
+        seconds = part * self.delays.seconds(task, client, number)
         lost_after = self.drop_outs.lost_after(number, seconds)
-        request = Request(number, task, client, version, self.clock.now, seconds, lost_after)
+        request = Request(number, task, client, version, self.clock.now, seconds, part, lost_after)
         self.out[number] = request
         queue = self.queues.get(client)
         if queue is None:
@@ -140,7 +151,10 @@ class Requests:
         del self.out[request.number]
         if request.begun is not None:
             seconds = self.clock.now - request.begun
-            self.joules += self.delays.compute_joules(request.task, request.client, seconds)
+            task, client, share = request.task, request.client, request.share
+            self.joules += self.delays.compute_joules(task, client, seconds, share)
+        if how == "done":
+            self.returned[request.task] = self.returned.get(request.task, 0.0) + request.share
         if self.records is not None and request.begun is not None:
             span = Span(request.task, request.client, request.begun, self.clock.now, how)
             self.records.spans.append(span)
@@ -200,6 +214,7 @@ class Requests:
             "future": future,
             "issued": self.issued,
             "joules": self.joules,
+            "returned": [[task, models] for task, models in self.returned.items()],
             "out": [list(astuple(request)) for request in self.out.values()],
             "queues": [[c, [r.number for r in queue]] for c, queue in self.queues.items()],
             "busy": self._busy,
@@ -209,6 +224,7 @@ class Requests:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.issued, self.joules = state["issued"], state["joules"]
+        self.returned = dict(state["returned"])
         self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}
         self._busy = list(state["busy"])

@@ -36,7 +36,12 @@ class RoundTimes:
 
 
 def round_times(
-    delays: Delays, drop_outs: DropOuts, chosen: Mapping[int, IntArray], first: int, number: int
+    delays: Delays,
+    drop_outs: DropOuts,
+    chosen: Mapping[int, IntArray],
+    shares: Mapping[int, FloatArray],
+    first: int,
+    number: int,
 ) -> RoundTimes:
     """Times of one round.
 
@@ -44,6 +49,7 @@ def round_times(
         delays: durations.
         drop_outs: who is lost.
         chosen: by task, its clients, sorted.
+        shares: by task, [clients], parameters that each trains, over those of the whole model.
         first: k, updates of a task that are awaited; 0: all.
         number: of the first training; the others count on from there.
     """
@@ -52,18 +58,20 @@ def round_times(
     ends, lost = [], []
     for (task, clients), trainings in zip(chosen.items(), numbers, strict=True):
         pairs = list(zip(clients.tolist(), trainings.tolist(), strict=True))
-        took = [delays.seconds(task, client, n) for client, n in pairs]
+        parts = zip(pairs, shares[task].tolist(), strict=True)
+        took = [part * delays.seconds(task, client, n) for (client, n), part in parts]
         drops = [drop_outs.lost_after(n, s) for (_, n), s in zip(pairs, took, strict=True)]
         lost.append(np.array([drop is not None for drop in drops], dtype=np.bool_))
         ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
     joules = 0.0
     if delays.wireless is not None:
-        seconds, stops, joules = _uploads(delays.wireless, chosen, numbers, ready, first)
+        seconds, stops, joules = _uploads(delays.wireless, chosen, shares, numbers, ready, first)
         for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
             worked = np.minimum(end, stop).tolist()
-            for client, busy in zip(clients.tolist(), worked, strict=True):
-                joules += delays.compute_joules(task, client, busy)
+            parts = shares[task].tolist()
+            for client, busy, part in zip(clients.tolist(), worked, parts, strict=True):
+                joules += delays.compute_joules(task, client, busy, part)
     else:
         seconds = ready
     awaited = [_awaited(times, first) for times in seconds]
@@ -86,6 +94,7 @@ def _awaited(seconds: FloatArray, first: int) -> BoolArray:
 def _uploads(
     delays: Wireless,
     chosen: Mapping[int, IntArray],
+    shares: Mapping[int, FloatArray],
     numbers: Sequence[IntArray],
     ready: Sequence[FloatArray],
     first: int,
@@ -111,6 +120,9 @@ def _uploads(
         delays.received_snr(int(clients_of[place][row]), int(numbers[place][row]))
         for _, place, row in senders
     ]
+    bits = [
+        delays.bits(tasks[place], float(shares[tasks[place]][row])) for _, place, row in senders
+    ]
     band = SharedBand(lambda keys: delays.seconds_per_bit(np.array([snr[key] for key in keys])))
     wanted = [first or len(clients) for clients in clients_of]
     found = [np.full(len(clients), math.inf) for clients in clients_of]
@@ -120,16 +132,15 @@ def _uploads(
     def leaves(key: int, now: float, left: float) -> float:
         begin, place, row = senders[key]
         on_air.discard(key)
-        task, client = tasks[place], int(clients_of[place][row])
-        bits = delays.bits(task) - left
-        return delays.transmit_joules(client, snr[key], bits, now - begin)
+        client = int(clients_of[place][row])
+        return delays.transmit_joules(client, snr[key], bits[key] - left, now - begin)
 
     while on_air or coming < len(senders):
         done = band.next_done()
         if coming < len(senders) and (done is None or senders[coming][0] < done[0]):
             at, place, _ = senders[coming]
             if wanted[place] > 0:
-                band.start(at, coming, delays.bits(tasks[place]))
+                band.start(at, coming, bits[coming])
                 on_air.add(coming)
             coming += 1
             continue

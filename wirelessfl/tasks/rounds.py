@@ -30,12 +30,14 @@ class TaskRound:
     Args:
         tasks: that it trains.
         chosen: [clients] of each, who trains what.
+        shares: [clients] of each, parameters that each trains, over those of the whole model.
         times: when their updates are in.
         begun: when it was given out, in seconds.
     """
 
     tasks: tuple[int, ...]
     chosen: list[IntArray]
+    shares: list[FloatArray]
     times: RoundTimes
     begun: float
 
@@ -88,6 +90,8 @@ class TaskRounds:
         self.running = list(range(len(models)))
         self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
+        self.up, self.down = [0.0] * len(models), [0.0] * len(models)
+        """Updates that were awaited, and models that clients were sent: whole ones."""
         self.joules = 0.0
         self.merged: dict[int, tuple[int, int]] = {}
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
@@ -138,8 +142,10 @@ class TaskRounds:
         sets = self.assignment.choose(number, pool, shares)
         chosen = {task: sets[task] for task in self.running}
         first, numbered = self.settings.first, number * available
-        times = round_times(self.delays, self._drop_outs, chosen, first, numbered)
-        return TaskRound(tuple(chosen), list(chosen.values()), times, self.clock.now)
+        parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
+        times = round_times(self.delays, self._drop_outs, chosen, parts, first, numbered)
+        chosen_of, shares_of = list(chosen.values()), list(parts.values())
+        return TaskRound(tuple(chosen), chosen_of, shares_of, times, self.clock.now)
 
     def _merge(self, plan: TaskRound) -> None:
         self.joules += plan.times.joules
@@ -152,11 +158,13 @@ class TaskRounds:
             self.issued[task] += len(clients)
             self.returned[task] += len(awaited)
             self.lost[task] += plan.times.lost[place]
+            self.down[task] += float(plan.shares[place].sum())
+            self.up[task] += float(plan.shares[place][plan.times.awaited[place]].sum())
             self.merged[task] = len(clients), len(awaited)
             if self.assignment.wants_losses:
                 losses.append(model.losses(awaited))
             if len(awaited) and task in self.running:
-                model.train_round(awaited)
+                model.train_round(awaited, clients)
                 if self.records is not None:
                     fresh = (0,) * len(awaited)
                     self.records.merges.append(Merged(task, self.clock.now, fresh))
@@ -212,6 +220,8 @@ class TaskRounds:
             "issued": self.issued,
             "returned": self.returned,
             "lost": self.lost,
+            "up": self.up,
+            "down": self.down,
             "joules": self.joules,
             "merged": [[task, *counts] for task, counts in self.merged.items()],
         }
@@ -227,7 +237,7 @@ class TaskRounds:
         )
         self.clock.now = state["now"]
         self.running, self.lost = list(state["running"]), list(state["lost"])
-        self.joules = state["joules"]
+        self.up, self.down, self.joules = list(state["up"]), list(state["down"]), state["joules"]
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
         self.issued, self.returned = list(state["issued"]), list(state["returned"])
 

@@ -48,7 +48,7 @@ class Uploads:
         """The client of ``request`` has finished training and starts to upload."""
         wireless, number = self.wireless, request.number
         self._snrs[number] = wireless.received_snr(request.client, number)
-        self.band.start(self.clock.now, number, wireless.bits(request.task))
+        self.band.start(self.clock.now, number, wireless.bits(request.task, request.share))
         self.await_next()
 
     def ended(self, event: Uploaded) -> int | None:
@@ -75,7 +75,7 @@ class Uploads:
         wireless, snr = self.wireless, self._snrs.pop(request.number)
         assert request.begun is not None
         took = self.clock.now - request.begun - request.seconds
-        bits = wireless.bits(request.task) - left
+        bits = wireless.bits(request.task, request.share) - left
         return wireless.transmit_joules(request.client, snr, bits, took)
 
     def await_next(self) -> None:

@@ -1,12 +1,15 @@
-"""Accuracy and loss of a flat parameter vector on a test set."""
+"""Accuracy and loss of a flat parameter vector on a test set, and which part of it is tested."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from wirelessfl.data.dataset import widened
+from wirelessfl.submodels import Submodels
 from wirelessfl.training.objective import Objective
 
 
@@ -31,3 +34,18 @@ def evaluate(
         right += int((logits.argmax(-1) == y).sum())
         loss += float(F.cross_entropy(logits, y, reduction="sum").double())
     return right / len(labels), loss / len(labels)
+
+
+def deployed(
+    objective: Objective, params: Tensor, tested: Submodels | None
+) -> tuple[Objective, Tensor]:
+    """The model that is tested, and its parameters: the whole of ``params`` [P], or a part of it.
+
+    Args:
+        objective: of the whole model.
+        params: of the whole model.
+        tested: the one submodel that is tested; None: the whole model.
+    """
+    if tested is None:
+        return objective, params
+    return replace(objective, spec=tested.spec), tested.gather(params)[0]

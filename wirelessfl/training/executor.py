@@ -69,6 +69,7 @@ class Job:
         recall: from clients and their nodes, what they have kept, [clients, P] by name. It is asked
             chunk by chunk, so that no more than a chunk of it is on the device. None: nothing yet.
         penalties: terms of the clients' loss beside the cross-entropy.
+        fresh: [clients], who has never trained before; None: those without steps before.
     """
 
     rule: ClientRule
@@ -82,6 +83,7 @@ class Job:
     tracking: BoolArray | None = None
     recall: Callable[[IntArray, IntArray], State] | None = None
     penalties: tuple[Penalty, ...] = ()
+    fresh: BoolArray | None = None
 
     def of(self, part: slice) -> Job:
         """The job of some of the clients."""
@@ -91,6 +93,7 @@ class Job:
             clients=self.clients[part],
             first_steps=self.first_steps[part],
             tracking=None if self.tracking is None else self.tracking[part],
+            fresh=None if self.fresh is None else self.fresh[part],
         )
 
     def kept(self) -> State:
@@ -112,9 +115,8 @@ class Job:
             given = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
         device = self.servers["params"].device
         tracking = np.ones(len(self.clients), bool) if self.tracking is None else self.tracking
-        tracks, fresh = (
-            torch.from_numpy(who)[:, None].to(device) for who in (tracking, self.first_steps == 0)
-        )
+        first = self.first_steps == 0 if self.fresh is None else self.fresh
+        tracks, fresh = (torch.from_numpy(who)[:, None].to(device) for who in (tracking, first))
         return Cohort(given, self.local_steps, self.kept(), tracks, fresh, self.penalties)
 
     def batches(self, source: BatchSource) -> Batches:

@@ -14,7 +14,7 @@ from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.schedules.events import Deadline, Reached, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays, ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -43,7 +43,7 @@ class Watched(Untrained):
     def issue(self, request):
         self.at_issue[request.number] = self.merges
 
-    def merge(self, requests, staleness):
+    def merge(self, requests, staleness, draw=None):
         assert [self.merges - self.at_issue[n] for n in requests] == list(staleness)
         self.used += requests
         self.merges += 1
@@ -295,7 +295,7 @@ def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
     network = section_vi_c(1, clients, stream=Stream(4))
     made = UPLINKS.find(uplink)()
     seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
-    return Wireless(network, made, [10], [seconds], [elements], down, Stream(8))
+    return Wireless(network, made, [10], [seconds], [Elements(elements, elements)], down, Stream(8))
 
 
 def test_uploads_share_the_band_by_hand():

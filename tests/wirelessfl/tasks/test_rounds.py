@@ -22,7 +22,7 @@ from wirelessfl.schedules.events import (
     Stop,
 )
 from wirelessfl.schedules.loop import simulate
-from wirelessfl.tasks.delays import Delays, Wireless
+from wirelessfl.tasks.delays import Delays, Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
@@ -171,7 +171,13 @@ def test_uploads_of_a_round_share_the_band(first):
     """All begin at once under TDMA: the k-th is through when the k smallest jobs are, by hand."""
     network = section_vi_c(1, 4, stream=Stream(4))
     delays = Wireless(
-        network, UPLINKS.find("tdma")(), [10], [np.full(4, 0.1)], [10**6], None, Stream(8)
+        network,
+        UPLINKS.find("tdma")(),
+        [10],
+        [np.full(4, 0.1)],
+        [Elements(10**6, 10**6)],
+        None,
+        Stream(8),
     )
     regime, _ = rounds(delays, (4,), first=first, clients=4)
     plan = regime.plan(3)

@@ -14,7 +14,9 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import RunDirectory
@@ -365,13 +367,17 @@ def test_fedasync_mixes_by_staleness():
 
 
 def test_spread_is_algorithm_4():
-    rates = {"lr": 0.2, "server_lr": 0.5, "local_steps": 7}
     updates = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 3.0]])
     # Mean (2, 1), squared 5; squares of the deviations 2, 2, 4.
     expected = (0.2 * 0.5 * 7 * (8 / 3) / 5) ** 0.5
-    assert spread(updates, **rates) == pytest.approx(expected)
-    assert spread(10.0 * updates, **rates) == pytest.approx(expected)
-    assert spread(torch.zeros(3, 2), **rates) is None
+    assert spread(updates, 0.2, 0.5, 7) == pytest.approx(expected)
+    assert spread(10.0 * updates, 0.2, 0.5, 7) == pytest.approx(expected)
+    assert spread(torch.zeros(3, 2), 0.2, 0.5, 7) is None
+
+
+def test_step_sizes_of_servers_are_their_setting():
+    assert FedAST(server_lr=0.3).server_step_size == 0.3
+    assert FedAvg(server_lr=0.7).server_step_size == 0.7
 
 
 def test_weight_decay_is_that_of_the_loss(tmp_path, toy):

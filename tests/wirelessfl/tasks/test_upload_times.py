@@ -11,14 +11,17 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Give, Lost, Merge, Returned
-from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.uplinks import UPLINKS
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7
-STEPS, ELEMENTS = (5, 3), (400_000, 250_000)
+STEPS, ELEMENTS, DOWN_ELEMENTS = (5, 3), (400_000, 250_000), (300_000, 500_000)
+WHOLE = np.ones((2, 4))
+PARTS = np.array([[1.0, 0.5, 0.3, 0.7], [0.4, 1.0, 0.2, 0.6]])
+"""[tasks, clients], parameters that a client trains over those of the model."""
 SNR_DB = np.array([3.0, 8.0, 0.0, 12.0])
 PATH_GAIN_DB = np.array([-4.0, 2.0, 1.0, -9.0])
 CPU_HZ = np.array([1.0e9, 1.4e9, 0.8e9, 2.0e9])
@@ -39,8 +42,9 @@ def made(uplink):
         switched_capacitance=KAPPA,
     )
     stream = Stream(8)
+    elements = [Elements(*both) for both in zip(ELEMENTS, DOWN_ELEMENTS, strict=True)]
     delays = Wireless(
-        network, UPLINKS.find(uplink)(), STEPS, STEP_SECONDS, ELEMENTS, DOWN_BPS, stream
+        network, UPLINKS.find(uplink)(), STEPS, STEP_SECONDS, elements, DOWN_BPS, stream
     )
     return delays, network.draw_gains(stream, 0, 1024)
 
@@ -57,10 +61,23 @@ def rate_of(uplink, snr, sharers):
 
 
 def train_seconds(task, client):
-    return 32 * ELEMENTS[task] / DOWN_BPS + STEPS[task] * STEP_SECONDS[task][client]
+    return 32 * DOWN_ELEMENTS[task] / DOWN_BPS + STEPS[task] * STEP_SECONDS[task][client]
 
 
-def fluid(uplink, jobs, gains, stops=(), first=0):
+class Parted(Untrained):
+    """A model of which each client trains its part."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def share(self, client):
+        return float(self.parts[client])
+
+    def shares(self, clients):
+        return self.parts[clients]
+
+
+def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
     """Trainings and uploads, each behind its client's one before.
 
     Args:
@@ -68,6 +85,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
         gains: by number.
         stops: (seconds, task), after which nothing of the task is worked on.
         first: ends of a task after which nothing of it is worked on; 0: all.
+        parts: [tasks, clients], of everything.
 
     Returns:
         Ends by number, and joules of all.
@@ -81,8 +99,9 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
     def compute_joules(number, seconds=math.inf):
         """Of a training that ran for ``seconds``, in which first the model came down."""
         task, client = jobs[number]
-        down = 32 * ELEMENTS[task] / DOWN_BPS
-        busy = min(max(seconds - down, 0.0), STEPS[task] * STEP_SECONDS[task][client])
+        part = parts[task][client]
+        down = part * 32 * DOWN_ELEMENTS[task] / DOWN_BPS
+        busy = min(max(seconds - down, 0.0), part * STEPS[task] * STEP_SECONDS[task][client])
         work = busy * CPU_HZ[client]  # cycles
         return KAPPA[client] * CPU_HZ[client] ** 2 * work
 
@@ -91,7 +110,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
         task, client = jobs[number]
         on_air = now - begin
         if uplink == "tdma":
-            bits = 32 * ELEMENTS[task] - left
+            bits = 32 * parts[task][client] * ELEMENTS[task] - left
             on_air = bits / rate_of("tdma", snr_of(client, gains[number]), 1)
         return WATT[client] * on_air
 
@@ -111,7 +130,9 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
     while True:
         for own in queues.values():
             if own and own[0] not in training and own[0] not in sending:
-                training[own[0]] = [now, now + train_seconds(*jobs[own[0]])]
+                task, client = jobs[own[0]]
+                length = parts[task][client] * train_seconds(task, client)
+                training[own[0]] = [now, now + length]
         most = max(most, len(sending))
         rates = {n: rate_of(uplink, snr_of(jobs[n][1], gains[n]), len(sending)) for n in sending}
         times = [end for _, end in training.values()]
@@ -135,15 +156,16 @@ def fluid(uplink, jobs, gains, stops=(), first=0):
                 joules += stop(jobs[n][0])
         for n in [n for n, (_, end) in training.items() if end <= now]:
             del training[n]
-            sending[n] = [32.0 * ELEMENTS[jobs[n][0]], now]
+            task, client = jobs[n]
+            sending[n] = [32.0 * parts[task][client] * ELEMENTS[task], now]
 
 
-def asked(delays, jobs, stops=()):
-    """The same by ``Requests``: ends by number, and joules."""
+def asked(delays, jobs, stops=(), parts=WHOLE):
+    """The same by ``Requests``: ends by number, joules, and updates returned by task."""
     clock, ends = Clock(), {}
     requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
     for task, _ in jobs.values():
-        requests.ask(task, 0)
+        requests.ask(task, 0, Parted(parts[task]).share)
     for at, task in stops:
         clock.at(at, SimpleNamespace(stopped=task))
     while (what := clock.next()) is not None:
@@ -153,7 +175,7 @@ def asked(delays, jobs, stops=()):
         elif event is not None:
             requests.cancel(event.stopped)
     assert not requests.out
-    return ends, requests.joules
+    return ends, requests.joules, requests.returned
 
 
 JOBS = {
@@ -169,14 +191,18 @@ JOBS = {
 
 @pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
-def test_uploads_of_requests_share_the_band(uplink, jobs):
-    """Each upload counts itself, from its begin to its end."""
+@pytest.mark.parametrize("parts", [WHOLE, PARTS], ids=["whole", "parts"])
+def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
+    """Each upload counts itself, from its begin to its end, with as much as its client trains."""
     delays, gains = made(uplink)
-    ends, joules = fluid(uplink, jobs, gains)
+    ends, joules = fluid(uplink, jobs, gains, parts=parts)
     assert len(ends) == len(jobs)
-    found, spent = asked(delays, jobs)
+    found, spent, returned = asked(delays, jobs, parts=parts)
     assert found == pytest.approx(ends)
     assert spent == pytest.approx(joules)
+    for task, models in returned.items():
+        clients = [client for own, client in jobs.values() if own == task]
+        assert models == pytest.approx(parts[task][clients].sum())
 
 
 @pytest.mark.parametrize("at", [1.3, 1.8, 2.4, 3.5])
@@ -185,9 +211,9 @@ def test_uploads_of_requests_share_the_band(uplink, jobs):
 def test_who_is_stopped_leaves_the_band_to_the_others(uplink, jobs, at):
     """Task 1 ends at some time: in trainings, in uploads, and with requests in queues."""
     delays, gains = made(uplink)
-    ends, joules = fluid(uplink, jobs, gains, [(at, 1)])
+    ends, joules = fluid(uplink, jobs, gains, [(at, 1)], parts=PARTS)
     assert {number for number, (task, _) in jobs.items() if task == 0} <= ends.keys()
-    found, spent = asked(delays, jobs, [(at, 1)])
+    found, spent, _ = asked(delays, jobs, [(at, 1)], parts=PARTS)
     assert found == pytest.approx(ends)
     assert spent == pytest.approx(joules)
 
@@ -206,7 +232,7 @@ def test_a_lost_training_costs_its_share():
     shares = Stream(1).child("drop-outs").generator(0).random(1024)[:4]
     seconds = [share * train_seconds(0, client) for client, share in enumerate(shares)]
     assert lost == pytest.approx(sorted(seconds))
-    computed = np.maximum(seconds - np.full(4, 32 * ELEMENTS[0] / DOWN_BPS), 0.0)
+    computed = np.maximum(seconds - np.full(4, 32 * DOWN_ELEMENTS[0] / DOWN_BPS), 0.0)
     assert (computed > 0).any()
     assert requests.joules == pytest.approx((KAPPA * CPU_HZ**3 * computed).sum())
 
@@ -214,23 +240,26 @@ def test_a_lost_training_costs_its_share():
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_uploads_of_a_round_share_the_band(uplink, first):
-    """Two tasks, two clients each: the same fluid; with k = 1 who comes second is stopped."""
+    """Two tasks, two clients each: the same fluid; with k = 1 who comes second is stopped.
+
+    Up go the updates that are awaited, down the models of all.
+    """
     delays, gains = made(uplink)
     clock = Clock()
     regime = TaskRounds(
-        [Untrained()] * 2,
+        [Parted(parts) for parts in PARTS],
         clock,
         delays,
         RandomAssignment(Stream(1)),
         TaskRoundSettings(4, 4, (2, 2), first),
         Stream(2),
     )
-    spent = 0.0
+    spent, up, down = 0.0, np.zeros(2), np.zeros(2)
     for number in (0, 1, 2):
         times = (plan := regime.plan(number)).times
         clients = [client for own in plan.chosen for client in own.tolist()]
         jobs = {i: (i // 2, client) for i, client in enumerate(clients)}
-        ends, joules = fluid(uplink, jobs, gains[4 * number :], first=first)
+        ends, joules = fluid(uplink, jobs, gains[4 * number :], first=first, parts=PARTS)
         found = np.concatenate(times.seconds)
         awaited = {i: found[i] for i in np.flatnonzero(np.isfinite(found)).tolist()}
         assert awaited == pytest.approx(ends)
@@ -242,3 +271,8 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         clock.next()
         regime.carry_out(Merge(number))
         assert regime.joules == pytest.approx(spent)
+        for task in (0, 1):
+            down[task] += PARTS[task][clients[2 * task : 2 * task + 2]].sum()
+            up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
+        assert regime.down == pytest.approx(down.tolist())
+        assert regime.up == pytest.approx(up.tolist())

@@ -1,0 +1,70 @@
+"""A task of any algorithm at the level of objects: what settings allow it, or do not yet."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from wirelessfl.models import FCNN
+from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
+from wirelessfl.setup import build
+from wirelessfl.setup.structure import Structure
+from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.request import Request
+from wirelessfl.uplinks import UPLINKS
+
+STEPS = 3
+
+
+def issue(learner, number, client, *, lost=False):
+    """Send request ``number`` to a client now."""
+    version = learner.server.version
+    learner.issue(Request(number, 0, client, version, 0.0, 1.0, lost_after=0.5 if lost else None))
+
+
+@pytest.fixture
+def task(config, toy):
+    """A maker of tasks on the toy data, and of the rounds that they are compared with.
+
+    ``learner(algorithm)`` starts afresh; the executor and the data are those of ``rounds``.
+    """
+
+    def make(*, clients=4, hidden=(9,), flags=None):
+        torch.manual_seed(3)
+        module = FCNN((12,), 4, hidden=hidden)
+        settings = {
+            "clients": clients, "cells": 1, "local_steps": STEPS, "batch_size": 8, "rounds": 9,
+            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop", "padding": 0,
+        }  # fmt: skip
+        name, more = flags or ("fedavg", {})
+        setup = build(config(name, **settings | more), data=toy, model=module)
+        model = setup.models[0]
+        structure = Structure(model, None)
+
+        def learner(algorithm=None, *, weights=None, lr_share=constant, spread_updates=None):
+            rule = setup.planner.algorithm if algorithm is None else algorithm
+            server = Server(
+                rule,
+                UPLINKS.find("tdma")(),
+                weights or Weights(np.zeros(clients, dtype=np.int64)),
+                InMemory((*rule.client_state, *rule.remembers), model.objective.spec.size),
+                model.start,
+            )
+            tested = rule.tested(structure.neurons)
+            local = LocalSteps(
+                "toy", rule, model.objective, model.executor, STEPS, lr_share, structure.neurons
+            )
+            tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
+            test = EvaluationSet(model.test_inputs, model.test_labels, tested)
+            return Learner(server, local, test, setup.stream, spread_updates)
+
+        return SimpleNamespace(
+            learner=learner, rounds=setup, model=model, module=module, issue=issue, steps=STEPS
+        )
+
+    return make

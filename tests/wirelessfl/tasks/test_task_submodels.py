@@ -1,0 +1,166 @@
+"""Submodels of requests: by client and version, against masked training, and at what they cost."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from channels.streams import Stream
+from wirelessfl.algorithms.fedavg_small import FedAvgSmall
+from wirelessfl.algorithms.fedrolex import FedRolex
+from wirelessfl.algorithms.heterofl import HeteroFL
+from wirelessfl.algorithms.ra_fed import RaFed
+from wirelessfl.errors import ConfigError
+from wirelessfl.schedules import Clock
+from wirelessfl.schedules.events import Ask
+from wirelessfl.submodels.budgets import dealt_capacities
+from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import ShiftedExponential
+from wirelessfl.tasks.requests import Requests
+
+CAPACITIES = (1.0, 0.5, 0.25)
+WIDTH, LR = 12, 0.2
+
+
+def held(made, rule, client, version):
+    """Hidden neurons of a client's submodel, worked out from the definition of the masks."""
+    share = dealt_capacities(rule.capacities, 4, made.rounds.stream)[client]
+    first = version if rule.name == "fedrolex" else 0
+    return (first + np.arange(int(share * WIDTH))) % WIDTH
+
+
+def mask_of(made, neurons):
+    """[P], 1 where a submodel with these hidden neurons has a parameter."""
+    there = torch.zeros(WIDTH)
+    there[torch.from_numpy(neurons)] = 1.0
+    parts = {
+        (WIDTH, 12): there[:, None].expand(WIDTH, 12),
+        (WIDTH,): there,
+        (4, WIDTH): there.expand(4, WIDTH),
+        (4,): torch.ones(4),
+    }
+    shapes = made.model.objective.spec.shapes.values()
+    return torch.cat([parts[shape].reshape(-1) for shape in shapes])
+
+
+def masked_change(made, params, client, first, mask):
+    """A client's change of the whole model with all else set to zero and kept there."""
+    data, spec = made.model.executor.data, made.model.objective.spec
+    params = before = params * mask
+    for step in range(first, first + made.steps):
+        batch = data.source.draw(np.array([client]), np.array([step]), 1)
+        x, y = data.batch(batch.index[0][0][batch.weight[0][0] > 0])
+        leaf = params.clone().requires_grad_()
+        loss = F.cross_entropy(functional_call(made.module, spec.views(leaf), (x,)), y)
+        params = params - LR * mask * torch.autograd.grad(loss, leaf)[0]
+    return params - before
+
+
+@pytest.mark.parametrize("kind", [HeteroFL, FedRolex])
+def test_requests_train_the_submodel_of_client_and_version(task, kind):
+    """Against masked training: stale requests, and merges in which a client stands twice."""
+    made, rule = task(hidden=(WIDTH,)), kind(lr=LR, capacities=CAPACITIES)
+    learner, dice, jobs = made.learner(rule), np.random.default_rng(2), []
+    train = made.model.executor.train
+    made.model.executor.train = lambda job: (jobs.append(job), train(job))[1]
+    model, steps, out, number = made.model.start, [0] * 4, [], 0
+    for version in range(6):
+        for _ in range(3 if version else 6):
+            client = int(dice.integers(4))
+            made.issue(learner, number, client)
+            mask = mask_of(made, held(made, rule, client, version))
+            assert learner.share(client) == pytest.approx(float(mask.mean()))
+            change = masked_change(made, model, client, steps[client], mask)
+            out.append((number, client, version, mask, change))
+            steps[client] += made.steps
+            number += 1
+        dice.shuffle(out)
+        merged, out = out[:3], out[3:]
+        for one in merged:
+            learner.came_back(one[0])
+        learner.merge([one[0] for one in merged], [version - one[2] for one in merged])
+        total, count = sum(one[4] for one in merged), sum(one[3] for one in merged)
+        model = model + torch.where(count > 0, total / count.clamp(min=1), 0.0)
+        torch.testing.assert_close(learner.server.cloud["params"], model, rtol=0, atol=1e-6)
+        coverage, uncovered = float(count[count > 0].min()), float((count == 0).float().mean())
+        assert learner.metrics == pytest.approx({"coverage": coverage, "uncovered": uncovered})
+    # Extracted, not masked: the narrowest submodels are trained as such.
+    narrow = {job.spec.size for job in jobs}
+    assert min(narrow) == 12 * 3 + 3 + 4 * 3 + 4
+    assert learner.server.version == 6
+
+
+def test_masks_dealt_jointly_are_dealt_among_all_clients(task):
+    made = task(hidden=(WIDTH,))
+    learner = made.learner(RaFed(lr=LR, capacities=(0.5, 0.25), masks="covered"))
+    for version in (0, 3):
+        found = learner.submodels.of_requests(range(4), [version] * 4)
+        counts = np.zeros(WIDTH, dtype=int)
+        for (neurons,) in found.chosen:
+            counts[neurons] += 1
+        assert counts.max() - counts.min() <= 1
+        alone = learner.submodels.of_requests([2], [version]).chosen[0]
+        assert np.array_equal(alone[0], found.chosen[2][0])
+        together = learner.submodels.of_round(np.arange(4), version)
+        for (one,), (other,) in zip(together.chosen, found.chosen, strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_the_clients_of_a_round_share_its_masks(task):
+    """Awaited clients train what was dealt among all of the round."""
+    made = task(hidden=(WIDTH,))
+    learner = made.learner(RaFed(lr=LR, capacities=(0.5,), masks="covered"))
+    chosen, awaited = np.array([0, 1, 3]), np.array([1, 3])
+    dealt = learner.submodels.of_round(chosen, 0)
+    masks = [mask_of(made, dealt.chosen[row][0]) for row in (1, 2)]
+    changes = [
+        masked_change(made, made.model.start, client, 0, mask)
+        for client, mask in zip(awaited.tolist(), masks, strict=True)
+    ]
+    learner.train_round(awaited, chosen)
+    wanted = made.model.start + sum(changes) / sum(masks).clamp(min=1)
+    torch.testing.assert_close(learner.server.cloud["params"], wanted, rtol=0, atol=1e-6)
+
+
+def test_the_tested_submodel_is_evaluated(task, toy):
+    made = task(hidden=(WIDTH,))
+    rule = FedAvgSmall(lr=LR, capacities=(1.0, 0.25))
+    learner = made.learner(rule)
+    mask = mask_of(made, np.arange(3))
+    params = made.model.objective.spec.views(made.model.start * mask)
+    logits = functional_call(made.module, params, (toy.test_inputs,))
+    loss = float(F.cross_entropy(logits, toy.test_labels))
+    assert learner.evaluate()[1] == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags", [{"budget": "deadline", "deadline": 9.0}, {"budget": "fastest", "min_coverage": 1}]
+)
+def test_widths_by_the_time_of_a_round_are_refused(task, flags):
+    learner = task().learner(HeteroFL(**flags))
+    with pytest.raises(ConfigError, match="no rounds of one model"):
+        learner.share(0)
+
+
+def test_one_draw_of_a_training_scales_with_its_submodel(task):
+    """Requests of a whole model and of submodels, by the same draws."""
+    made = task(hidden=(WIDTH,))
+    seconds = {}
+    for rule in (HeteroFL(lr=LR, capacities=(1.0,)), HeteroFL(lr=LR, capacities=CAPACITIES)):
+        learner, clock = made.learner(rule), Clock()
+        delays = ShiftedExponential([2.0], np.array([1.3, 1.0, 1.0, 0.7]), Stream(4))
+        requests = Requests(clock, delays, 4, Stream(5), choose=lambda number: number)
+        regime = Asynchronous([learner], requests)
+        regime.carry_out(Ask(0, 4))
+        regime.settle()
+        seconds[rule.capacities] = [request.seconds for request in requests.out.values()]
+        shares = [float(mask_of(made, held(made, rule, c, 0)).mean()) for c in range(4)]
+        assert regime.down == pytest.approx([sum(shares)])
+        while (what := clock.next()) is not None:
+            assert regime.happened(what) is not None
+        assert regime.up == pytest.approx(regime.down)
+    whole, parts = seconds.values()
+    assert whole == [delays.seconds(0, client, client) for client in range(4)]
+    assert parts == pytest.approx([share * one for share, one in zip(shares, whole, strict=True)])
+    assert min(shares) < 0.4

@@ -1,0 +1,86 @@
+"""What clients keep when requests are trained ahead: it holds once the request has come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.server.client_states import ClientStates, Overlay
+from wirelessfl.tasks.local_steps import Done
+from wirelessfl.training.cohort import State
+
+
+class TentativeStates(Overlay):
+    """States of clients as their latest trained requests left them, above those that hold.
+
+    A request's state reaches the states below when its update has returned, so that a cancelled
+    request changes nothing there. A client's requests train and come back in the order of their
+    numbers.
+
+    Args:
+        below: the states that hold.
+    """
+
+    def __init__(self, below: ClientStates) -> None:
+        super().__init__(below)
+        self._left: dict[int, tuple[int, State]] = {}
+        self._returned: set[int] = set()
+
+    def keep(self, numbers: Sequence[int], done: Done) -> None:
+        """Requests have been trained.
+
+        Args:
+            numbers: [rows], theirs.
+            done: how; each client stands there once.
+        """
+        if not done.kept:
+            return
+        self.scatter(done.submodels, done.clients, done.node, done.kept)
+        for number, client in zip(numbers, done.clients.tolist(), strict=True):
+            self._left[number] = client, {n: self._vectors[n][client] for n in done.kept}
+            if number in self._returned:
+                self._returned.remove(number)
+                self._confirm(number)
+
+    def confirm(self, number: int) -> None:
+        """The update of a request has returned; it may not be trained yet."""
+        if number in self._left:
+            self._confirm(number)
+        else:
+            self._returned.add(number)
+
+    def _confirm(self, number: int) -> None:
+        client, state = self._left.pop(number)
+        for name, value in state.items():
+            self.below.put(name, client, value)
+            if self._vectors[name][client] is value:  # no later request has been trained
+                del self._vectors[name][client]
+
+    def clear(self) -> None:
+        """All requests are dropped."""
+        self._left, self._returned = {}, set()
+        self._vectors = {name: {} for name in self.names}
+
+    def rows(self) -> Iterator[State]:
+        """The states of requests that are out, [1, P] by name, for a checkpoint."""
+        for _, state in self._left.values():
+            yield {name: value[None] for name, value in state.items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """All other state, as plain numbers and lists."""
+        return {
+            "left": [[number, client] for number, (client, _) in self._left.items()],
+            "returned": sorted(self._returned),
+        }
+
+    def resume(self, rows: Sequence[State], state: dict[str, Any]) -> None:
+        """Continue from ``rows`` and ``snapshot``."""
+        self.clear()
+        self._returned = set(state["returned"])
+        for (number, client), row in zip(state["left"], rows, strict=True):
+            found: dict[str, Tensor] = {name: value[0] for name, value in row.items()}
+            self._left[number] = client, found
+            for name, value in found.items():  # a client's later requests stand behind
+                self._vectors[name][client] = value
