@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from channels import ChannelDraw
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.timing import Reallocation
@@ -99,24 +100,38 @@ class Learner:
         """The update of a request has returned; it is trained when it is needed."""
         self.back.append(number)
 
-    def merge(self, requests: Sequence[int], staleness: Sequence[int]) -> None:
-        """Merge the updates of these requests, in this order."""
+    def elements_on_air(self, requests: Sequence[int]) -> int:
+        """Numbers that an upload lasts in which the clients of these requests send at once."""
+        return self.local.objective.spec.size * len(self.server.algorithm.payloads)
+
+    def elements_of_round(self, clients: IntArray) -> int:
+        """Numbers that an upload lasts in which these clients send at once what they train now."""
+        return self.local.objective.spec.size * len(self.server.algorithm.payloads)
+
+    def merge(
+        self,
+        requests: Sequence[int],
+        staleness: Sequence[int],
+        *,
+        draw: ChannelDraw | None = None,
+    ) -> None:
+        """Merge the updates of these requests, in this order, as sent over ``draw``, if any."""
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
         self.back.clear()
         clients = np.array([self.clients.pop(number) for number in requests])
         upload = self._upload(clients, np.array(staleness, dtype=np.int64))
-        reception = self._open(upload)
+        reception = self._open(upload, draw)
         for row, update in enumerate(updates):
             reception.add(slice(row, row + 1), update)
         self._merge(upload, reception)
 
-    def train_round(self, clients: IntArray) -> None:
-        """Train these clients from the current model, and merge their updates."""
+    def train_round(self, clients: IntArray, *, draw: ChannelDraw | None = None) -> None:
+        """Train these clients from the current model, and merge what they send over ``draw``."""
         job = self.round_of(clients)
         self.steps_done[clients] += self.local.count
         upload = self._upload(clients)
-        reception = self._open(upload)
+        reception = self._open(upload, draw)
         for chunk in self.local.executor.train(job):
             reception.add(chunk.part, chunk.payloads)
         self._merge(upload, reception)
@@ -130,8 +145,8 @@ class Learner:
         rule, steps = self.server.algorithm, self.local.count
         return self.server.upload(Senders(clients, rule, steps, self.stream, staleness=staleness))
 
-    def _open(self, upload: Upload) -> Reception:
-        return upload.open("merge", self.server.version, "air")
+    def _open(self, upload: Upload, draw: ChannelDraw | None) -> Reception:
+        return upload.open("merge", self.server.version, "air", draw=draw)
 
     def _merge(self, upload: Upload, reception: Reception) -> None:
         """The server's next state, from what it has received."""

@@ -21,6 +21,7 @@ from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
+from wirelessfl.tasks.transmissions import GroupUpload, GroupUploads
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,7 @@ class TaskRounds:
         settings: how many clients take part.
         stream: randomness of availability and drop-outs.
         records: optional lists that receive a span for every client of a round, and every merge.
+        uploads: of the awaited clients of a task at once; None: each uploads when it is ready.
     """
 
     def __init__(
@@ -81,11 +83,13 @@ class TaskRounds:
         settings: TaskRoundSettings,
         stream: Stream,
         records: Records | None = None,
+        uploads: GroupUploads | None = None,
     ) -> None:
         self.models, self.clock, self.delays = models, clock, delays
         self.assignment, self.settings = assignment, settings
-        self.stream, self.records = stream, records
+        self.stream, self.records, self.uploads = stream, records, uploads
         self.running = list(range(len(models)))
+        self.versions = [0] * len(models)
         self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
         self.joules = 0.0
@@ -138,8 +142,15 @@ class TaskRounds:
         sets = self.assignment.choose(number, pool, shares)
         chosen = {task: sets[task] for task in self.running}
         first, numbered = self.settings.first, number * available
-        times = round_times(self.delays, self._drop_outs, chosen, first, numbered)
+        upload = None if self.uploads is None else self._upload
+        times = round_times(self.delays, self._drop_outs, chosen, first, numbered, upload)
         return TaskRound(tuple(chosen), list(chosen.values()), times, self.clock.now)
+
+    def _upload(self, task: int, clients: IntArray) -> GroupUpload:
+        """Upload of these clients of a task at once, for its next merge."""
+        assert self.uploads is not None
+        elements = self.models[task].elements_of_round(clients)
+        return self.uploads.upload(task, self.versions[task], clients, elements)
 
     def _merge(self, plan: TaskRound) -> None:
         self.joules += plan.times.joules
@@ -156,7 +167,8 @@ class TaskRounds:
             if self.assignment.wants_losses:
                 losses.append(model.losses(awaited))
             if len(awaited) and task in self.running:
-                model.train_round(awaited)
+                model.train_round(awaited, draw=plan.times.draws[place])
+                self.versions[task] += 1
                 if self.records is not None:
                     fresh = (0,) * len(awaited)
                     self.records.merges.append(Merged(task, self.clock.now, fresh))
@@ -209,6 +221,7 @@ class TaskRounds:
         return {
             "now": self.clock.now,
             "running": self.running,
+            "versions": self.versions,
             "issued": self.issued,
             "returned": self.returned,
             "lost": self.lost,
@@ -227,6 +240,7 @@ class TaskRounds:
         )
         self.clock.now = state["now"]
         self.running, self.lost = list(state["running"]), list(state["lost"])
+        self.versions = list(state["versions"])
         self.joules = state["joules"]
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
         self.issued, self.returned = list(state["issued"]), list(state["returned"])

@@ -43,7 +43,7 @@ class Watched(Untrained):
     def issue(self, request):
         self.at_issue[request.number] = self.merges
 
-    def merge(self, requests, staleness):
+    def merge(self, requests, staleness, *, draw=None):
         assert [self.merges - self.at_issue[n] for n in requests] == list(staleness)
         self.used += requests
         self.merges += 1
@@ -404,7 +404,7 @@ def test_snapshots_go_on_alike():
         schedule2.restore(state["schedule"])
         regime2.restore({}, state["regime"])
         regime2.models[0].issue = lambda request: None
-        regime2.models[0].merge = lambda requests, staleness: None
+        regime2.models[0].merge = lambda requests, staleness, draw: None
         go(clock2, schedule2, regime2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]
