@@ -38,7 +38,11 @@ class TasksEngine:
         setup, regime, number = self.setup, self.setup.regime, report.task
         accuracy, loss = setup.learners[number].evaluate()
         clients, sizes = setup.network.clients, setup.elements
-        up = sum(count * size for count, size in zip(regime.returned, sizes, strict=True))
+        beside = setup.config.choices.uplink.side_elements
+        up = sum(
+            count * (size + beside * len(model.algorithm.payloads))
+            for count, size, model in zip(regime.returned, sizes, setup.models, strict=True)
+        )
         down = sum(count * size for count, size in zip(regime.issued, sizes, strict=True))
         row = {
             "round": report.round,

@@ -167,11 +167,12 @@ def timeline(config: Config, seconds: float) -> Timeline:
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite time above 0.")
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
+    elements = [_elements(task) for task in tasks.values()]
     times = build_times(
         config,
         build_network(config.network, stream),
-        [_elements(task) for task in tasks.values()],
-        [Untrained() for _ in tasks],
+        elements,
+        [Untrained(count) for count in elements],
         stream,
         records=records,
     )

@@ -26,6 +26,7 @@ from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 
 EVAL_EVERY = 20
 """Merges of a task between rows where updates come one by one, unless the settings say."""
@@ -62,6 +63,7 @@ def build_times(
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     delays = build_delays(config, network, elements, stream)
+    uploads = build_group_uploads(config, network, stream)
     every = config.evaluation.eval_every
     ticks = config.evaluation.eval_seconds is not None and records is None
     rounds = [task.training.rounds for task in tasks]
@@ -73,10 +75,13 @@ def build_times(
             for buffering, versions in zip((t.buffering for t in timings), rounds, strict=True)
             if buffering is not None
         ]
+        out = [plan.requests for plan in plans]
+        busy = busy_at_once(out, network.clients, settings.busy_clients)
         buffered = BufferedScheduler(
             plans,
             period=None if first.reallocation is None else first.reallocation.period,
             floor=first.floor,
+            gathering=None if uploads is None else busy,
             report_every=every or (None if ticks else EVAL_EVERY),
             ticks=ticks,
         )
@@ -87,6 +92,7 @@ def build_times(
             stream.child("requests"),
             busy_clients=settings.busy_clients,
             drop_out=settings.drop_out,
+            transmissions=None if uploads is None else Transmissions(clock, uploads),
             records=records,
         )
         return Times(clock, buffered, Asynchronous(models, requests, records))
@@ -104,6 +110,7 @@ def build_times(
         ),
         stream.child("requests"),
         records,
+        uploads,
     )
     report_every = every or (None if ticks else 1)
     return Times(
@@ -145,6 +152,20 @@ def build_delays(
     uplink, down = config.choices.uplink, config.network.downlink_mbps
     rate = 1e6 * down if down else uplink.downlink_bps
     return Wireless(network, uplink, steps, seconds, list(elements), rate, stream.child("uploads"))
+
+
+def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
+    """Uploads of clients that send at once; None where each uploads when it is ready."""
+    uplink = config.choices.uplink
+    if uplink.gives == "each":
+        return None
+    streams = [task_stream(config, name, stream) for name in config.tasks]
+    return GroupUploads.of(network, uplink, streams)
+
+
+def task_stream(config: Config, name: str, stream: Stream) -> Stream:
+    """The stream of a task: without tables, that of a run of one model, to the last stream."""
+    return stream.child("task", name) if config.task else stream
 
 
 def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:

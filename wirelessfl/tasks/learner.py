@@ -146,7 +146,7 @@ class Learner:
         return self.server.upload(Senders(clients, rule, steps, self.stream, staleness=staleness))
 
     def _open(self, upload: Upload, draw: ChannelDraw | None) -> Reception:
-        return upload.open("merge", self.server.version, "air", draw=draw)
+        return upload.open("round", self.server.version, "edge", 0, "air", draw=draw)
 
     def _merge(self, upload: Upload, reception: Reception) -> None:
         """The server's next state, from what it has received."""
