@@ -44,8 +44,9 @@ class Requests:
 
     Where clients send at once, each holds its update, and its queue waits, until the transmission
     that carries the update has ended. Then a request goes to an idle client, and where as many as
-    can be are busy to one of those without a request of its task, so that there are always
-    min(requests, clients, busy clients) busy clients, and of each task as many as it has requests.
+    can be are busy, to one of those without a request of its task. So min(requests, clients, busy
+    clients) are busy at all times, and a task's requests do not queue at a client that holds its
+    update until others of the task are ready.
 
     Args:
         clock: virtual seconds.

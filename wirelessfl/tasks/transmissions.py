@@ -68,7 +68,7 @@ class GroupUploads:
         network = draw.network
         bits = BITS_PER_ELEMENT * np.full(network.clients, float(elements))
         charged = self.uplink.charged(bits, network.cell_of)
-        seconds = np.where(charged > 0, charged * self.uplink.seconds_per_bit(draw), 0.0)
+        seconds = charged * self.uplink.seconds_per_bit(draw)
         joules = transmit_joules(network, bits * self.uplink.airtime_per_bit(draw))
         return GroupUpload(draw, float(seconds.max()), float(joules.sum()))
 
