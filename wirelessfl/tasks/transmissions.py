@@ -241,12 +241,12 @@ def check_gathering(
     limits += ")" if busy_clients is None else f", busy_clients {busy_clients})"
     for buffer, count in zip(buffers, requests, strict=True):
         if buffer > min(count, busy):
-            why = f"its task has {count} requests"
+            why, remedy = f"its task has {count} requests", "requests"
             if busy <= count:
-                why = f"{limits} = {busy} are busy at once"
+                why, remedy = f"{limits} = {busy} are busy", "the smallest of these numbers"
             raise ConfigError(
                 f"buffer is {buffer}: so many clients transmit at once, and {why}. Lower buffer to "
-                f"{min(count, busy)}, or raise what limits it."
+                f"{min(count, busy)}, or raise {remedy}."
             )
     if sum(buffer - 1 for buffer in buffers) >= busy:
         shown = " + ".join(map(str, buffers))
@@ -254,5 +254,5 @@ def check_gathering(
         raise ConfigError(
             f"buffer is {shown} = {sum(buffers)} in all tasks, and with {limits} = {busy} busy "
             f"clients all may wait for others to transmit with. Lower buffer to {limit} in all, or "
-            "raise what limits the busy clients."
+            "raise the smallest of these numbers."
         )

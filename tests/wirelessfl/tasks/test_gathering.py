@@ -59,7 +59,8 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
                 ended.append(number)
                 assert mine == []
             else:
-                assert len({r.client for r in mine}) >= min(task.buffer, limit)
+                # A floor may leave a task short of requests until another one's merge.
+                assert len({r.client for r in mine}) >= min(task.buffer, task.active)
                 assert 1 <= task.buffer <= task.requests
                 assert len(task.held) < task.buffer
         running = [task for task in schedule.tasks if not task.ended]
