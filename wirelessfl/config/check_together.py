@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
 from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
+from wirelessfl.tasks.transmissions import check_gathering
 
 
 def check_together(tasks: Mapping[str, Settings]) -> None:
@@ -34,8 +35,32 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
                 "beta of a normal client."
             )
     first = next(iter(tasks.values()))
-    if first.choices.schedule.work == "task rounds" and first.clients_known:
+    if not first.clients_known:
+        return
+    if first.choices.schedule.work == "task rounds":
         _check_shares(tasks, first)
+    elif first.choices.uplink.gives == "sum":
+        _check_gathering(tasks, first)
+
+
+def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
+    """Refuse buffers that may never fill where the updates of a merge are sent at once.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    schedules = [task.choices.schedule for task in tasks.values()]
+    try:
+        check_gathering(
+            [schedule.merged or 1 for schedule in schedules],
+            [schedule.active or 1 for schedule in schedules],
+            first.network.clients,
+            first.network.busy_clients,
+        )
+    except ConfigError as error:
+        raise ConfigError(
+            f'uplink "{first.uplink["name"]}" under schedule "{first.schedule["name"]}": {error}'
+        ) from None
 
 
 def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:

@@ -38,7 +38,13 @@ class TasksEngine:
         setup, regime, number = self.setup, self.setup.regime, report.task
         accuracy, loss = setup.learners[number].evaluate()
         clients, sizes = setup.network.clients, setup.elements
-        up = sum(models * size.up for models, size in zip(regime.up, sizes, strict=True))
+        beside = setup.config.choices.uplink.side_elements
+        up = sum(
+            models * size.up + beside * len(model.algorithm.payloads) * count
+            for models, size, model, count in zip(
+                regime.up, sizes, setup.models, regime.returned, strict=True
+            )
+        )
         down = sum(models * size.down for models, size in zip(regime.down, sizes, strict=True))
         row = {
             "round": report.round,

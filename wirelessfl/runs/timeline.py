@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.arguments import is_number
 from channels.streams import Stream
+from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
 from wirelessfl.errors import ConfigError
@@ -167,13 +168,20 @@ def timeline(config: Config, seconds: float) -> Timeline:
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite time above 0.")
+    for task in config.tasks.values():
+        if type(task.choices.algorithm).client_submodels is not Algorithm.client_submodels:
+            raise ConfigError(
+                f"algorithm {task.algorithm['name']!r} trains submodels, whose sizes a timeline, "
+                'which trains nothing, does not know. Choose another one, such as "fedavg".'
+            )
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
+    elements = [_elements(task) for task in tasks.values()]
     times = build_times(
         config,
         build_network(config.network, stream),
-        [_elements(task) for task in tasks.values()],
-        [Untrained() for _ in tasks],
+        elements,
+        [Untrained(found.up) for found in elements],
         stream,
         records=records,
     )

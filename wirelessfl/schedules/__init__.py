@@ -5,11 +5,12 @@ One a file; a file put here is found by being here.
 
 from wirelessfl.registry import Kind
 from wirelessfl.schedules.base import Reporting, Schedule
-from wirelessfl.schedules.buffered import Buffered, BufferedScheduler, TaskPlan
+from wirelessfl.schedules.buffered import Buffered, BufferedScheduler
 from wirelessfl.schedules.clock import Clock
 from wirelessfl.schedules.rounds import Rounds, RoundsScheduler
 from wirelessfl.schedules.sessions import SessionsScheduler
 from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousScheduler
+from wirelessfl.schedules.task_counts import TaskPlan
 
 SCHEDULES: Kind[Schedule] = Kind("schedule", __name__, Schedule)
 """When things can happen."""

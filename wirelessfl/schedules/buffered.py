@@ -1,18 +1,19 @@
 """Buffered asynchronous training of several models (FedAST; Askin et al., UAI 2024, Algorithm 2).
 
 Every task has R_m training requests out among the clients, and a buffer of b_m updates: a full one
-is merged, and each update that comes back is answered by a new request.
+is merged, and each update that comes back is answered by a new request. Where the updates of a
+merge are transmitted at once, the buffer is spread over the clients: each holds its update, and is
+busy, until the transmission ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from solvers import allocate_requests
 from wirelessfl.schedules.base import Reporting, Schedule, Work
 from wirelessfl.schedules.events import (
     Aggregate,
@@ -25,14 +26,18 @@ from wirelessfl.schedules.events import (
     Measure,
     Measured,
     Reached,
+    Ready,
     Report,
     Returned,
     Save,
     Started,
     Stop,
     Tick,
+    Transmit,
+    Transmitted,
     Wake,
 )
+from wirelessfl.schedules.task_counts import TaskCounts, TaskPlan, dealt, limit_buffers
 
 
 @dataclass(frozen=True)
@@ -125,44 +130,10 @@ class Buffered(Schedule):
             plans,
             period=self.period if self.option == "D" else None,
             floor=self.floor,
+            gathering=senders,
             report_every=reporting.every,
             ticks=reporting.ticks,
         )
-
-
-@dataclass(frozen=True)
-class TaskPlan:
-    """What a task begins with.
-
-    Args:
-        requests: R_m, requests out at a time.
-        buffer: b_m, updates that make a merge.
-        versions: T_m, merges after which it ends.
-        scales: whether the buffer grows and shrinks with the requests, R / b being kept.
-    """
-
-    requests: int
-    buffer: int
-    versions: int
-    scales: bool = True
-
-
-@dataclass(slots=True)
-class _Task:
-    """An active task; ``later`` are R and b from the next version on."""
-
-    requests: int
-    buffer: int
-    version: int = 0
-    active: int = 0
-    ended: bool = False
-    later: list[int] | None = None
-    held: list[int] = field(default_factory=list)
-    stale: list[int] = field(default_factory=list)
-    merged: int = 0
-    staleness: int = 0
-    stalest: int = 0
-    lost: int = 0
 
 
 class BufferedScheduler:
@@ -176,7 +147,12 @@ class BufferedScheduler:
             by little: an update is answered by none, one or two requests. None: option S.
         floor: requests that a task keeps at least, so that none starves.
         answers_at_merge: whether new requests follow a merge alone, so that whoever is done waits
-            for it; otherwise each update is answered at once.
+            for it; otherwise each update is answered at once. A lost one always is.
+        gathering: where the updates of a merge are transmitted at once: how many clients are busy
+            at all times, min(sum R_m, clients, limit of busy clients). The buffers must satisfy
+            sum (b_m - 1) < ``gathering``, so that some task always has b_m clients ready or to
+            come; they are kept below that when those of an ended task are dealt out. New requests
+            follow merges alone. None: each update is uploaded by itself.
         report_every: merges of a task between its rows; None: none.
         ticks: whether rows are written at fixed simulated times.
     """
@@ -188,15 +164,17 @@ class BufferedScheduler:
         period: float | None = None,
         floor: int = 1,
         answers_at_merge: bool = False,
+        gathering: int | None = None,
         report_every: int | None = 1,
         ticks: bool = False,
     ) -> None:
         self.plans = tuple(plans)
-        self.floor, self.answers_at_merge = floor, answers_at_merge
+        self.floor, self.gathering = floor, gathering
+        self.answers_at_merge = answers_at_merge or gathering is not None
         self.report_every, self.ticks = report_every, ticks
         self.budget = sum(plan.requests for plan in plans)
         self.period = max(round((period or 0) * len(plans) * self.budget), int(period is not None))
-        self.tasks = [_Task(plan.requests, plan.buffer) for plan in plans]
+        self.tasks = [TaskCounts(plan.requests, plan.buffer) for plan in plans]
         self.active = 0
         self.updates = 0
         self.spread: list[float | None] = [None] * len(plans)
@@ -214,8 +192,16 @@ class BufferedScheduler:
             case Lost(number):
                 task = self.tasks[number]
                 task.lost += 1
-                self._less(task)
+                self._less(task, 1)
                 return self._answer(number, task)
+            case Ready(request, number):
+                self.tasks[number].held.append(request)
+                return self._transmissions(number)
+            case Transmitted(number, requests, versions):
+                self.updates += len(requests)
+                task = self.tasks[number]
+                stale = [task.version - version for version in versions]
+                return self._merge(number, task, requests, stale)
             case Measured(spread):
                 return self._measured(spread)
             case Reached(number):
@@ -232,7 +218,8 @@ class BufferedScheduler:
 
     def _returned(self, event: Returned) -> list[Decision]:
         task = self.tasks[event.task]
-        self._less(task)
+        if not self.answers_at_merge:
+            self._less(task, 1)
         self.updates += 1
         task.held.append(event.request)
         task.stale.append(task.version - event.version)
@@ -241,15 +228,24 @@ class BufferedScheduler:
             return [Measure(tuple(i for i, other in enumerate(self.tasks) if not other.ended))]
         return self._buffered(event.task, task)
 
-    def _buffered(self, number: int, task: _Task) -> list[Decision]:
+    def _buffered(self, number: int, task: TaskCounts) -> list[Decision]:
         """Merge a full buffer, and answer the update that came last."""
         if len(task.held) < task.buffer:
             return [] if self.answers_at_merge else self._answer(number, task)
-        task.merged += len(task.held)
-        task.staleness += sum(task.stale)
-        task.stalest = max(task.stalest, *task.stale)
-        decisions: list[Decision] = [Aggregate(number, task.held, task.stale)]
+        held, stale = task.held, task.stale
         task.held, task.stale = [], []
+        return self._merge(number, task, held, stale)
+
+    def _merge(
+        self, number: int, task: TaskCounts, requests: list[int], stale: list[int]
+    ) -> list[Decision]:
+        """Merge these updates, and answer those that are not answered yet."""
+        task.merged += len(requests)
+        task.staleness += sum(stale)
+        task.stalest = max(task.stalest, *stale)
+        decisions: list[Decision] = [Aggregate(number, requests, stale)]
+        if self.answers_at_merge:
+            self._less(task, len(requests))
         task.version += 1
         if task.later is not None:
             (task.requests, task.buffer), task.later = task.later, None
@@ -261,21 +257,43 @@ class BufferedScheduler:
         decisions.append(Save())
         return decisions
 
-    def _answer(self, number: int, task: _Task) -> list[Decision]:
+    def _transmissions(self, number: int) -> list[Decision]:
+        """Of a task with b_m clients ready: those that have waited longest send."""
+        task, found = self.tasks[number], list[Decision]()
+        while len(task.held) >= task.buffer:
+            found.append(Transmit(number, task.held[: task.buffer]))
+            task.held = task.held[task.buffer :]
+        return found
+
+    def _answer(self, number: int, task: TaskCounts) -> list[Decision]:
         """K_m new requests: one, or none or two on the way to another R_m; all after a merge."""
+        if self.gathering is not None:
+            # All clients that can be busy are to be: what this task has too many, others get.
+            others = (i for i, other in enumerate(self.tasks) if i != number and not other.ended)
+            return self._fill((number, *others))
         count = min(task.requests - task.active, self.budget - self.active)
         if not self.answers_at_merge:
             count = min(2, count)
         return [self._ask(number, count)] if count > 0 else []
+
+    def _fill(self, numbers: Sequence[int]) -> list[Decision]:
+        """New requests of these tasks, up to R_m of each and the budget of all."""
+        asks = list[Decision]()
+        for number in numbers:
+            task = self.tasks[number]
+            count = min(task.requests - task.active, self.budget - self.active)
+            if count > 0:
+                asks.append(self._ask(number, count))
+        return asks
 
     def _ask(self, number: int, count: int) -> Ask:
         self.tasks[number].active += count
         self.active += count
         return Ask(number, count)
 
-    def _less(self, task: _Task) -> None:
-        task.active -= 1
-        self.active -= 1
+    def _less(self, task: TaskCounts, count: int) -> None:
+        task.active -= count
+        self.active -= count
 
     def _measured(self, spread: tuple[float | None, ...]) -> list[Decision]:
         """Realloc: R and b hold from the next version of each task on."""
@@ -285,25 +303,11 @@ class BufferedScheduler:
         if len(known) > 1:  # a task of which too little is known keeps what it has
             budget = self.budget - sum(self.tasks[i].requests for i in running if i not in known)
             weights = [apart for i in known if (apart := spread[i]) is not None]
-            for i, requests in zip(known, self._deal(weights, budget), strict=True):
-                self.tasks[i].later = [requests, self._buffer(i, requests)]
+            for i, requests in zip(known, dealt(weights, budget, self.floor), strict=True):
+                self.tasks[i].later = [requests, self.plans[i].buffer_for(requests)]
         event, self._waiting = self._waiting, None
         assert event is not None, "nothing was to be measured"
         return self._buffered(event.task, self.tasks[event.task])
-
-    def _deal(self, weights: Sequence[float], budget: int) -> list[int]:
-        """The budget in proportion to ``weights``, and never less than a task's floor."""
-        floor = min(self.floor, budget // len(weights))
-        dealt = allocate_requests(weights, budget, floor=floor).value
-        assert dealt is not None, "the floor fits"
-        return [int(requests) for requests in dealt]
-
-    def _buffer(self, number: int, requests: int) -> int:
-        """b_m, which keeps the ratio R / b that the task began with, if it is to change at all."""
-        plan = self.plans[number]
-        if not plan.scales:
-            return plan.buffer
-        return max(round(plan.buffer * requests / plan.requests), 1)
 
     def _end(self, number: int) -> list[Decision]:
         """A task is done: its requests, and its share of the buffers, go to the others."""
@@ -318,15 +322,15 @@ class BufferedScheduler:
         weights = [known for i in running if (known := self.spread[i]) is not None]
         if len(weights) < len(running):
             weights = [float(self.tasks[i].requests) for i in running]
-        decisions: list[Decision] = [Cancel(number)]
-        for i, requests in zip(running, self._deal(weights, self.budget), strict=True):
+        for i, requests in zip(running, dealt(weights, self.budget, self.floor), strict=True):
             other = self.tasks[i]
-            other.requests, other.buffer, other.later = requests, self._buffer(i, requests), None
-        for i in running:
-            other = self.tasks[i]
-            count = min(other.requests - other.active, self.budget - self.active)
-            if count > 0:
-                decisions.append(self._ask(i, count))
+            other.requests, other.buffer = requests, self.plans[i].buffer_for(requests)
+            other.later = None
+        decisions: list[Decision] = [Cancel(number), *self._fill(running)]
+        if self.gathering is not None:
+            limit_buffers([self.tasks[i] for i in running], self.gathering)
+            for i in running:
+                decisions += self._transmissions(i)
         return [*decisions, Save()]
 
     def _report(self, number: int) -> Report:
@@ -356,6 +360,6 @@ class BufferedScheduler:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with the requests that are out."""
-        self.tasks = [_Task(**task) for task in state["tasks"]]
+        self.tasks = [TaskCounts(**task) for task in state["tasks"]]
         self.active, self.updates = state["active"], state["updates"]
         self.spread = list(state["spread"])

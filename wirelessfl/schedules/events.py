@@ -35,6 +35,34 @@ class Returned:
     version: int
 
 
+@dataclass(slots=True)
+class Ready:
+    """The client of a training request has trained, and holds its update for a transmission.
+
+    Args:
+        request: its number.
+        task: whose model was trained.
+    """
+
+    request: int
+    task: int
+
+
+@dataclass(slots=True)
+class Transmitted:
+    """The updates of these requests are in: a transmission has ended.
+
+    Args:
+        task: whose model was trained.
+        requests: their numbers, in the order of their clients.
+        versions: by request, merges of that model that had been made when it was issued.
+    """
+
+    task: int
+    requests: list[int]
+    versions: list[int]
+
+
 @dataclass(frozen=True)
 class Lost:
     """A client has dropped out in the middle of a training of ``task``; there is no update."""
@@ -86,7 +114,18 @@ class Deadline:
 
 
 Event = (
-    Started | Arrived | Returned | Lost | Measured | Reached | Present | Joined | Tick | Deadline
+    Started
+    | Arrived
+    | Returned
+    | Ready
+    | Transmitted
+    | Lost
+    | Measured
+    | Reached
+    | Present
+    | Joined
+    | Tick
+    | Deadline
 )
 
 
@@ -145,12 +184,24 @@ class Ask:
 
 
 @dataclass(slots=True)
+class Transmit:
+    """The clients of these ready requests of ``task`` send at once, when the channel is free.
+
+    ``Transmitted`` follows at the end. Transmissions take place in the order of these decisions.
+    """
+
+    task: int
+    requests: list[int]
+
+
+@dataclass(slots=True)
 class Aggregate:
     """Merge the updates of these requests into the model of ``task``.
 
     Args:
         task: which model.
-        requests: numbers, in the order in which they came back.
+        requests: numbers, in the order in which they came back, or of their clients where they
+            came back at once.
         staleness: merges between each one's issue and now.
     """
 
@@ -212,6 +263,7 @@ Decision = (
     | Begin
     | Close
     | Ask
+    | Transmit
     | Aggregate
     | Cancel
     | Measure

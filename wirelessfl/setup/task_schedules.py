@@ -28,6 +28,7 @@ from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,16 @@ def build_times(
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.choices.schedule, config.evaluation.eval_every
     ticks = config.evaluation.eval_seconds is not None and records is None
+    uploads = build_group_uploads(config, network, stream)
+    busy = None
+    if uploads is not None and schedule.work == "requests":
+        out = [task.choices.schedule.active or 0 for task in tasks]
+        busy = busy_at_once(out, network.clients, settings.busy_clients)
     scheduler = schedule.scheduler(
         [task.choices.schedule for task in tasks],
         [task.training.rounds for task in tasks],
         Reporting(every or (None if ticks else schedule.report_every), ticks),
+        senders=busy,
     )
     delays = build_delays(config, network, elements, stream)
     if schedule.work == "requests":
@@ -76,6 +83,7 @@ def build_times(
             stream.child("requests"),
             busy_clients=settings.busy_clients,
             drop_out=settings.drop_out,
+            transmissions=None if uploads is None else Transmissions(clock, uploads),
             records=records,
         )
         return Times(clock, scheduler, Asynchronous(models, requests, records))
@@ -97,6 +105,7 @@ def build_times(
         ),
         stream.child("requests"),
         records,
+        uploads,
     )
     return Times(clock, scheduler, regime)
 
@@ -135,6 +144,20 @@ def build_delays(
     uplink, down = config.choices.uplink, config.network.downlink_mbps
     rate = 1e6 * down if down else uplink.downlink_bps
     return Wireless(network, uplink, steps, seconds, list(elements), rate, stream.child("uploads"))
+
+
+def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
+    """Uploads of clients that send at once; None where each uploads when it is ready."""
+    uplink = config.choices.uplink
+    if uplink.gives == "each":
+        return None
+    streams = [task_stream(config, name, stream) for name in config.tasks]
+    return GroupUploads.of(network, uplink, streams)
+
+
+def task_stream(config: Config, name: str, stream: Stream) -> Stream:
+    """The stream of a task: without tables, that of a run of one model, to the last stream."""
+    return stream.child("task", name) if config.task else stream
 
 
 def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:

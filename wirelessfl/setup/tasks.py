@@ -19,7 +19,7 @@ from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
 from wirelessfl.setup.structure import Structure, lr_share
-from wirelessfl.setup.task_schedules import build_times
+from wirelessfl.setup.task_schedules import build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
@@ -54,11 +54,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     loaded = Loaded()
     models, learners = list[TrainedModel](), list[Learner]()
     for name, task in config.tasks.items():
-        # A run without tables is that of one model, to the last stream.
-        task_stream = stream.child("task", name) if config.task else stream
-        model = _build_model(task, network, given, loaded, stream, task_stream)
+        of_task = task_stream(config, name, stream)
+        model = _build_model(task, network, given, loaded, stream, of_task)
         models.append(model)
-        learners.append(_learner(name, task, model, network, task_stream))
+        learners.append(_learner(name, task, model, network, of_task))
     elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
     times = build_times(config, network, elements, learners, stream)
     names = list(config.tasks)

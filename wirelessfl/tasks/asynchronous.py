@@ -16,6 +16,8 @@ from wirelessfl.schedules.events import (
     Measure,
     Measured,
     Returned,
+    Transmit,
+    Transmitted,
 )
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
@@ -43,21 +45,29 @@ class Asynchronous:
         self._asked: list[Ask] = []
 
     def happened(self, what: Any) -> Event | None:
-        """The update that has returned, if any."""
+        """The update that has returned, or those of a transmission, if any."""
         event = self.requests.happened(what)
         if type(event) is Returned:
             self.returned[event.task] += 1
             self.models[event.task].came_back(event.request)
+        elif type(event) is Transmitted:
+            self.returned[event.task] += len(event.requests)
+            for number in event.requests:
+                self.models[event.task].came_back(number)
         return event
 
     def carry_out(self, decision: Decision) -> Event | None:
-        """Ask, merge, cancel, or measure."""
+        """Ask, transmit, merge, cancel, or measure."""
         match decision:
             case Ask():
                 self._asked.append(decision)
+            case Transmit(task, numbers):
+                self.requests.transmit(task, numbers)
             case Aggregate(task, numbers, staleness):
                 self.versions[task] += 1
-                self.models[task].merge(numbers, staleness)
+                transmissions = self.requests.transmissions
+                draw = None if transmissions is None else transmissions.draw
+                self.models[task].merge(numbers, staleness, draw=draw)
                 if self.records is not None:
                     now = self.requests.clock.now
                     self.records.merges.append(Merged(task, now, tuple(staleness)))
@@ -73,7 +83,10 @@ class Asynchronous:
         return None
 
     def settle(self) -> None:
-        """Issue the requests of this instant, with the models as they are at its end."""
+        """Issue the requests of this instant, with the models as they are at its end.
+
+        If the channel is free, the first group of clients that waits for it sends.
+        """
         for ask in self._asked:
             task = ask.task
             for _ in range(ask.count):
@@ -82,6 +95,10 @@ class Asynchronous:
                 self.models[task].issue(request)
             self.issued[task] += ask.count
         self._asked = []
+        transmissions = self.requests.transmissions
+        if transmissions is not None and (due := transmissions.due) is not None:
+            load = self.models[due.task].air_load(due.numbers)
+            transmissions.begin(self.versions[due.task], load)
 
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a picture that ends now."""

@@ -18,13 +18,14 @@ from channels.streams import Stream
 from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
-from wirelessfl.submodels import Submodels
+from wirelessfl.submodels import ClientSubmodels, Submodels
 from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
 from wirelessfl.tasks.local_steps import LocalSteps, RequestWork
 from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
 from wirelessfl.tasks.star_merge import StarMerge
+from wirelessfl.tasks.transmissions import AirLoad
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import deployed, evaluate
 from wirelessfl.training.objective import Objective
@@ -121,10 +122,32 @@ class Learner:
         self.back.append(number)
         self.deferred.came_back(number)
 
+    def air_load(self, requests: Sequence[int]) -> AirLoad:
+        """What the clients of these requests send if they send at once."""
+        clients, versions = zip(*(self.issued[number] for number in requests), strict=True)
+        return self._air_load(len(clients), self.submodels.of_requests(clients, versions))
+
+    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
+        """What these of the clients ``chosen`` for a round send if they send at once."""
+        each = self.submodels.of_round(chosen, self.server.version)
+        if each is not None:
+            each = each.of_rows(np.searchsorted(chosen, clients))
+        return self._air_load(len(clients), each)
+
+    def _air_load(self, clients: int, each: ClientSubmodels | None) -> AirLoad:
+        """Clients go together through all that any of them sends, each silent where it has none."""
+        vectors, size = len(self.server.algorithm.payloads), self.local.objective.spec.size
+        if each is None:
+            return AirLoad(vectors * size, np.full(clients, float(vectors * size)))
+        alike = np.full(clients, 1 / clients).tolist()
+        _, count = each.cover(np.zeros(clients, dtype=np.int64), alike, 1)
+        return AirLoad(vectors * int((count > 0).sum()), vectors * each.lengths.astype(np.float64))
+
     def merge(
         self,
         requests: Sequence[int],
         staleness: Sequence[int],
+        *,
         draw: ChannelDraw | None = None,
     ) -> None:
         """Merge the updates of these requests, in this order.
@@ -132,7 +155,8 @@ class Learner:
         Args:
             requests: their numbers.
             staleness: merges between the model that each was sent and now.
-            draw: the channels, where they are sent at the same time; None: each at its own.
+            draw: the channels, where they are sent at the same time, in the order of the clients,
+                which is that of ``requests``; None: each at its own.
         """
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
@@ -146,7 +170,7 @@ class Learner:
         self.metrics = merge.finish()
 
     def train_round(
-        self, clients: IntArray, chosen: IntArray | None = None, draw: ChannelDraw | None = None
+        self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
     ) -> None:
         """Train these clients from the current model, and merge their updates.
 

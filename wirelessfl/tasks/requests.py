@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.events import Deadline, Event, Lost, Returned, Started, Tick
+from wirelessfl.schedules.events import (
+    Deadline,
+    Event,
+    Lost,
+    Ready,
+    Returned,
+    Started,
+    Tick,
+    Transmitted,
+)
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.records import Records, Span
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.transmissions import Transmission, TransmissionOver, Transmissions
 from wirelessfl.tasks.uploads import Uploaded, Uploads
 
 
@@ -30,6 +42,12 @@ class Requests:
     A client works on one request at a time, in the order in which they came. Everything is drawn
     by the number of the request, so that no draw depends on the order of events.
 
+    Where clients send at once, each holds its update, and its queue waits, until the transmission
+    that carries the update has ended. Then a request goes to an idle client, and where as many as
+    can be are busy, to one of those without a request of its task. So min(requests, clients, busy
+    clients) are busy at all times, and a task's requests do not queue at a client that holds its
+    update until others of the task are ready.
+
     Args:
         clock: virtual seconds.
         delays: durations.
@@ -42,6 +60,7 @@ class Requests:
         choose: the client that request ``number`` goes to; None: uniform over all clients. The
             distribution is the same where a random share of the clients, independent of the past,
             accepts requests.
+        transmissions: of clients that send at once; None: each uploads when it is ready.
         records: optional lists that receive finished spans.
     """
 
@@ -55,10 +74,14 @@ class Requests:
         busy_clients: int | None = None,
         drop_out: float = 0.0,
         choose: Callable[[int], int] | None = None,
+        transmissions: Transmissions | None = None,
         records: Records | None = None,
     ) -> None:
         self.clock, self.delays, self.clients = clock, delays, clients
         self.busy_clients, self.records = busy_clients, records
+        self.transmissions = transmissions
+        if transmissions is not None and busy_clients is None:
+            self.busy_clients = clients
         self.issued = 0
         self.joules = 0.0
         self.returned: dict[int, float] = {}
@@ -71,7 +94,8 @@ class Requests:
         self._busy: list[int] = []
         self._at: dict[int, int] = {}
         wireless = delays.wireless
-        self.uploads = None if wireless is None else Uploads(clock, wireless)
+        one_by_one = wireless if transmissions is None else None
+        self.uploads = None if one_by_one is None else Uploads(clock, one_by_one)
 
     def ask(
         self, task: int, version: int, share: Callable[[int], float] = lambda client: 1.0
@@ -85,7 +109,7 @@ class Requests:
         """
         number = self.issued
         self.issued = number + 1
-        client = self._client(number)
+        client = self._client(number, task)
         part = share(client)
         seconds = part * self.delays.seconds(task, client, number)
         lost_after = self.drop_outs.lost_after(number, seconds)
@@ -102,13 +126,24 @@ class Requests:
             queue.append(request)
         return request
 
-    def _client(self, number: int) -> int:
+    def _client(self, number: int, task: int) -> int:
         if self.choose is not None:
             return self.choose(number)
         place = self._places[number]
         if self.busy_clients is not None and len(self._busy) >= self.busy_clients:
-            return self._busy[int(place * len(self._busy))]
-        return int(place * self.clients)
+            busy = self._busy if self.transmissions is None else self._without(task) or self._busy
+            return busy[int(place * len(busy))]
+        if self.transmissions is None:
+            return int(place * self.clients)
+        busy_numbers = np.sort(np.array(self._busy, dtype=np.int64))
+        rank = int(place * (self.clients - len(busy_numbers)))
+        idle_before = busy_numbers - np.arange(len(busy_numbers))
+        return rank + int(np.searchsorted(idle_before, rank, side="right"))
+
+    def _without(self, task: int) -> list[int]:
+        """Busy clients without a request of ``task``."""
+        queues = self.queues
+        return [c for c in self._busy if all(request.task != task for request in queues[c])]
 
     def _begin(self, request: Request) -> None:
         request.begun = self.clock.now
@@ -124,6 +159,8 @@ class Requests:
             if request.lost_after is not None:
                 self._over(request, "lost")
                 return Lost(request.task)
+            if self.transmissions is not None:
+                return Ready(request.number, request.task)
             if self.uploads is not None:
                 self.uploads.start(request)
                 return None
@@ -131,6 +168,8 @@ class Requests:
             return Returned(request.number, request.task, request.version)
         if type(what) is Uploaded:
             return self._uploaded(what)
+        if type(what) is TransmissionOver:
+            return self._transmitted(what)
         event: Event = what
         return event
 
@@ -145,6 +184,26 @@ class Requests:
         self._over(request, "done")
         uploads.await_next()
         return Returned(request.number, request.task, request.version)
+
+    def transmit(self, task: int, numbers: Sequence[int]) -> None:
+        """Let the clients of these ready requests send at once, when the channel is free."""
+        transmissions = self.transmissions
+        assert transmissions is not None
+        requests = sorted((self.out[n] for n in numbers), key=lambda request: request.client)
+        transmissions.queue.append(Transmission(task, requests))
+
+    def _transmitted(self, what: TransmissionOver) -> Event | None:
+        transmissions = self.transmissions
+        assert transmissions is not None
+        ended = transmissions.ended(what)
+        if ended is None:
+            return None
+        transmission, joules = ended
+        self.joules += joules
+        for request in transmission.requests:
+            self._over(request, "done")
+        versions = [request.version for request in transmission.requests]
+        return Transmitted(transmission.task, transmission.numbers, versions)
 
     def _over(self, request: Request, how: str) -> None:
         """The client is done with its request, and begins the next one in its queue."""
@@ -174,6 +233,8 @@ class Requests:
 
     def cancel(self, task: int) -> None:
         """Cancel all requests of ``task``; its clients continue with the next in their queues."""
+        if self.transmissions is not None:
+            self.joules += self.transmissions.cancel(task)
         dropped = [request for request in self.out.values() if request.task == task]
         for request in dropped:
             request.dropped = True
@@ -201,6 +262,8 @@ class Requests:
                         future.append([seconds, "trained", request.number])
                 case Uploaded(change):
                     future.append([seconds, "uploaded", change])
+                case TransmissionOver(number):
+                    future.append([seconds, "transmission", number])
                 case Tick(number):
                     future.append([seconds, "tick", number])
                 case Deadline():
@@ -219,6 +282,7 @@ class Requests:
             "queues": [[c, [r.number for r in queue]] for c, queue in self.queues.items()],
             "busy": self._busy,
             **({"band": None} if self.uploads is None else self.uploads.snapshot()),
+            "air": None if self.transmissions is None else self.transmissions.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -231,9 +295,12 @@ class Requests:
         self._at = {client: place for place, client in enumerate(self._busy)}
         if self.uploads is not None:
             self.uploads.restore(state)
+        if self.transmissions is not None:
+            self.transmissions.restore(state["air"], self.out)
         made: dict[str, Callable[[int], Any]] = {
             "trained": lambda number: Trained(self.out[number]),
             "uploaded": Uploaded,
+            "transmission": TransmissionOver,
             "tick": Tick,
             "deadline": lambda number: Deadline(),
             "started": lambda number: Started(),

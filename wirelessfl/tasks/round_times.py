@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from channels import SharedBand
+from channels import ChannelDraw, SharedBand
 from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.tasks.delays import Delays, Wireless
 from wirelessfl.tasks.drop_outs import DropOuts
+from wirelessfl.tasks.transmissions import GroupUpload
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +21,14 @@ class RoundTimes:
 
     Args:
         seconds: [clients] each, until its update is in, or would be for who is not awaited;
-            infinity for who drops out, or leaves a shared band because the others were enough.
+            infinity for who drops out, or leaves a shared band because the others were enough. Of
+            clients that send at once, those who are not awaited stop then.
         awaited: [clients] each, whose update is merged.
         length: seconds until the last of these is in, and until it is known that others drop out
             where too few are left.
         lost: clients of each task who drop out.
         joules: of all clients, training and sending, until they are told to stop.
+        draws: channels over which the awaited clients send at once; None: each sends by itself.
     """
 
     seconds: list[FloatArray]
@@ -33,6 +36,7 @@ class RoundTimes:
     length: float
     lost: list[int]
     joules: float
+    draws: Sequence[ChannelDraw | None]
 
 
 def round_times(
@@ -42,6 +46,7 @@ def round_times(
     shares: Mapping[int, FloatArray],
     first: int,
     number: int,
+    upload: Callable[[int, IntArray, IntArray], GroupUpload] | None = None,
 ) -> RoundTimes:
     """Times of one round.
 
@@ -52,6 +57,8 @@ def round_times(
         shares: by task, [clients], parameters that each trains, over those of the whole model.
         first: k, updates of a task that are awaited; 0: all.
         number: of the first training; the others count on from there.
+        upload: of some clients of a task at once, given all that are chosen for it; None: each
+            uploads when it is ready.
     """
     counts = np.cumsum([len(clients) for clients in chosen.values()])
     numbers = np.split(number + np.arange(counts[-1]), counts[:-1])
@@ -64,23 +71,78 @@ def round_times(
         lost.append(np.array([drop is not None for drop in drops], dtype=np.bool_))
         ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
-    joules = 0.0
-    if delays.wireless is not None:
+    joules, seconds = 0.0, ready
+    draws: list[ChannelDraw | None] = [None] * len(chosen)
+    if upload is not None:
+        awaited = [_awaited(times, first) for times in ready]
+        stops = [
+            _known_at(times[wanted], end[gone], first or len(times))
+            for times, wanted, gone, end in zip(ready, awaited, lost, ends, strict=True)
+        ]
+        seconds, joules, draws = _at_once(upload, chosen, ready, awaited, stops)
+    elif delays.wireless is not None:
         seconds, stops, joules = _uploads(delays.wireless, chosen, shares, numbers, ready, first)
-        for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
-            worked = np.minimum(end, stop).tolist()
-            parts = shares[task].tolist()
-            for client, busy, part in zip(clients.tolist(), worked, parts, strict=True):
-                joules += delays.compute_joules(task, client, busy, part)
+        awaited = [_awaited(times, first) for times in seconds]
     else:
-        seconds = ready
-    awaited = [_awaited(times, first) for times in seconds]
-    length = 0.0
-    for times, wanted, gone, end in zip(seconds, awaited, lost, ends, strict=True):
-        length = max(length, *times[wanted].tolist(), 0.0)
-        if wanted.sum() < (first or len(times)):  # the server waits until it knows
-            length = max(length, *end[gone].tolist(), 0.0)
-    return RoundTimes(seconds, awaited, length, [int(gone.sum()) for gone in lost], joules)
+        stops = [math.inf] * len(chosen)
+        awaited = [_awaited(times, first) for times in seconds]
+    for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
+        worked, parts = np.minimum(end, stop).tolist(), shares[task].tolist()
+        for client, busy, part in zip(clients.tolist(), worked, parts, strict=True):
+            joules += delays.compute_joules(task, client, busy, part)
+    length = max(
+        _known_at(times[wanted], end[gone], first or len(times))
+        for times, wanted, gone, end in zip(seconds, awaited, lost, ends, strict=True)
+    )
+    return RoundTimes(seconds, awaited, length, [int(gone.sum()) for gone in lost], joules, draws)
+
+
+def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
+    """When the server has what it waits for: of too few it waits until it knows.
+
+    Args:
+        awaited: [clients], seconds of those that are awaited.
+        lost: [clients], seconds after which the others drop out.
+        wanted: how many are to be awaited, if they do not drop out.
+    """
+    times = awaited.tolist()
+    if len(times) < wanted:
+        times += lost.tolist()
+    return max(times, default=0.0)
+
+
+def _at_once(
+    upload: Callable[[int, IntArray, IntArray], GroupUpload],
+    chosen: Mapping[int, IntArray],
+    ready: Sequence[FloatArray],
+    awaited: Sequence[BoolArray],
+    known: Sequence[float],
+) -> tuple[list[FloatArray], float, list[ChannelDraw | None]]:
+    """Uploads of the awaited clients of each task at once, one task after the other.
+
+    Args:
+        upload: of a task's clients.
+        chosen: by task, its clients, sorted.
+        ready: [clients] each, when it could send.
+        awaited: [clients] each, whether it sends.
+        known: of each task, when these are known, and ready; the first then sends first.
+
+    Returns:
+        When each client's upload is through, or when it stops; joules of sending; the channels.
+    """
+    seconds, joules = [times.copy() for times in ready], 0.0
+    draws: list[ChannelDraw | None] = [None] * len(known)
+    tasks, free = list(chosen), 0.0
+    for place in sorted(range(len(known)), key=lambda place: known[place]):
+        sends, task = awaited[place], tasks[place]
+        stopped = ~sends & np.isfinite(ready[place])
+        seconds[place][stopped] = known[place]
+        if sends.any():
+            found = upload(task, chosen[task][sends], chosen[task])
+            free = max(free, known[place]) + found.seconds
+            seconds[place][sends], draws[place] = free, found.draw
+            joules += found.joules
+    return seconds, joules, draws
 
 
 def _awaited(seconds: FloatArray, first: int) -> BoolArray:

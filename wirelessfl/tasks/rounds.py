@@ -21,6 +21,7 @@ from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
+from wirelessfl.tasks.transmissions import GroupUpload, GroupUploads
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,7 @@ class TaskRounds:
         settings: how many clients take part.
         stream: randomness of availability and drop-outs.
         records: optional lists that receive a span for every client of a round, and every merge.
+        uploads: of the awaited clients of a task at once; None: each uploads when it is ready.
     """
 
     def __init__(
@@ -83,11 +85,13 @@ class TaskRounds:
         settings: TaskRoundSettings,
         stream: Stream,
         records: Records | None = None,
+        uploads: GroupUploads | None = None,
     ) -> None:
         self.models, self.clock, self.delays = models, clock, delays
         self.assignment, self.settings = assignment, settings
-        self.stream, self.records = stream, records
+        self.stream, self.records, self.uploads = stream, records, uploads
         self.running = list(range(len(models)))
+        self.versions = [0] * len(models)
         self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
         self.up, self.down = [0.0] * len(models), [0.0] * len(models)
@@ -143,9 +147,16 @@ class TaskRounds:
         chosen = {task: sets[task] for task in self.running}
         first, numbered = self.settings.first, number * available
         parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
-        times = round_times(self.delays, self._drop_outs, chosen, parts, first, numbered)
+        upload = None if self.uploads is None else self._upload
+        times = round_times(self.delays, self._drop_outs, chosen, parts, first, numbered, upload)
         chosen_of, shares_of = list(chosen.values()), list(parts.values())
         return TaskRound(tuple(chosen), chosen_of, shares_of, times, self.clock.now)
+
+    def _upload(self, task: int, clients: IntArray, chosen: IntArray) -> GroupUpload:
+        """Upload of these clients of a task at once, for its next merge."""
+        assert self.uploads is not None
+        load = self.models[task].air_load_of_round(clients, chosen)
+        return self.uploads.upload(task, self.versions[task], clients, load)
 
     def _merge(self, plan: TaskRound) -> None:
         self.joules += plan.times.joules
@@ -164,7 +175,8 @@ class TaskRounds:
             if self.assignment.wants_losses:
                 losses.append(model.losses(awaited))
             if len(awaited) and task in self.running:
-                model.train_round(awaited, clients)
+                model.train_round(awaited, clients, draw=plan.times.draws[place])
+                self.versions[task] += 1
                 if self.records is not None:
                     fresh = (0,) * len(awaited)
                     self.records.merges.append(Merged(task, self.clock.now, fresh))
@@ -217,6 +229,7 @@ class TaskRounds:
         return {
             "now": self.clock.now,
             "running": self.running,
+            "versions": self.versions,
             "issued": self.issued,
             "returned": self.returned,
             "lost": self.lost,
@@ -238,6 +251,7 @@ class TaskRounds:
         self.clock.now = state["now"]
         self.running, self.lost = list(state["running"]), list(state["lost"])
         self.up, self.down, self.joules = list(state["up"]), list(state["down"]), state["joules"]
+        self.versions = list(state["versions"])
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
         self.issued, self.returned = list(state["issued"]), list(state["returned"])
 

@@ -43,7 +43,7 @@ class Watched(Untrained):
     def issue(self, request):
         self.at_issue[request.number] = self.merges
 
-    def merge(self, requests, staleness, draw=None):
+    def merge(self, requests, staleness, *, draw=None):
         assert [self.merges - self.at_issue[n] for n in requests] == list(staleness)
         self.used += requests
         self.merges += 1
@@ -291,6 +291,23 @@ def test_drop_outs_are_counted_and_made_good():
     assert np.mean(gone) / np.mean(done) == pytest.approx(0.5, rel=0.05)
 
 
+def test_answers_at_merges_alone():
+    """Nothing is asked between merges, but what makes good a lost update."""
+    out = []
+
+    def check(schedule, requests):
+        task = schedule.tasks[0]
+        assert task.active == schedule.active == len(requests.out) + len(task.held) == 9
+        out.append((task.version, task.lost, requests.issued))
+
+    delays = ShiftedExponential([1.0], np.ones(40), Stream(2))
+    schedule, *_ = simulated(
+        [(9, 4, 60)], delays, 1e9, clients=40, check=check, answers_at_merge=True, drop_out=0.2
+    )
+    assert schedule.tasks[0].lost > 20
+    assert all(issued == 9 + 4 * version + lost for version, lost, issued in out)
+
+
 def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
     network = section_vi_c(1, clients, stream=Stream(4))
     made = UPLINKS.find(uplink)()
@@ -404,7 +421,7 @@ def test_snapshots_go_on_alike():
         schedule2.restore(state["schedule"])
         regime2.restore({}, state["regime"])
         regime2.models[0].issue = lambda request: None
-        regime2.models[0].merge = lambda requests, staleness: None
+        regime2.models[0].merge = lambda requests, staleness, draw: None
         go(clock2, schedule2, regime2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]

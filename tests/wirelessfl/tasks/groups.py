@@ -1,0 +1,115 @@
+"""Simulations of requests whose clients send at once, without training."""
+
+import numpy as np
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
+from wirelessfl.schedules.events import Deadline, Started
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import Delays
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+from wirelessfl.uplinks.aircomp import AirComp
+
+BAND_HZ, SUBCARRIER_HZ, SYMBOL_SECONDS = 1e6, 1e4, 1e-3
+SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # at once
+AIRCOMP = AirComp(subcarrier_hz=SUBCARRIER_HZ, symbol_seconds=SYMBOL_SECONDS)
+
+
+def network_of(clients):
+    spread = np.arange(clients)
+    return Network(
+        [0] * clients,
+        cpu_hz=1e9 * (1 + 0.1 * spread),
+        snr_db=10.0,
+        bandwidth_hz=BAND_HZ,
+        antennas=2,
+        transmit_power_w=0.1 * (1 + spread),
+        switched_capacitance=1e-28,
+    )
+
+
+def elements_for(seconds):
+    """Numbers that take so long over the air: one a subcarrier and symbol."""
+    return round(seconds * SYMBOLS / SYMBOL_SECONDS)
+
+
+class Listed(Delays):
+    """Seconds of local training by the number of the request; clients compute all the time."""
+
+    def __init__(self, *seconds, rest=None):
+        self.listed, self.rest = seconds, rest
+
+    def seconds(self, task, client, number):
+        return self.listed[number] if number < len(self.listed) else self.rest(task, number)
+
+    def compute_joules(self, task, client, seconds):
+        return 1000.0 * seconds
+
+
+class Watched(Untrained):
+    """Keeps what is merged, over which channels."""
+
+    def __init__(self, air_seconds=0.0):
+        super().__init__(elements_for(air_seconds))
+        self.client, self.at_issue, self.merges = {}, {}, []
+
+    def issue(self, request):
+        self.client[request.number] = request.client
+        self.at_issue[request.number] = len(self.merges)
+
+    def merge(self, requests, staleness, *, draw=None):
+        assert [len(self.merges) - self.at_issue[n] for n in requests] == list(staleness)
+        clients = [self.client[number] for number in requests]
+        assert clients == sorted(set(clients)) == draw.network.numbers.tolist()
+        self.merges.append((list(requests), draw))
+
+
+def made(plans, delays, *, clients, models, **options):
+    """Objects of a simulation: clock, schedule, regime, records."""
+    names = ("busy_clients", "drop_out", "choose")
+    of_requests = {name: options.pop(name) for name in names if name in options}
+    clock, records = Clock(), Records()
+    gathering = busy_at_once([p[0] for p in plans], clients, of_requests.get("busy_clients"))
+    schedule = BufferedScheduler(
+        [TaskPlan(*plan) for plan in plans],
+        gathering=gathering,
+        **{"report_every": None} | options,
+    )
+    streams = [Stream(7).child("task", number) for number in range(len(plans))]
+    uploads = GroupUploads.of(network_of(clients), AIRCOMP, streams)
+    transmissions = Transmissions(clock, uploads)
+    requests = Requests(
+        clock,
+        delays,
+        clients,
+        Stream(3),
+        transmissions=transmissions,
+        records=records,
+        **of_requests,
+    )
+    return clock, schedule, Asynchronous(models, requests, records), records
+
+
+def simulated(plans, delays, seconds, *, clients, models, events=(), check=None, **options):
+    clock, schedule, regime, records = made(
+        plans, delays, clients=clients, models=models, **options
+    )
+    if check is not None:
+        settle = regime.settle
+
+        def checked():
+            settle()
+            check(schedule, regime)
+
+        regime.settle = checked
+    clock.after(0.0, Started())
+    clock.at(seconds, Deadline())
+    for at, event in events:
+        clock.at(at, event)
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    return schedule, regime, records

@@ -1,0 +1,209 @@
+"""Training of tasks whose clients send at once: against rounds of one model, and resumed."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.assignment import RandomAssignment
+from wirelessfl.config import Config
+from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
+from wirelessfl.schedules.events import Started
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
+from wirelessfl.setup import build
+from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+
+CLIENTS, STEPS, ROUNDS = 6, 3, 4
+TICK = 4e-4  # seconds; local steps take 1e-3, a transmission 6e-4
+FLAGS = {
+    "clients": CLIENTS,
+    "local_steps": STEPS,
+    "rounds": ROUNDS,
+    "batch_size": 8,
+    "lr": 0.1,
+    "server_lr": 0.7,
+    "model": "fcnn",
+    "threads": 1,
+    "chunk": 4,
+    "uplink": "aircomp",
+    "coherence": "round",
+    "weighting": "samples",
+    "split": "dirichlet",
+    "min_samples": 5,
+}
+
+
+def settings_of(**flags):
+    return Config.from_flags("fedavg", **FLAGS | flags)
+
+
+def made(config, data, streams):
+    """A learner for each stream, with durations, uploads, and what an engine knows of a run."""
+    setup = build(config, data=data)
+    model, network = setup.models[0], setup.network
+    algorithm, uplink, size = model.algorithm, config.choices.uplink, model.objective.spec.size
+    learners = [
+        Learner(
+            Server(
+                algorithm,
+                uplink,
+                Weights(np.zeros(CLIENTS, dtype=np.int64), model.sample_weights("samples")),
+                InMemory(algorithm.remembers, size),
+                model.start,
+            ),
+            LocalSteps("a", algorithm, model.objective, model.executor, STEPS),
+            EvaluationSet(model.test_inputs, model.test_labels),
+            stream,
+        )
+        for stream in streams
+    ]
+    count = len(streams)
+    seconds = network.cycles_per_step / network.cpu_hz
+    delays = Wireless(
+        network, uplink, [STEPS] * count, [seconds] * count, [size] * count, None, Stream(99)
+    )
+    known = SimpleNamespace(
+        config=setup.config,
+        network=network,
+        models=[model] * count,
+        learners=learners,
+        elements=[size] * count,
+        names=["a", "b"][:count],
+        targets=[None] * count,
+    )
+    return known, delays, GroupUploads.of(network, uplink, streams)
+
+
+def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
+    """A run by buffered requests."""
+    clock = Clock()
+    gathering = busy_at_once([plan.requests for plan in plans], CLIENTS, None)
+    schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
+    transmissions = Transmissions(clock, uploads)
+    requests = Requests(clock, delays, CLIENTS, Stream(3), transmissions=transmissions, **options)
+    regime = Asynchronous(known.learners, requests)
+    return SimpleNamespace(clock=clock, schedule=schedule, regime=regime, **vars(known))
+
+
+def run(made, save=lambda: None, tick_seconds=1.0):
+    """Simulated to its end: its rows."""
+    engine, rows = TasksEngine(made), []
+
+    def report(report):
+        rows.append(engine.row(report)[0])
+
+    simulate(made.schedule, made.regime, made.clock, report, save, tick_seconds=tick_seconds)
+    return rows
+
+
+def assert_rounds(rows, learner, reference):
+    """Rows and model are those of rounds of one model."""
+    assert len(rows) == len(reference.rows) == ROUNDS + 1
+    for own, row in zip(rows, reference.rows, strict=True):
+        assert own["round"] == row["round"]
+        for name in ("sim_seconds", "joules", "uplink_mib", "downlink_mib", "accuracy"):
+            assert own[name] == pytest.approx(row[name], rel=1e-12), name
+    found = learner.local.objective.spec.named(learner.server.cloud["params"])
+    for name, value in reference.params.items():
+        torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
+
+
+def clean(reference, tmp_path, toy, **flags):
+    """How far the model is from the one at a very high SNR: noise is seen."""
+    flags |= {"snr_db": 120.0}
+    exact = wirelessfl.run(settings_of(**flags, out=tmp_path / "exact"), data=toy)
+    return max(
+        float((value - exact.params[name]).abs().max()) for name, value in reference.params.items()
+    )
+
+
+@pytest.mark.parametrize("convention", ["published", "physical"])
+def test_full_buffers_over_the_air_are_rounds(tmp_path, toy, convention):
+    """b = R = n: seconds, joules, channels, noise and weights of a round of everybody."""
+    flags = {"convention": convention, "snr_db": 0.0}
+    reference = wirelessfl.run(settings_of(**flags, out=tmp_path / "rounds"), data=toy)
+    assert clean(reference, tmp_path, toy, convention=convention) > 1e-3
+    config = settings_of(**flags, out=tmp_path / "requests")
+    known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
+    plans = [TaskPlan(CLIENTS, CLIENTS, ROUNDS)]
+    requests = requests_of(known, delays, uploads, plans)
+    requests.clock.after(0.0, Started())
+    rows = run(requests)
+    assert_rounds(rows, known.learners[0], reference)
+
+
+def test_a_task_of_everybody_over_the_air_is_rounds(tmp_path, toy):
+    """Rounds of one task: one transmission a round, of all clients."""
+    reference = wirelessfl.run(settings_of(snr_db=0.0, out=tmp_path / "rounds"), data=toy)
+    config = settings_of(snr_db=0.0, out=tmp_path / "tasks")
+    known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
+    clock = Clock()
+    regime = TaskRounds(
+        known.learners,
+        clock,
+        delays,
+        RandomAssignment(Stream(1)),
+        TaskRoundSettings(CLIENTS, CLIENTS, (CLIENTS,)),
+        Stream(2),
+        uploads=uploads,
+    )
+    clock.after(0.0, Started())
+    schedule = SimultaneousScheduler([ROUNDS])
+    tasks = SimpleNamespace(clock=clock, schedule=schedule, regime=regime, **vars(known))
+    assert_rounds(run(tasks), known.learners[0], reference)
+
+
+def test_two_tasks_resumed(tmp_path, toy):
+    """Held updates, a transmission in progress, others that wait: rows and models to the bit."""
+    config = settings_of(snr_db=5.0, out=tmp_path / "run")
+    plans = [TaskPlan(4, 3, 5), TaskPlan(4, 2, 7)]
+
+    def fresh():
+        streams = [Stream(config.run.seed).child("task", name) for name in ("a", "b")]
+        known, delays, uploads = made(config, toy, streams)
+        return requests_of(known, delays, uploads, plans, ticks=True, drop_out=0.1)
+
+    whole, saved, kinds = fresh(), [], set()
+
+    def save():
+        air = whole.regime.requests.transmissions.snapshot()
+        held = any(task.held for task in whole.schedule.tasks)
+        kinds.add((air["on_air"] is not None, bool(air["queue"]), held))
+        state = json.dumps(
+            [whole.schedule.snapshot(), whole.regime.snapshot()]
+            + [learner.snapshot() for learner in whole.learners]
+        )
+        tensors = [learner.tensors() for learner in whole.learners]
+        saved.append((state, [{n: t.clone() for n, t in own.items()} for own in tensors]))
+
+    whole.clock.after(0.0, Started())
+    rows = run(whole, save, tick_seconds=TICK)
+    assert len(saved) >= 10
+    assert {on_air for on_air, _, _ in kinds} == {True, False}
+    assert any(held for _, _, held in kinds)
+    assert any(waits for _, waits, _ in kinds)
+    for state, tensors in saved[:: len(saved) // 4]:
+        again = fresh()
+        schedule, regime, *learners = json.loads(state)
+        for learner, own, snapshot in zip(again.learners, tensors, learners, strict=True):
+            learner.restore(own, snapshot)
+        again.schedule.restore(schedule)
+        again.regime.restore({}, regime)
+        more = run(again, tick_seconds=TICK)
+        assert more == rows[len(rows) - len(more) :]
+        for learner, other in zip(again.learners, whole.learners, strict=True):
+            assert torch.equal(learner.server.cloud["params"], other.server.cloud["params"])

@@ -1,0 +1,171 @@
+"""Rounds of several tasks whose clients send at once: times by hand, channels, resume."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.assignment import RandomAssignment
+from wirelessfl.schedules import Clock, SimultaneousScheduler
+from wirelessfl.schedules.events import Cancel, Give, Started
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.tasks.delays import Delays
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.records import Records
+from wirelessfl.tasks.round_times import round_times
+from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.transmissions import AirLoad, GroupUploads
+from wirelessfl.uplinks.aircomp import AirComp
+
+WATT = 0.1 * np.arange(1, 9)
+NETWORK = Network(
+    [0] * 8, cpu_hz=1e9, snr_db=10.0, bandwidth_hz=1e6, antennas=2, transmit_power_w=WATT
+)
+UPLINK = AirComp(subcarrier_hz=1e4, symbol_seconds=1e-3)  # 100,000 elements a second
+STREAMS = [Stream(7).child("task", task) for task in range(2)]
+UPLOADS = GroupUploads.of(NETWORK, UPLINK, STREAMS)
+AIR_SECONDS = 2.0, 1.0
+CHOSEN = {0: np.array([0, 1, 2]), 1: np.array([3, 4])}
+TRAINING = 1.0, 2.0, 5.0, 1.5, 2.5
+IN = math.inf
+
+
+class Listed(Delays):
+    """Seconds of local training by the number of the training."""
+
+    def seconds(self, task, client, number):
+        return TRAINING[number % 5]
+
+    def compute_joules(self, task, client, seconds):
+        return 1000.0 * seconds
+
+
+def upload(task, clients, chosen):
+    elements = round(1e5 * AIR_SECONDS[task])
+    return UPLOADS.upload(task, 0, clients, AirLoad(elements, np.full(len(clients), elements)))
+
+
+@pytest.mark.parametrize(
+    ("first", "lost", "seconds", "length", "computing"),
+    [
+        # Task 1 is ready at 2.5 and task 0 at 5.
+        (0, {}, [7, 7, 7, 3.5, 3.5], 7, [1, 2, 5, 1.5, 2.5]),
+        # Task 0 at 2, when client 2 is told to stop; task 1 waits from 2.5 to 4 for the channel.
+        (2, {}, [4, 4, 2, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
+        # Clients 1 and 4 are told to stop by those who are first; task 1 has the channel at 3.
+        (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
+        # Client 2 drops out at 4: until then the server waits for it.
+        (0, {2: 4.0}, [6, 6, IN, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
+        # Client 2 is lost, and not missed: two others are in at 2.
+        (2, {2: 4.0}, [4, 4, IN, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
+        # Nobody of task 1 is left, which is known at 1.25.
+        (0, {3: 0.5, 4: 1.25}, [7, 7, 7, IN, IN], 7, [1, 2, 5, 0.5, 1.25]),
+        # Nobody at all.
+        (0, dict.fromkeys(range(5), 0.75), [IN] * 5, 0.75, [0.75] * 5),
+    ],
+)
+def test_turns_by_hand(first, lost, seconds, length, computing):
+    drop_outs = SimpleNamespace(lost_after=lambda number, _: lost.get(number))
+    times = round_times(Listed(), drop_outs, CHOSEN, first, 0, upload)
+    assert np.concatenate(times.seconds).tolist() == pytest.approx(seconds)
+    assert times.length == pytest.approx(length)
+    assert times.lost == [sum(n < 3 for n in lost), sum(n >= 3 for n in lost)]
+    sending = 0.0
+    for place, (task, clients) in enumerate(CHOSEN.items()):
+        who, draw = clients[times.awaited[place]], times.draws[place]
+        assert (draw is None) == (len(who) == 0)
+        if draw is not None:
+            assert draw.network.numbers.tolist() == who.tolist()
+        sending += AIR_SECONDS[task] * WATT[who].sum()
+    assert times.joules == pytest.approx(1000 * sum(computing) + sending)
+
+
+class Watched(Untrained):
+    """Keeps who was merged, over which channels."""
+
+    def __init__(self, air_seconds):
+        super().__init__(round(1e5 * air_seconds))
+        self.merges = []
+
+    def train_round(self, clients, *, draw=None):
+        self.merges.append((clients.tolist(), draw))
+
+
+def made(models, first, drop_out):
+    clock, records = Clock(), Records()
+    regime = TaskRounds(
+        models,
+        clock,
+        Listed(),
+        RandomAssignment(Stream(1)),
+        TaskRoundSettings(8, 6, (3, 2), first, drop_out),
+        Stream(2),
+        records,
+        UPLOADS,
+    )
+    return clock, SimultaneousScheduler([12, 12]), regime, records
+
+
+@pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
+def test_channels_are_those_of_the_merge_number(first, drop_out):
+    """A round in which nobody of a task is left takes none of its channels."""
+    models = [Watched(2.0), Watched(1.0)]
+    clock, schedule, regime, records = made(models, first, drop_out)
+    clock.after(0.0, Started())
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    assert (min(regime.versions) < 12) == (drop_out > 0)
+    for task, model in enumerate(models):
+        assert len(model.merges) == regime.versions[task]
+        for number, (clients, draw) in enumerate(model.merges):
+            stream = STREAMS[task].child("channel")
+            assert np.array_equal(draw.h, NETWORK.draws(stream, [number], clients).h[0])
+        done = [s for s in records.spans if s.task == task and s.how == "done"]
+        assert len(done) == sum(len(clients) for clients, _ in model.merges)
+    whole = [s for s in records.spans if s.how == "done"]
+    for one in whole:  # on air for the last seconds of the span, those of the other task apart
+        for two in whole:
+            if one.task == 0 and two.task == 1:
+                overlap = min(one.end, two.end) - max(one.end - 2.0, two.end - 1.0)
+                assert overlap < 1e-9
+
+
+def test_a_resumed_round_is_the_same():
+    """Stopped after any round: times, merges and joules are those of the uninterrupted run."""
+    clock, schedule, regime, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
+    saved = []
+
+    def save():
+        state = json.dumps([schedule.snapshot(), regime.snapshot()])
+        saved.append((state, len(records.spans), len(records.merges)))
+
+    clock.after(0.0, Started())
+    simulate(schedule, regime, clock, lambda report: None, save)
+    assert len(saved) == 11
+    assert regime.versions[1] < 12
+    for state, spans, merges in saved:
+        again = made([Watched(2.0), Watched(1.0)], 0, 0.4)
+        of_schedule, of_regime = json.loads(state)
+        again[1].restore(of_schedule)
+        again[2].restore({}, of_regime)
+        again[0].after(0.0, Started())
+        simulate(again[1], again[2], again[0], lambda report: None, lambda: None)
+        assert again[3].spans == records.spans[spans:]
+        assert again[3].merges == records.merges[merges:]
+        assert again[2].joules == regime.joules
+        assert again[2].versions == regime.versions
+
+
+def test_an_ended_task_leaves_the_channel():
+    """The next round is that of the others alone."""
+    clock, _, regime, _ = made([Watched(2.0), Watched(1.0)], 0, 0.0)
+    regime.carry_out(Cancel(0))
+    regime.carry_out(Give(0))
+    regime.settle()
+    plan = regime._given[0]
+    assert plan.tasks == (1,)
+    assert plan.times.length == pytest.approx(max(TRAINING) + 1.0)
+    assert clock.upcoming == plan.times.length

@@ -1,0 +1,242 @@
+"""Transmissions of groups under asynchronous requests: by hand, against costs, resumed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from channels.streams import Stream
+from tests.wirelessfl.tasks.groups import (
+    AIRCOMP,
+    SYMBOL_SECONDS,
+    SYMBOLS,
+    Listed,
+    Watched,
+    elements_for,
+    made,
+    network_of,
+    simulated,
+)
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.models import FCNN
+from wirelessfl.rounds.costs import Costs, Links
+from wirelessfl.rounds.participants import Participants
+from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.schedules.events import Reached, Started
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.submodels import ParamSpec, Submodels
+from wirelessfl.tasks.delays import Elements, Wireless
+from wirelessfl.tasks.model import Untrained
+from wirelessfl.tasks.transmissions import AirLoad, GroupUploads
+
+
+def as_rows(spans):
+    return [(s.task, s.client, round(s.begin, 9), round(s.end, 9), s.how) for s in spans]
+
+
+# Requests 0, 1, 2 of task 0 go to clients 0, 1, 2 and are trained after 1, 2, 5 s; 3, 4 of task 1
+# to clients 3, 4 after 1.5, 2.5 s. A transmission of task 0 takes 2 s, one of task 1 takes 1 s.
+# 2.0: 0 and 1 send until 4.0. 2.5: 3 and 4 are ready and wait for the channel: 4.0 to 5.0.
+# 4.0: merge of task 0; 5 and 6 go to clients 1 and 0, and take 3 and 0.5 s: ready at 7.0 and 4.5.
+# 4.5: request 6 is ready and waits for another of task 0. 5.0: merge of task 1, request 2 is ready;
+# 6 and 2 send from 5.0 to 7.0. 7 and 8 go to clients 3 and 4, and take 9 s.
+# 7.0: merge of task 0; request 2 was issued before the first merge. 5 is ready at 7.0.
+BY_HAND = Listed(1.0, 2.0, 5.0, 1.5, 2.5, 3.0, 0.5, rest=lambda task, number: 9.0)
+CLIENT_OF = [0, 1, 2, 3, 4, 1, 0, 3, 4, 2, 0]
+
+
+def test_turns_by_hand():
+    """Held updates, two tasks that take turns, b new requests at the end of a transmission."""
+    models, asked = [Watched(2.0), Watched(1.0)], []
+
+    def check(schedule, regime):
+        asked.append((regime.requests.clock.now, regime.requests.issued))
+
+    schedule, regime, records = simulated(
+        [(3, 2, 99), (2, 2, 99)],
+        BY_HAND,
+        8.0,
+        clients=5,
+        models=models,
+        check=check,
+        choose=lambda number: CLIENT_OF[number],
+    )
+    assert as_rows(records.spans) == [
+        (0, 0, 0.0, 4.0, "done"),
+        (0, 1, 0.0, 4.0, "done"),
+        (1, 3, 0.0, 5.0, "done"),
+        (1, 4, 0.0, 5.0, "done"),
+        (0, 0, 4.0, 7.0, "done"),
+        (0, 2, 0.0, 7.0, "done"),
+    ]
+    merges = [(m.task, round(m.seconds, 9), m.staleness) for m in records.merges]
+    # By client: request 6 of client 0 is as old as the model, 2 of client 2 is one merge older.
+    assert merges == [(0, 4.0, (0, 0)), (1, 5.0, (0, 0)), (0, 7.0, (0, 1))]
+    assert [requests for requests, _ in models[0].merges] == [[0, 1], [6, 2]]
+    assert schedule.updates == 6
+    assert regime.versions == [2, 1]
+    assert regime.returned == [4, 2]
+    issued = {round(now, 9): count for now, count in asked}
+    assert [issued[at] for at in (2.0, 4.0, 5.0, 7.0)] == [5, 7, 9, 11]
+    assert [task.held for task in schedule.tasks] == [[5], []]
+    # Computing for as long as they were busy (the delays say so), and sending: 2 s, 1 s, 2 s.
+    busy = (4 + 4) + (5 + 5) + (3 + 7)
+    watts = [0.1 * (1 + client) for client in range(5)]
+    sending = 2 * (watts[0] + watts[1]) + (watts[3] + watts[4]) + 2 * (watts[0] + watts[2])
+    assert regime.joules == pytest.approx(1000 * busy + sending)
+
+
+def test_channels_are_those_of_the_merge_number():
+    """Each merge has the draw of its number, task by task, for the clients that sent."""
+    models = [Watched(0.5), Watched(0.25)]
+    simulated(
+        [(6, 2, 9), (5, 3, 9)],
+        Listed(rest=lambda task, number: 1.0 + number % 7),
+        1e9,
+        clients=8,
+        models=models,
+    )
+    network = network_of(8)
+    for task, model in enumerate(models):
+        assert len(model.merges) == 9
+        stream = Stream(7).child("task", task, "channel")
+        for number, (requests, draw) in enumerate(model.merges):
+            clients = sorted(model.client[n] for n in requests)
+            assert np.array_equal(draw.h, network.draws(stream, [number], clients).h[0])
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        # In the transmission of task 0: it stops, task 1 has the channel when it is ready.
+        (2.25, [(0, 0, 0.0, 2.25), (0, 1, 0.0, 2.25), (0, 2, 0.0, 2.25)]),
+        # Task 1 waits for the channel, and gets it.
+        (3.0, [(0, 0, 0.0, 3.0), (0, 1, 0.0, 3.0), (0, 2, 0.0, 3.0)]),
+        # Requests 2 (in training), 5 and 6 (held) of task 0; the transmission of task 1 goes on.
+        (4.75, [(0, 2, 0.0, 4.75), (0, 1, 4.0, 4.75), (0, 0, 4.0, 4.75)]),
+    ],
+)
+def test_the_channel_passes_on_when_a_task_ends(at, expected):
+    models = [Watched(2.0), Watched(1.0)]
+    schedule, regime, records = simulated(
+        [(3, 2, 99), (2, 2, 99, False)],
+        BY_HAND,
+        5.2,
+        clients=5,
+        models=models,
+        events=[(at, Reached(0))],
+        choose=lambda number: CLIENT_OF[number] if number < 11 else number % 5,
+    )
+    rows = as_rows(records.spans)
+    assert [row[:4] for row in rows if row[4] == "cancelled"] == expected
+    begin = max(at, 2.5) if at < 4 else 4.0
+    assert (1, 3, 0.0, begin + 1.0, "done") in rows
+    assert schedule.tasks[0].held == []
+    assert schedule.active == 5  # task 1 has all requests
+    watts = [0.1 * (1 + client) for client in range(5)]
+    sending = min(at - 2.0, 2.0) * (watts[0] + watts[1]) + watts[3] + watts[4]
+    computing = 1000 * sum(end - start for *_, start, end, _ in rows)
+    assert regime.joules == pytest.approx(sending + computing)
+
+
+def test_a_queued_transmission_of_an_ended_task_is_dropped():
+    """Task 1 waits for the channel from 2.5 s on, and ends at 3 s; task 0 is not disturbed."""
+    models = [Watched(2.0), Watched(1.0)]
+    _, regime, records = simulated(
+        [(3, 2, 99, False), (2, 2, 99)],
+        BY_HAND,
+        5.5,
+        clients=5,
+        models=models,
+        events=[(3.0, Reached(1))],
+        choose=lambda number: CLIENT_OF[number] if number < 5 else 3,
+    )
+    rows = as_rows(records.spans)
+    assert (1, 3, 0.0, 3.0, "cancelled") in rows
+    assert (0, 1, 0.0, 4.0, "done") in rows
+    assert models[1].merges == []
+    assert [(m.task, m.seconds) for m in records.merges] == [(0, pytest.approx(4.0))]
+    assert regime.requests.transmissions.due is None
+
+
+def test_a_round_of_everybody_takes_what_costs_say():
+    """Seconds, joules and elements of one group, against the costs of rounds of one model."""
+    network, steps = network_of(6), 4
+    clients = np.array([0, 2, 3, 5])
+    spec = ParamSpec.of(FCNN((30,), 4, hidden=(20,)))
+    stream = Stream(2)
+    upload = GroupUploads.of(network, AIRCOMP, [stream]).upload(
+        0, 3, clients, AirLoad(spec.size, np.full(4, spec.size))
+    )
+    costs = Costs(FedAvg(), Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
+    draws = network.draws(stream.child("channel"), [3], clients)
+    who = Participants(clients, np.ones(4, dtype=np.bool_))
+    cost = costs.of_nodes(draws, Submodels.whole(spec, 1), who)
+    delays = Wireless(
+        network,
+        AIRCOMP,
+        [steps],
+        [1e6 / network.cpu_hz],
+        [Elements(spec.size, spec.size)],
+        None,
+        Stream(1),
+    )
+    computing = [delays.seconds(0, client, 0) for client in clients.tolist()]
+    assert max(computing) + upload.seconds == pytest.approx(float(cost.seconds.max()), rel=1e-12)
+    joules = [delays.compute_joules(0, client, 9e9) for client in clients.tolist()]
+    assert (sum(joules) + upload.joules) / 6 == pytest.approx(cost.joules, rel=1e-12)
+    assert upload.seconds == pytest.approx(spec.size / SYMBOLS * SYMBOL_SECONDS)
+
+
+def state_of(schedule, regime):
+    return json.dumps({"schedule": schedule.snapshot(), "regime": regime.snapshot()})
+
+
+def test_resumed_at_any_instant():
+    """Restored at every instant: held updates, a transmission in progress, others that wait."""
+    kinds = set()
+
+    def fresh_run():
+        return made(
+            [(5, 3, 6), (4, 2, 9)],
+            Listed(rest=lambda task, number: 0.2 + 0.31 * (number * 5 % 7)),
+            clients=7,
+            models=[Untrained(elements_for(0.7)), Untrained(elements_for(0.9))],
+            busy_clients=6,
+            drop_out=0.1,
+            report_every=2,
+            ticks=True,
+        )
+
+    def go(run, reports, save):
+        clock, schedule, regime, _ = run
+        told = lambda report: reports.append((clock.now, report.round, dict(report.status)))  # noqa: E731
+        simulate(schedule, regime, clock, told, save, tick_seconds=0.15)
+
+    run, reports, saved = fresh_run(), [], []
+    clock, schedule, regime, records = run
+    clock.after(0.0, Started())
+
+    def save():
+        on_air = regime.requests.transmissions.snapshot()
+        held = any(task.held for task in schedule.tasks)
+        kinds.add((on_air["on_air"] is not None, bool(on_air["queue"]), held))
+        done = len(records.spans), len(records.merges), len(reports)
+        saved.append((state_of(schedule, regime), done))
+
+    go(run, reports, save)
+    assert all(task.ended for task in schedule.tasks)
+    assert {(True, True, True), (True, False, True), (False, False, True)} <= kinds
+    assert len(saved) > 20
+    final = state_of(schedule, regime)
+    for state, (spans, merges, rows) in saved:
+        again = fresh_run()
+        state = json.loads(state)
+        again[1].restore(state["schedule"])
+        again[2].restore({}, state["regime"])
+        more = []
+        go(again, more, lambda: None)
+        assert again[3].spans == records.spans[spans:]
+        assert again[3].merges == records.merges[merges:]
+        assert more == reports[rows:]
+        assert state_of(again[1], again[2]) == final

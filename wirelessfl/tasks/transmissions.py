@@ -1,0 +1,273 @@
+"""Transmissions of groups of clients that send at once: they take turns on one channel."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from channels import ChannelDraw, Network, transmit_joules
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
+from wirelessfl.errors import ConfigError
+from wirelessfl.schedules import Clock
+from wirelessfl.tasks.request import Request
+from wirelessfl.units import BITS_PER_ELEMENT
+from wirelessfl.uplinks import Uplink
+
+
+@dataclass(frozen=True, eq=False)
+class GroupUpload:
+    """An upload of clients that send at once.
+
+    Args:
+        draw: their channels, h [clients, antennas].
+        seconds: until all of it is in.
+        joules: of all clients, for sending.
+    """
+
+    draw: ChannelDraw
+    seconds: float
+    joules: float
+
+
+class AirLoad(NamedTuple):
+    """What clients send that send at once.
+
+    Args:
+        elements: numbers that the upload lasts, of all payloads: all that any of them sends.
+        each: [clients], numbers that each sends itself.
+    """
+
+    elements: int
+    each: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class GroupUploads:
+    """Channels, durations and energy of uploads of groups, as a round of one model has them.
+
+    The index of a channel is the number of the merge that the upload is for.
+
+    Args:
+        network: channels and transmit powers.
+        uplink: of simultaneous senders.
+        streams: [tasks], randomness of the channels of each.
+    """
+
+    network: Network
+    uplink: Uplink
+    streams: Sequence[Stream]
+
+    @classmethod
+    def of(cls, network: Network, uplink: Uplink, streams: Sequence[Stream]) -> GroupUploads:
+        """Those of tasks with these ``streams`` of their own."""
+        return cls(network, uplink, [stream.child("channel") for stream in streams])
+
+    def upload(self, task: int, merge: int, clients: IntArray, load: AirLoad) -> GroupUpload:
+        """One upload.
+
+        Args:
+            task: whose updates are sent.
+            merge: merges of its model before this one.
+            clients: [clients], who sends, increasing.
+            load: what they send.
+        """
+        draw = self.network.draw(self.streams[task], merge, clients)
+        network = draw.network
+        bits = BITS_PER_ELEMENT * np.full(network.clients, float(load.elements))
+        charged = self.uplink.charged(bits, network.cell_of)
+        seconds = charged * self.uplink.seconds_per_bit(draw)
+        airtime = BITS_PER_ELEMENT * load.each * self.uplink.airtime_per_bit(draw)
+        joules = transmit_joules(network, airtime)
+        return GroupUpload(draw, float(seconds.max()), float(joules.sum()))
+
+
+class TransmissionOver(NamedTuple):
+    """The transmission with this number ends, unless it was cancelled."""
+
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Transmission:
+    """Clients that send at once, when the channel is free.
+
+    Args:
+        task: whose updates they send.
+        requests: that these belong to, in the order of their clients.
+    """
+
+    task: int
+    requests: Sequence[Request]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the requests."""
+        return [request.number for request in self.requests]
+
+    @property
+    def clients(self) -> IntArray:
+        """[clients], who sends, increasing."""
+        return np.array([request.client for request in self.requests])
+
+
+@dataclass(frozen=True, eq=False)
+class _OnAir:
+    """The transmission in progress.
+
+    Args:
+        what: who sends.
+        number: of all transmissions of the run.
+        begun: simulated time at which it began, in seconds.
+        merge: merges of the task's model before its own.
+        load: what they send.
+        upload: its channels, duration and energy.
+    """
+
+    what: Transmission
+    number: int
+    begun: float
+    merge: int
+    load: AirLoad
+    upload: GroupUpload
+
+
+class Transmissions:
+    """Transmissions of several tasks on one channel, one at a time, first come first served.
+
+    Args:
+        clock: virtual seconds.
+        uploads: channels, durations and energy.
+    """
+
+    def __init__(self, clock: Clock, uploads: GroupUploads) -> None:
+        self.clock, self.uploads = clock, uploads
+        self.queue: deque[Transmission] = deque()
+        """Those that wait for the channel."""
+        self.draw: ChannelDraw | None = None
+        """Channels of the transmission that ended last."""
+        self._on_air: _OnAir | None = None
+        self._begun = 0
+
+    @property
+    def due(self) -> Transmission | None:
+        """What can begin now: the first that waits, if the channel is free."""
+        return self.queue[0] if self.queue and self._on_air is None else None
+
+    def begin(self, merge: int, load: AirLoad) -> None:
+        """Let the first that waits begin now.
+
+        Args:
+            merge: merges of its task's model so far.
+            load: what they send.
+        """
+        number, self._begun = self._begun, self._begun + 1
+        self._begin(self.queue.popleft(), number, self.clock.now, merge, load)
+        assert self._on_air is not None
+        self.clock.after(self._on_air.upload.seconds, TransmissionOver(number))
+
+    def _begin(
+        self, what: Transmission, number: int, begun: float, merge: int, load: AirLoad
+    ) -> None:
+        upload = self.uploads.upload(what.task, merge, what.clients, load)
+        self._on_air = _OnAir(what, number, begun, merge, load, upload)
+
+    def ended(self, event: TransmissionOver) -> tuple[Transmission, float] | None:
+        """What ends now, and the joules that it took; None if it was cancelled before."""
+        ended = self._on_air
+        if ended is None or ended.number != event.number:
+            return None
+        self._on_air, self.draw = None, ended.upload.draw
+        return ended.what, ended.upload.joules
+
+    def cancel(self, task: int) -> float:
+        """Drop the transmissions of ``task``; joules of one that was in progress."""
+        self.queue = deque(waits for waits in self.queue if waits.task != task)
+        stopped = self._on_air
+        if stopped is None or stopped.what.task != task:
+            return 0.0
+        self._on_air = None
+        whole = stopped.upload
+        on_air = self.clock.now - stopped.begun
+        return whole.joules * on_air / whole.seconds if on_air > 0 else 0.0
+
+    def snapshot(self) -> dict[str, Any]:
+        """State as plain numbers and lists."""
+        on_air = self._on_air
+        return {
+            "queue": [[waits.task, waits.numbers] for waits in self.queue],
+            "begun": self._begun,
+            "on_air": on_air
+            and [
+                [on_air.what.task, on_air.what.numbers],
+                [on_air.number, on_air.begun, on_air.merge],
+                [on_air.load.elements, on_air.load.each.tolist()],
+            ],
+        }
+
+    def restore(self, state: dict[str, Any], out: Mapping[int, Request]) -> None:
+        """Continue from a snapshot, with the requests that are out by number."""
+
+        def found(task: int, numbers: Sequence[int]) -> Transmission:
+            return Transmission(task, [out[number] for number in numbers])
+
+        self.queue = deque(found(*waits) for waits in state["queue"])
+        self._begun, self._on_air = state["begun"], None
+        if state["on_air"] is not None:
+            what, (number, begun, merge), (elements, each) = state["on_air"]
+            load = AirLoad(elements, np.array(each))
+            self._begin(found(*what), number, begun, merge, load)
+
+
+def busy_at_once(requests: Sequence[int], clients: int, busy_clients: int | None) -> int:
+    """Clients that are busy at all times where requests go to idle clients first.
+
+    Args:
+        requests: [tasks], R_m, requests of each that are out at a time.
+        clients: N.
+        busy_clients: maximum number of busy clients; None for no limit.
+    """
+    return min(sum(requests), clients, clients if busy_clients is None else busy_clients)
+
+
+def check_gathering(
+    buffers: Sequence[int], requests: Sequence[int], clients: int, busy_clients: int | None
+) -> None:
+    """Refuse buffers that may never fill, where each client holds an update until it transmits.
+
+    A task needs b_m clients that hold an update of it. With sum (b_m - 1) below the number of busy
+    clients, some task has them when all of these clients hold one.
+
+    Args:
+        buffers: [tasks], b_m, updates that are transmitted at once.
+        requests: [tasks], R_m.
+        clients: N.
+        busy_clients: maximum number of busy clients; None for no limit.
+
+    Raises:
+        ConfigError: there are such; the message names the limit.
+    """
+    busy = busy_at_once(requests, clients, busy_clients)
+    limits = f"min({sum(requests)} requests, {clients} clients"
+    limits += ")" if busy_clients is None else f", busy_clients {busy_clients})"
+    for buffer, count in zip(buffers, requests, strict=True):
+        if buffer > min(count, busy):
+            why, remedy = f"its task has {count} requests", "requests"
+            if busy <= count:
+                why, remedy = f"{limits} = {busy} are busy", "the smallest of these numbers"
+            raise ConfigError(
+                f"buffer is {buffer}: so many clients transmit at once, and {why}. Lower buffer to "
+                f"{min(count, busy)}, or raise {remedy}."
+            )
+    if sum(buffer - 1 for buffer in buffers) >= busy:
+        shown = " + ".join(map(str, buffers))
+        limit = busy + len(buffers) - 1
+        raise ConfigError(
+            f"buffer is {shown} = {sum(buffers)} in all tasks, and with {limits} = {busy} busy "
+            f"clients all may wait for others to transmit with. Lower buffer to {limit} in all, or "
+            "raise the smallest of these numbers."
+        )
