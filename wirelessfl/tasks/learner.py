@@ -160,7 +160,8 @@ class Learner:
         """
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
-        self.back = [number for number in self.back if number not in set(requests)]
+        merged = set(requests)
+        self.back = [number for number in self.back if number not in merged]
         clients, versions = zip(*(self.issued.pop(number) for number in requests), strict=True)
         senders = self._senders(np.array(clients), np.array(staleness, dtype=np.int64))
         each = self.submodels.of_requests(clients, versions)

@@ -46,11 +46,13 @@ def task(config, toy):
         model = setup.models[0]
         structure = Structure(model, None)
 
-        def learner(algorithm=None, *, weights=None, lr_share=constant, spread_updates=None):
+        def learner(
+            algorithm=None, *, weights=None, lr_share=constant, spread_updates=None, uplink=None
+        ):
             rule = setup.planner.algorithm if algorithm is None else algorithm
             server = Server(
                 rule,
-                UPLINKS.find("tdma")(),
+                uplink or UPLINKS.find("tdma")(),
                 weights or Weights(np.zeros(clients, dtype=np.int64)),
                 InMemory((*rule.client_state, *rule.remembers), model.objective.spec.size),
                 model.start,

@@ -121,3 +121,27 @@ def test_seconds_are_those_of_rounds(task, name):
     assert [now for now, _ in merges] == pytest.approx(ends.tolist())
     for (_, params), (wanted, _) in zip(merges, rounds_of(made.rounds, MERGES), strict=True):
         torch.testing.assert_close(params, wanted, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("fedavg", {}), ("scaffold", {}), ("heterofl", {"capacities": (0.7, 0.5, 0.3)})],
+)
+def test_noise_over_the_air_is_that_of_rounds(task, name, flags):
+    """The same channels are handed over, and the noise is drawn by the version."""
+    made = task(clients=CLIENTS, flags=(name, {**flags, "uplink": "aircomp", "snr_db": 0.0}))
+    expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.training.server.uplink
+    learners = [made.learner(uplink=uplink) for _ in range(2)]
+    for version, (wanted, metrics) in enumerate(expected):
+        draw, (rounds, requests) = made.rounds.planner.plan(version).draw(0), learners
+        rounds.train_round(np.arange(CLIENTS), draw=draw)
+        numbers = [version * CLIENTS + client for client in range(CLIENTS)]
+        for client, number in enumerate(numbers):
+            made.issue(requests, number, client)
+            requests.came_back(number)
+        requests.merge(numbers, [0] * CLIENTS, draw)
+        for learner in learners:
+            found = learner.server.cloud["params"]
+            torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
+            assert learner.metrics == pytest.approx(metrics, rel=1e-4)
+        assert metrics["air_error"] > 0

@@ -19,9 +19,11 @@ from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
+from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.progress import Progress
 from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.schedules.events import Report
 from wirelessfl.setup import build
 from wirelessfl.tasks import deferred_training
 from wirelessfl.tasks.spread import spread
@@ -435,3 +437,17 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert len(rows) == 20
     assert json.dumps(engine.setup.regime.snapshot())
     assert len(engine.setup.regime.requests.queues) <= 960
+
+
+def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):
+    """Beside what is always there; without a merge, and of error-free links, there are none."""
+    config = Config.from_flags(
+        "fedast", clients=4, requests=4, buffer=2, rounds=1, local_steps=1, batch_size=8,
+        delays="shifted-exponential", step_seconds=0.1, threads=1, workers=1, chunk=2,
+        out=tmp_path / "run",
+    )  # fmt: skip
+    engine = TasksEngine(build(config, data=toy, model=FCNN((12,), 4)))
+    bare, _ = engine.row(Report(0, 0))
+    engine.setup.learners[0].metrics = {"coverage": 2.0, "air_error": float("nan")}
+    row, _ = engine.row(Report(0, 0))
+    assert row == {**bare, "coverage": 2.0, "air_error": None}
