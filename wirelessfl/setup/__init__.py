@@ -15,11 +15,11 @@ from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
-from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup
+from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, Setup, TasksSetup
 from wirelessfl.setup.tasks import build_tasks
 from wirelessfl.training.shards import ALONE, Shards
 
-AnySetup = RoundsSetup | SessionsSetup | TasksSetup
+AnySetup = RoundsSetup | CellsSetup | SessionsSetup | TasksSetup
 """What ``build`` gives."""
 
 
@@ -56,6 +56,7 @@ def build(
 
 __all__ = [
     "AnySetup",
+    "CellsSetup",
     "RoundsSetup",
     "SessionsSetup",
     "Setup",
