@@ -51,7 +51,7 @@ def go(setup, directory, on_row=None):
                 "beamformer": "random",
             },
         ),
-        ("hfedavg", {"rounds": 99, "max_seconds": 0.05}),
+        ("hfedavg", {"rounds": 99, "max_seconds": 0.2}),
     ],
 )
 def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
@@ -61,7 +61,7 @@ def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, f
     def setup():
         made = config(name, network=True, checkpoint_seconds=0, **{"rounds": 4} | flags)
         setup = build_cells(configured(made, objects), objects, ALONE, 2)
-        return by_the_clock(setup, 0.007) if "max_seconds" in flags else setup
+        return by_the_clock(setup, 0.03) if "max_seconds" in flags else setup
 
     whole = setup()
     reference = go(whole, RunDirectory.create(whole.config.run.out, whole.config))
