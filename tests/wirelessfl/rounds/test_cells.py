@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
@@ -39,6 +40,12 @@ LOOP = {
 
 
 OVER_THE_AIR = {"uplink": "aircomp", "beamformer": "random"}
+
+
+class CloudMoments(FedAdam):
+    """Moments of the edge servers' steps that the cloud combines, like the model."""
+
+    node_state = False
 
 
 def ran(config, data, buffer=None, *, model=None, network=None):
@@ -71,6 +78,7 @@ def ran(config, data, buffer=None, *, model=None, network=None):
         ("hist", OVER_THE_AIR, None),
         ("hist", {"local": "fadamgc", "lr": 0.01}, 1e-4),
         ("hfedavg", {"local": "scaffold"}, None),
+        ("hist", {"local": f"{__name__}:CloudMoments"}, 1e-4),
         ("hfedavg", {"local": "heterofl", "capacities": (1, 0.5)}, None),
         ("hfedavg", {"compression": "quantisation", "lr_schedule": "poly"}, None),
     ],
@@ -84,7 +92,13 @@ def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tol
         torch.testing.assert_close(cells.params, rounds.params, rtol=0, atol=1e-6)
     else:
         assert difference <= tolerance * (rounds.params - rounds.start).norm()
-    assert cells.setup.training.server.version == rounds.setup.training.server.version == 4
+    mine, others = cells.setup.training.server, rounds.setup.training.server
+    for name in others.cloud.keys() - {"params"}:
+        torch.testing.assert_close(mine.cloud[name], others.cloud[name], rtol=1e-3, atol=1e-6)
+    for name in others.nodes:
+        torch.testing.assert_close(mine.nodes[name], others.nodes[name], rtol=1e-3, atol=1e-5)
+    assert ("first" in mine.cloud) == flags.get("local", "").endswith("CloudMoments")
+    assert mine.version == others.version == 4
     assert cells.setup.regime.rounds_done == [4, 4, 4]
     assert len(cells.rows) == len(rounds.rows) == 5
     for row, other in zip(rounds.rows, cells.rows, strict=True):
