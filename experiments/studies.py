@@ -209,7 +209,7 @@ def _described(case: Case) -> str:
     shown = ("split", "lr", "mask_sizes", "partition", "dropout", "hidden_biases")
     shown += ("uplink", "snr_db", "clients", "convention", "beamformer")
     shown += ("dataset", "alpha", "clients_per_round", "tracking_clients", "local_steps", "beta2")
-    shown += ("requests", "buffer", "first")
+    shown += ("schedule", "requests", "buffer", "first")
     shown += ("overlap", "similarity", "similarity_scale", "trial_rounds", "history")
     shown += ("history_keep", "distillation")
     shown += ("capacities", "budget", "masks", "min_coverage", "deadline", "shards", "model")

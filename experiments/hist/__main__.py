@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from experiments.hist import air, figures, tables
+from experiments.hist import air, cells, figures, tables
 from experiments.paper import Experiment, Paper
 
 EXPERIMENTS = {
@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "fig7c": Experiment("fig7c", air.client_latencies, air.fig7c),
     "fig7d": Experiment("fig7d", air.convention_rows, air.fig7d),
     "fig8": Experiment("fig8", tables.schemes, figures.fig8),
+    "cells": Experiment("cells", cells.cells_table, cells.cells_figure),
     "table1": Experiment("table1", tables.targets),
     "table2": Experiment("table2", tables.targets),
     "ablations": Experiment("ablations", tables.ablation_rows),

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.hist import air, figures, tables
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
+from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
 from experiments.runs import Planned, make_runs
 from experiments.studies import SCALES
 from wirelessfl.config import Config
@@ -201,6 +202,27 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
     ends = {results.rows(c)[0][-1]["sim_seconds"] for c in results.where(uplink="aircomp")}
     assert len(ends) == 2  # HIST and HFedAvg
     assert max(ends) < planned[1]
+
+
+def test_a_cloud_that_does_not_wait_merges_sooner(found):
+    """Slow cells take 10 times as long and more: B cells are in long before all are."""
+    results = found["cells"]
+    for algorithm in ("hist", "hfedavg"):
+        cases = {schedule_label(c): c for c in results.where(algorithm=algorithm)}
+        assert set(cases) == {"rounds", "B = 4", "B = 2"}
+        ends = {name: results.rows(case)[0][-1] for name, case in cases.items()}
+        assert {row["round"] for row in ends.values()} == {4}
+        seconds = [ends[name]["sim_seconds"] for name in ("B = 2", "B = 4", "rounds")]
+        assert seconds == sorted(seconds)
+        assert seconds[2] > 4 * seconds[1]
+        sent = {name: row["uplink_mib"] for name, row in ends.items()}
+        assert sent["rounds"] / sent["B = 2"] == pytest.approx(4, rel=0.1)
+        assert mean_staleness(results.rows(cases["rounds"])[0]) == 0
+        assert mean_staleness(results.rows(cases["B = 2"])[0]) > 0
+    text = cells_table(results)
+    assert text.count("\n") == 2 + 6
+    rows = [{"sim_seconds": s, "accuracy": a} for s, a in ((0, 0.1), (2, 0.5), (3, 0.4))]
+    assert [accuracy_after(rows, at) for at in (0, 1.9, 2, 9)] == [0.1, 0.1, 0.5, 0.4]
 
 
 def test_oma_grows_with_the_clients_and_the_air_does_not(found):

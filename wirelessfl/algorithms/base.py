@@ -14,7 +14,8 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from wirelessfl.algorithms.context import RoundContext
+from wirelessfl.algorithms.context import DealingContext, RoundContext
+from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
@@ -99,6 +100,18 @@ class Algorithm(ClientRule):
         """What each node trains this round: the whole model, unless an algorithm says otherwise."""
         return Submodels.whole(context.spec, context.nodes)
 
+    def redealt(
+        self, context: DealingContext, before: Submodels, cells: Sequence[int]
+    ) -> Submodels:
+        """What each node trains once the cloud has merged some cells alone: what it had.
+
+        Args:
+            context: of the merge; its number counts merges, this one included.
+            before: what each node had.
+            cells: that were merged, in order; the others are at work, and keep what they have.
+        """
+        return before
+
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
         """What each client trains of its node's model; None: all of it."""
         return None
@@ -133,6 +146,22 @@ class Algorithm(ClientRule):
         Raises:
             ValueError: it does not; the message names the setting, its value and the remedy.
         """
+
+    def check_buffer(self, buffer: int, cells: int) -> None:
+        """Refuse a buffer of cells with which the algorithm does not work.
+
+        Args:
+            buffer: B, cells in a merge of the cloud.
+            cells: N.
+
+        Raises:
+            ConfigError: it does not; the message names the settings and the remedy.
+        """
+        if not 1 <= buffer <= cells:
+            raise ConfigError(
+                f"buffer is {buffer}, and cells is {cells}: the cloud merges 1 to {cells} cells at "
+                "a time. Choose such a buffer."
+            )
 
     def unit(self, payload: Payload, local_steps: int) -> float:
         """In whose multiples an analog uplink sends ``payload`` after ``local_steps`` steps."""

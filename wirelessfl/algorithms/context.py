@@ -1,4 +1,4 @@
-"""What an algorithm may know when it hands out submodels for a round."""
+"""What an algorithm may know when it hands out submodels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wirelessfl.submodels import NeuronMap, ParamSpec, Partition
 from wirelessfl.submodels.partition import Scheme
 
 
-class RoundContext(Protocol):
-    """A round whose participants are known, and whose submodels are not yet."""
+class DealingContext(Protocol):
+    """A round, or a merge of some cells, for which parts of the model are dealt."""
 
     @property
     def spec(self) -> ParamSpec:
@@ -19,15 +19,15 @@ class RoundContext(Protocol):
 
     @property
     def nodes(self) -> int:
-        """Nodes (the server, or the edge servers) that train this round."""
+        """Nodes: the server, or the edge servers."""
 
     @property
     def stream(self) -> Stream:
-        """The round's own randomness."""
+        """The randomness of this round or merge alone."""
 
     @property
     def number(self) -> int:
-        """Of the round, from 0."""
+        """Of the round, or merges at the cloud so far."""
 
     @property
     def run_stream(self) -> Stream:
@@ -37,6 +37,16 @@ class RoundContext(Protocol):
     def clients(self) -> int:
         """n, registered."""
 
+    def partition(self, scheme: Scheme) -> Partition:
+        """The neuron partition of the run's model."""
+
+    def neurons(self) -> NeuronMap:
+        """All neurons of the run's model that a submodel may leave out."""
+
+
+class RoundContext(DealingContext, Protocol):
+    """A round whose participants are known, and whose submodels are not yet."""
+
     @property
     def senders(self) -> IntArray:
         """The clients that take part, in the order of the network."""
@@ -44,12 +54,6 @@ class RoundContext(Protocol):
     @property
     def node(self) -> IntArray:
         """The node that each of them reports to."""
-
-    def partition(self, scheme: Scheme) -> Partition:
-        """The neuron partition of the run's model."""
-
-    def neurons(self) -> NeuronMap:
-        """All neurons of the run's model that a submodel may leave out."""
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         """Seconds [senders, levels] of the round for submodels of ``lengths`` [levels]."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
-from wirelessfl.algorithms.context import RoundContext
+from channels.arrays import IntArray
+from wirelessfl.algorithms.context import DealingContext, RoundContext
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import Dealing, Submodels, deal_masks, extract_neurons
+from wirelessfl.submodels import Dealing, Neurons, Partition, Submodels, deal_masks, extract_neurons
 from wirelessfl.submodels.partition import Scheme, even_sizes
 
 
@@ -102,7 +104,56 @@ class Hist(HFedAvg):
                 overlap=self.mask_overlap,
             ),
         )
-        submodels = extract_neurons(partition.spec, layers, cells)
+        return self._extracted(partition, cells)
+
+    def redealt(
+        self, context: DealingContext, before: Submodels, cells: Sequence[int]
+    ) -> Submodels:
+        """The parts of the merged cells, pooled and dealt anew among them; each keeps its size.
+
+        Parts of cells at work stay with them, so that all parts remain disjoint and together whole.
+        Of all cells the parts are those of ``submodels`` in the round of this number.
+        """
+        partition, who = context.partition(self.partition), np.array(cells, dtype=np.int64)
+        dealing = Dealing(context.number, who, context.stream, context.run_stream)
+        assert before.neurons is not None, "parts are made from neurons"
+        parts = [list(held) for held in before.neurons]
+        for place, layer in enumerate(partition.layers):
+            held = [parts[cell][place] for cell in cells]
+            pool = np.sort(np.concatenate(held))
+            if not len(pool):  # more cells than this layer has neurons
+                continue
+            sizes = np.array([[len(part)] for part in held], dtype=np.int64)
+            pooled = Neurons(layer.name, len(pool), ())
+            dealt = deal_masks("partition", [pooled], sizes, dealing)
+            for cell, (numbers,) in zip(cells, dealt, strict=True):
+                parts[cell][place] = pool[numbers]
+        return self._extracted(partition, parts)
+
+    def check_buffer(self, buffer: int, cells: int) -> None:
+        """Two cells at least exchange parts, which are equal and do not overlap."""
+        super().check_buffer(buffer, cells)
+        if buffer < 2:
+            raise ConfigError(
+                f'buffer is {buffer}, and algorithm "{self.name}" deals the parts of merged cells '
+                "anew among them: a lone cell would keep its part forever. Choose a buffer of 2 or "
+                'more, or algorithm "hfedavg".'
+            )
+        if self.mask_sizes != "uniform":
+            raise ConfigError(
+                f'mask_sizes is "{self.mask_sizes}", and schedule is "buffered": cells merged in '
+                'turns have no common round to minimise. Choose mask_sizes "uniform", or schedule '
+                '"rounds".'
+            )
+        if self.mask_overlap:
+            raise ConfigError(
+                f'mask_overlap is {self.mask_overlap:g}, and schedule is "buffered": parts that '
+                'overlap cannot be pooled. Choose mask_overlap 0, or schedule "rounds".'
+            )
+
+    def _extracted(self, partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submodels:
+        """The submodels of cells that hold these neurons, by cell and split layer."""
+        submodels = extract_neurons(partition.spec, partition.layers, cells)
         if self.hidden_biases == "local":
             return submodels.keeping([f"{layer.name}.bias" for layer in partition.layers])
         return submodels

@@ -171,6 +171,8 @@ def _check_cells(settings: Settings) -> None:
     if not settings.clients_known:
         return
     _check_everybody(settings, settings.network.clients)
+    if schedule.merged is not None:
+        settings.choices.algorithm.check_buffer(schedule.merged, settings.network.cells or 1)
 
 
 def _check_rounds_settings(settings: Settings) -> None:

@@ -128,8 +128,17 @@ class Costs:
         length = lengths[draws.network.cell_of]
         return self._counted(draws, who, seconds, length, float(lengths.mean()))
 
-    def of_clients(self, draws: ChannelDraw, submodels: ClientSubmodels, who: Participants) -> Cost:
-        """Of a round in which clients have submodels of their own, and nodes the whole model."""
+    def of_clients(
+        self,
+        draws: ChannelDraw,
+        submodels: ClientSubmodels,
+        who: Participants,
+        at_nodes: Submodels,
+    ) -> Cost:
+        """Of a round in which clients have submodels of their own, and nodes the whole model.
+
+        Edge servers without a model, of length 0 in ``at_nodes``, exchange nothing with the cloud.
+        """
         draws, length = draws.of(who.clients), submodels.lengths.astype(np.float64)
         network = draws.network
         vectors = who.vectors(self.algorithm) * self._upload_elements(submodels, network.cell_of)
@@ -137,7 +146,7 @@ class Costs:
         client = self.client_seconds(draws, length, elements)
         cells = network.over_cells(np.maximum, client)
         seconds = self.settings.edge_rounds * cells.mean(0) + self._backhaul_seconds
-        return self._counted(draws, who, seconds, length, self.spec.size)
+        return self._counted(draws, who, seconds, length, float(at_nodes.lengths.mean()))
 
     def client_seconds(
         self, draws: ChannelDraw, length: FloatArray, elements: FloatArray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -56,13 +57,17 @@ class GlobalRound:
         self._cover = Cover.of(plan.client_submodels, upload.air, senders.payloads, like)
         exchanged = submodels.exchanged() if self._cover is None else self._cover.exchanged()
         self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
+        # Errors and coverage are told of nodes that have something to train.
+        self._there = torch.from_numpy(submodels.lengths > 0)
         self._idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
         self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
 
     def metrics(self) -> dict[str, float]:
         """Metrics of the round: means over its edge rounds."""
-        covering = {} if self._cover is None else self._cover.metrics()
+        covering: dict[str, float] = {}
+        if self._cover is not None:
+            covering = replace(self._cover, count=self._cover.count[self._there]).metrics()
         return covering | {
             name: sum(metrics[name] for metrics in self._metrics) / len(self._metrics)
             for name in self._metrics[0]
@@ -99,7 +104,9 @@ class GlobalRound:
         stream = self.stream.child("edge", number, "compression")
         before, spec = servers["params"], self.plan.submodels.spec
         after = compression.compress(before, spec, stream)
-        return servers | {"params": after}, {"compression_error": relative_error(before, after)}
+        there = self._there.to(before.device)
+        error = relative_error(before[there], after[there])
+        return servers | {"params": after}, {"compression_error": error}
 
     def _received(self, reception: Reception) -> Received:
         """What the nodes have received: nothing where nothing is exchanged, means of coverers."""

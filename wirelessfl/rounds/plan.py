@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -126,12 +126,18 @@ class Planner:
         """Counts what rounds take."""
         return Costs(self.algorithm, self.links, self.model.spec, self.settings)
 
-    def plan(self, number: int, present: BoolArray | None = None) -> Plan:
+    def plan(
+        self,
+        number: int,
+        present: BoolArray | None = None,
+        submodels: Submodels | None = None,
+    ) -> Plan:
         """Global round ``number``, from its channel draws to its cost.
 
         Args:
             number: from 0.
             present: [clients], clients present; None: all.
+            submodels: what each node trains; None: what the algorithm hands out for this round.
         """
         indices = [number]
         if self.links.coherence == "edge-round":
@@ -141,13 +147,14 @@ class Planner:
         wanted = self.participation
         who = draw_participants(self.network, wanted.per_round, wanted.tracking, stream, present)
         draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
-        context = _RoundContext(self, number, draws, stream, who)
-        submodels = self.algorithm.submodels(context)
+        context = _RoundContext(self, number, stream, draws, who)
+        if submodels is None:
+            submodels = self.algorithm.submodels(context)
         each = self.algorithm.client_submodels(context)
         if each is None:
             cost = self.costs.of_nodes(draws, submodels, who)
         else:
-            cost = self.costs.of_clients(draws, each, who)
+            cost = self.costs.of_clients(draws, each, who, submodels)
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
@@ -157,6 +164,17 @@ class Planner:
         node = draws.network.cell_of
         share = self.lr_share(number)
         return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, each)
+
+    def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
+        """What each node trains after a merge of some cells alone.
+
+        Args:
+            merges: at the cloud so far, this one included.
+            before: what each node had.
+            cells: that were merged, in order.
+        """
+        context = _DealingContext(self, merges, self.stream.child("round", merges))
+        return self.algorithm.redealt(context, before, cells)
 
     def broadcast_seconds(self) -> float:
         """Seconds that the whole model takes to all clients, beside any round."""
@@ -174,14 +192,12 @@ class Planner:
 
 
 @dataclass(frozen=True)
-class _RoundContext:
-    """What the algorithm may ask for when it hands out submodels."""
+class _DealingContext:
+    """What the algorithm may ask for when it deals parts of the model."""
 
     planner: Planner
     number: int
-    draws: ChannelDraw
     stream: Stream
-    who: Participants
 
     @property
     def spec(self) -> ParamSpec:
@@ -199,6 +215,20 @@ class _RoundContext:
     def clients(self) -> int:
         return self.planner.network.clients
 
+    def partition(self, scheme: Scheme) -> Partition:
+        return self.planner.model.partition(scheme)
+
+    def neurons(self) -> NeuronMap:
+        return self.planner.model.neurons()
+
+
+@dataclass(frozen=True)
+class _RoundContext(_DealingContext):
+    """What it may ask for when it hands out submodels for a round."""
+
+    draws: ChannelDraw
+    who: Participants
+
     @property
     def senders(self) -> IntArray:
         return self.who.clients
@@ -206,12 +236,6 @@ class _RoundContext:
     @property
     def node(self) -> IntArray:
         return self.draws.network.cell_of
-
-    def partition(self, scheme: Scheme) -> Partition:
-        return self.planner.model.partition(scheme)
-
-    def neurons(self) -> NeuronMap:
-        return self.planner.model.neurons()
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         return self.planner.costs.max_seconds(self.draws, self.who, lengths)

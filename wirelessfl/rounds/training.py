@@ -86,9 +86,20 @@ class RoundTraining:
             plan: who trains what.
             broadcast: the cloud's state when the work was given out.
         """
-        self.totals.add(plan)
         if len(plan.clients) == 0:  # all have left
+            self.totals.add(plan)
             return
+        under_way = self.trained(plan, broadcast)
+        under_way.finish()
+        self.metrics = under_way.metrics()
+
+    def trained(self, plan: Plan, broadcast: State) -> GlobalRound:
+        """The global round ``plan`` after its E edge rounds; the cloud has not merged it yet.
+
+        Its cost is counted, and what clients keep is stored; the server's state stays. Arguments
+        are those of ``train``.
+        """
+        self.totals.add(plan)
         local = LocalTraining(
             self.executor,
             self.settings,
@@ -101,8 +112,7 @@ class RoundTraining:
         under_way = GlobalRound(self.server, local, plan, broadcast, self.stream, self.teacher)
         for edge_round in range(self.settings.edge_rounds):
             under_way.train(edge_round)
-        under_way.finish()
-        self.metrics = under_way.metrics()
+        return under_way
 
     def tensors(self) -> dict[str, Tensor]:
         """All state that is tensors, for a checkpoint."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from wirelessfl.runs.cells import CellsEngine
 from wirelessfl.runs.progress import Engine
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.runs.tasks import TasksEngine
-from wirelessfl.setup import AnySetup, SessionsSetup, TasksSetup
+from wirelessfl.setup import AnySetup, CellsSetup, SessionsSetup, TasksSetup
 
 
 def engine_of(setup: AnySetup) -> Engine:
-    """What drives this run: rounds of one model, in sessions or not, or tasks."""
+    """What drives this run: rounds of one model, asynchronous cells, or tasks."""
     match setup:
         case TasksSetup():
             return TasksEngine(setup)
+        case CellsSetup():
+            return CellsEngine(setup)
         case SessionsSetup():
             return SessionsEngine(setup)
         case _:

@@ -33,8 +33,10 @@ class RunResult:
             finite; ``numerics``, raised when results change on purpose (``wirelessfl.runs.about``);
             ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry its
             ``version``, ``staleness_mean`` and ``staleness_max`` since its last row, ``requests``
-            that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of sessions
-            have more, see docs/sessions.md.
+            that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of cells that
+            are merged as they come count merges as rounds, and carry ``version``,
+            ``staleness_mean``, ``staleness_max`` and ``updates``, cells that have come in. Rows of
+            sessions have more, see docs/sessions.md.
         params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``,
             tied ones under each of their names; of tasks in tables, with the task's name and a dot
             in front.

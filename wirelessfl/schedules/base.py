@@ -69,6 +69,7 @@ class Schedule(Choice, ABC):
         reporting: Reporting,
         *,
         senders: int | None = None,
+        cells: int | None = None,
     ) -> Scheduler:
         """What decides in a run.
 
@@ -79,4 +80,6 @@ class Schedule(Choice, ABC):
             reporting: when rows are written.
             senders: where the updates of a merge must be sent at the same time: maximum number of
                 clients that are busy at a time. None: each is sent when it is ready.
+            cells: N, where the cells of one model are the requests, and wait for their merge; None:
+                requests go to clients.
         """

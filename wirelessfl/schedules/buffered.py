@@ -120,8 +120,17 @@ class Buffered(Schedule):
         reporting: Reporting,
         *,
         senders: int | None = None,
+        cells: int | None = None,
     ) -> BufferedScheduler:
-        """The server of Algorithm 2."""
+        """The server of Algorithm 2, or the cloud of asynchronous cells."""
+        if cells is not None:
+            plan = TaskPlan(cells, self.buffer, rounds[0], scales=False)
+            return BufferedScheduler(
+                [plan],
+                answers_at_merge=True,
+                report_every=reporting.every,
+                ticks=reporting.ticks,
+            )
         plans = [
             TaskPlan(task.requests, task.buffer, versions, not task.fixed_buffer)
             for task, versions in zip(tasks, rounds, strict=True)

@@ -34,6 +34,7 @@ class Rounds(Schedule):
         reporting: Reporting,
         *,
         senders: int | None = None,
+        cells: int | None = None,
     ) -> RoundsScheduler:
         """One event a round."""
         return RoundsScheduler(rounds[0], reporting.every or 1)

@@ -54,6 +54,7 @@ class Simultaneous(Schedule):
         reporting: Reporting,
         *,
         senders: int | None = None,
+        cells: int | None = None,
     ) -> SimultaneousScheduler:
         """One event a round of all tasks."""
         return SimultaneousScheduler(rounds, report_every=reporting.every, ticks=reporting.ticks)

@@ -12,14 +12,15 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.cells import build_cells
 from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
-from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup
+from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, Setup, TasksSetup
 from wirelessfl.setup.tasks import build_tasks
 from wirelessfl.training.shards import ALONE, Shards
 
-AnySetup = RoundsSetup | SessionsSetup | TasksSetup
+AnySetup = RoundsSetup | CellsSetup | SessionsSetup | TasksSetup
 """What ``build`` gives."""
 
 
@@ -55,11 +56,12 @@ def build(
         case "tasks":
             return build_tasks(config, given, shards)
         case "cells":
-            raise NotImplementedError
+            return build_cells(config, given, shards)
 
 
 __all__ = [
     "AnySetup",
+    "CellsSetup",
     "RoundsSetup",
     "SessionsSetup",
     "Setup",

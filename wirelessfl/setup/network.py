@@ -11,8 +11,17 @@ from wirelessfl.errors import ConfigError
 
 
 def build_network(settings: NetworkSection, stream: Stream) -> Network:
-    """The network of the configuration: Section VI-C's, with what the settings change."""
+    """The network of the configuration: Section VI-C's, with what the settings change.
+
+    Raises:
+        ConfigError: they do not go together.
+    """
     cells = settings.cells or 1
+    if settings.slowdown != 1 and cells == 1:
+        raise ConfigError(
+            f"slowdown is {settings.slowdown:g}, and there is one cell: it slows down the first "
+            "half of several. Give --cells 2 or more, or leave it out."
+        )
     base = section_vi_c(cells, settings.clients, stream=stream.child("network"))
     cpu_hz, snr_db, cycles = base.cpu_hz, base.snr_db, settings.cycles_per_step
     if settings.cpu_hz is not None:
@@ -24,13 +33,15 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
         snr_db = np.full(settings.clients, settings.snr_db)
     low, high = settings.path_gain_db or (0.0, 0.0)
     gains = stream.child("network", "path gain").generator().uniform(low, high, settings.clients)
+    slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
     rician = settings.fading == "rician"
     try:
+        cell_of = even_cells(settings.clients, cells)
         return Network(
-            cell_of=even_cells(settings.clients, cells),
-            cpu_hz=cpu_hz,
+            cell_of=cell_of,
+            cpu_hz=cpu_hz / slower[cell_of],
             snr_db=snr_db,
-            bandwidth_hz=settings.bandwidth_hz,
+            bandwidth_hz=settings.bandwidth_hz / slower,
             antennas=settings.antennas,
             fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
             antenna_correlation=settings.antenna_correlation,

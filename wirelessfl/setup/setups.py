@@ -9,6 +9,7 @@ from pathlib import Path
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.rounds.plan import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
@@ -103,7 +104,7 @@ class RoundsSetup(Setup):
 
     planner: Planner
     training: RoundTraining
-    regime: ModelRounds | SessionRounds
+    regime: ModelRounds | SessionRounds | AsynchronousCells
     tested: Submodels | None
 
     @property
@@ -124,6 +125,13 @@ class SessionsSetup(RoundsSetup):
     regime: SessionRounds
     only_present_labels: bool
     trace: Path | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellsSetup(RoundsSetup):
+    """A run of one model whose cloud merges cells as they come."""
+
+    regime: AsynchronousCells
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

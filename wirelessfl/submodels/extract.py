@@ -23,11 +23,14 @@ class Submodels:
 
     Args:
         spec: shapes of a submodel, padded to the widest node.
-        lengths: [nodes], true numbers of parameters; bytes and seconds count these.
+        lengths: [nodes], true numbers of parameters; bytes and seconds count these. 0 at a node
+            that trains nothing.
         index: [nodes, P_max] positions in the full flat vector, -1 where padded; None for the
             whole model at every node.
         full_size: P of the full model.
         kept: names of parameters that clients train and never send.
+        neurons: by node, by layer, the sorted neuron numbers that it was made from; None where it
+            was not made from neurons.
     """
 
     spec: ParamSpec
@@ -35,6 +38,7 @@ class Submodels:
     index: Tensor | None
     full_size: int
     kept: tuple[str, ...] = ()
+    neurons: tuple[tuple[IntArray, ...], ...] | None = None
 
     @classmethod
     def whole(cls, spec: ParamSpec, nodes: int) -> Submodels:
@@ -55,6 +59,17 @@ class Submodels:
             count = where.stop - where.start
             lost += count if self.index is None else (self.index[:, where] >= 0).sum(1).numpy()
         return replace(found, lengths=self.lengths - lost)
+
+    def only(self, nodes: Sequence[int]) -> Submodels:
+        """Those of ``nodes``; the others train nothing."""
+        rest = np.setdiff1d(np.arange(self.nodes), nodes)
+        lengths = self.lengths.copy()
+        lengths[rest] = 0
+        if self.index is None:
+            return replace(self, lengths=lengths)
+        index = self.index.clone()
+        index[torch.from_numpy(rest)] = -1
+        return replace(self, lengths=lengths, index=index)
 
     def silence(self, sent: Tensor) -> Tensor:
         """``sent`` [..., P_max] with zeros, in place, where nothing is exchanged."""
@@ -89,6 +104,13 @@ class Submodels:
             return full.expand(self.nodes, -1).clone()
         padded = torch.cat([full, full.new_zeros(1)])  # index -1 meets the zero at the end
         return padded[self.index.to(full.device)]
+
+    def gather_one(self, full: Tensor, node: int) -> Tensor:
+        """The submodel [P_max] of ``node``, of the vector ``full`` [P]; padding is zero."""
+        if self.index is None:
+            return full
+        padded = torch.cat([full, full.new_zeros(1)])
+        return padded[self.index[node].to(full.device)]
 
     def gather_each(self, full: Tensor) -> Tensor:
         """Submodels [nodes, P_max] of each node's own vector ``full`` [nodes, P]."""
@@ -202,4 +224,10 @@ def extract_neurons(
                 gap = np.full((widest[layer_number] - len(neurons)) * repeat, -2 * spec.size - 1)
                 place += np.concatenate([steps, gap]).reshape(room)
     np.maximum(index, -1, out=index)
-    return Submodels(padded, (index >= 0).sum(1), torch.from_numpy(index), spec.size)
+    return Submodels(
+        padded,
+        (index >= 0).sum(1),
+        torch.from_numpy(index),
+        spec.size,
+        neurons=tuple(tuple(numbers) for numbers in chosen),
+    )

@@ -276,7 +276,10 @@ class AirReception(Reception):
         unit, mean = air.units.get(name, 1.0), self._sums[name]
         error = self._misalignment(name, airs, shards, like)
         realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
+        heard = set(air.node.tolist())  # by the others nothing is received, not even noise
         for node, over_air in enumerate(airs):
+            if node not in heard:
+                continue
             added = noise(air.stream.child("node", node, name), mean.shape[1])
             error[node] += error.new_tensor(unit * np.sqrt(over_air.noise_variance) * added)
             if air.exchanged is not None:

@@ -75,7 +75,7 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
         if plan.client_submodels is None:
             cost = costs.of_nodes(whole, plan.submodels, who)
         else:
-            cost = costs.of_clients(whole, plan.client_submodels, who)
+            cost = costs.of_clients(whole, plan.client_submodels, who, plan.submodels)
             levels = levels_of(planner.model.neurons()).parameters
             by_level = costs.max_seconds(plan.draws, who, levels)
             assert np.array_equal(costs.max_seconds(whole, who, levels), by_level)

@@ -266,3 +266,14 @@ def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config
     lengths = plan.submodels.lengths
     work = 3 * lengths / setup.model.objective.spec.size * 1e9 / slowest
     np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)
+
+
+@pytest.mark.parametrize("coherence", ["round", "edge-round"])
+def test_a_slowdown_is_that_of_the_first_half_of_the_cells(coherence):
+    """Ten times the seconds of cells 1 and 2 of 5, all others as they were."""
+    module, flags = FCNN((12,), 4, hidden=(10,)), {"cells": 5, "coherence": coherence}
+    even = planner("hfedavg", module, **flags).plan(3).cost.seconds
+    slow = planner("hfedavg", module, slowdown=10.0, **flags).plan(3).cost.seconds
+    assert slow == pytest.approx(even * [10, 10, 1, 1, 1])
+    with pytest.raises(ConfigError, match=r"slowdown is 10, and there is one cell.*leave it out"):
+        planner("fedavg", module, slowdown=10.0)

@@ -40,6 +40,7 @@ REPLACED = {
     "fading": "rayleigh",
     "rician_k_db": 6.0,
     "antenna_correlation": 0.0,
+    "slowdown": 1.0,
     "snr_db": 20.0,
     "cpu_hz": (1e9, 2e9),
     "cycles_per_step": 1e6,

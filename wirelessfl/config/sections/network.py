@@ -28,6 +28,12 @@ class NetworkSection(Section):
     cpu_hz: tuple[float, float] | None = Field(
         None, description="range LOW,HIGH of CPU speeds, in Hz (default: 1-2 and 2-4 GHz by half)"
     )
+    slowdown: float = Field(
+        1.0,
+        ge=1,
+        description="factor by which the first half of the cells is slower: CPU speeds and "
+        "bandwidth are divided by it",
+    )
     coherence: Coherence | None = Field(
         None, description="how long a channel draw lasts (default: round, the uplink's own)"
     )

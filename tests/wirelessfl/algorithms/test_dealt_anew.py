@@ -1,0 +1,100 @@
+"""Parts of the model that merged cells deal anew among them, and buffers that this needs."""
+
+import heapq
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.algorithms import find_algorithm
+from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
+from wirelessfl.rounds.plan import Planner, WholeModel
+from wirelessfl.submodels import ParamSpec, make_partition
+
+
+@st.composite
+def merges_of_cells(draw):
+    cells = draw(st.integers(2, 7))
+    buffer = draw(st.integers(2, cells))
+    hidden = tuple(draw(st.lists(st.integers(1, 12), min_size=1, max_size=3)))
+    scheme = draw(st.sampled_from(["alternate", "all"]))
+    return cells, buffer, hidden, scheme, draw(st.integers(0, 99))
+
+
+@given(merges_of_cells())
+def test_parts_stay_disjoint_and_whole(case):
+    """Over 20 merges of cells that end at random times: sizes stay, and who is at work keeps."""
+    cells, buffer, hidden, scheme, seed = case
+    module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
+    spec = ParamSpec.of(module)
+    whole = WholeModel(spec, lambda wanted: make_partition(module, spec, wanted), neurons=None)
+    network = Network(range(cells), cpu_hz=1e9, snr_db=20)
+    links = SimpleNamespace(network=network)
+    rule = find_algorithm("hist")(partition=scheme)
+    planner = Planner(rule, links, whole, settings=None, stream=Stream(seed))
+    context = SimpleNamespace(
+        nodes=cells,
+        number=0,
+        stream=Stream(seed).child("round", 0),
+        run_stream=Stream(seed),
+        partition=whole.partition,
+    )
+    parts = first = rule.submodels(context)
+    layers = make_partition(module, spec, scheme).layers
+    dice, ends = np.random.default_rng(seed), []
+    for cell in range(cells):
+        heapq.heappush(ends, (dice.exponential(), cell))
+    moved = False
+    for merge in range(1, 21):
+        merged = [heapq.heappop(ends) for _ in range(buffer)]
+        numbers = sorted(cell for _, cell in merged)
+        before, parts = parts, planner.redealt(merge, parts, numbers)
+        for place, layer in enumerate(layers):
+            held = [part[place] for part in parts.neurons]
+            assert sorted(np.concatenate(held).tolist()) == list(range(layer.width))
+            assert [len(h) for h in held] == [len(part[place]) for part in first.neurons]
+            assert all((np.diff(h) > 0).all() for h in held)
+        assert (parts.lengths == first.lengths).all()
+        still = np.setdiff1d(np.arange(cells), numbers)
+        assert torch.equal(parts.index[still], before.index[still])
+        moved |= not torch.equal(parts.index, before.index)
+        if buffer == cells:
+            synchronous = rule.submodels(
+                SimpleNamespace(
+                    **vars(context)
+                    | {"number": merge, "stream": Stream(seed).child("round", merge)}
+                )
+            )
+            assert torch.equal(parts.index, synchronous.index)
+        for end, cell in merged:
+            heapq.heappush(ends, (end + dice.exponential(), cell))
+    assert moved
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "buffer", "message"),
+    [
+        ("hfedavg", {}, 4, r"buffer is 4, and cells is 3: the cloud merges 1 to 3 cells"),
+        ("hfedavg", {}, 0, r"buffer is 0, and cells is 3"),
+        ("hist", {}, 1, r'buffer is 1, and algorithm "hist".*Choose a buffer of 2 or more'),
+        ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes is "optimized", and schedule'),
+        ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap is 0\.5, and schedule is "buffered"'),
+    ],
+)
+def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        find_algorithm(name)(**settings).check_buffer(buffer, 3)
+    assert "\n" not in str(caught.value)
+
+
+def test_buffers_that_fit():
+    """Down to a cell at a time of whole models, and two of parts; up to all."""
+    for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
+        for buffer in buffers:
+            find_algorithm(name)().check_buffer(buffer, 3)

@@ -1,0 +1,253 @@
+"""Asynchronous cells: against synchronous rounds, and against a loop written out."""
+
+import heapq
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.algorithms.fedadam import FedAdam
+from wirelessfl.models import FCNN
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.progress import Progress
+from wirelessfl.setup import build
+from wirelessfl.setup.cells import build_cells
+from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.training.shards import ALONE
+
+CELL_OF = [0, 0, 0, 1, 1, 2, 3]
+CPU_HZ = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]
+SEED, EDGE_ROUNDS, STEPS, BATCH, LR, RATIO, POWER, RATE = 5, 2, 3, 8, 0.1, 0.2, 0.9, 1e6
+LOOP = {
+    "seed": SEED,
+    "split": "dirichlet",
+    "alpha": 0.7,
+    "min_samples": 5,
+    "edge_rounds": EDGE_ROUNDS,
+    "uplink": "fixed",
+    "rate_mbps": RATE / 1e6,
+    "lr_schedule": "poly",
+    "lr_ratio": RATIO,
+    "lr_power": POWER,
+    "weighting": "samples",
+    "backhaul_mbps": 0.5,
+}
+
+
+OVER_THE_AIR = {"uplink": "aircomp", "beamformer": "random"}
+
+
+class CloudMoments(FedAdam):
+    """Moments of the edge servers' steps that the cloud combines, like the model."""
+
+    node_state = False
+
+
+def ran(config, data, buffer=None, *, model=None, network=None):
+    """A finished run, in rounds where there is no buffer."""
+    objects = GivenObjects(model, data, network)
+    settings = configured(config, objects)
+    if buffer is None:
+        setup = build(config, model=model, data=data, network=network)
+    else:
+        setup = build_cells(settings, objects, ALONE, buffer)
+    engine = engine_of(setup)
+    directory = RunDirectory.create(config.run.out, setup.config)
+    start = setup.training.server.cloud["params"].clone()
+    Progress(engine, directory, None).run()
+    return SimpleNamespace(
+        setup=setup,
+        rows=directory.rows(),
+        start=start,
+        params=setup.training.server.cloud["params"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "tolerance"),
+    [
+        ("hfedavg", {}, None),
+        ("hist", {}, None),
+        ("hist", {"partition": "all", "hidden": (7, 6, 5)}, None),
+        ("hist", {"hidden_biases": "local", "weighting": "samples"}, None),
+        ("hist", OVER_THE_AIR, None),
+        ("hist", {"local": "fadamgc", "lr": 0.01}, 1e-4),
+        ("hfedavg", {"local": "scaffold"}, None),
+        ("hist", {"local": f"{__name__}:CloudMoments"}, 1e-4),
+        ("hfedavg", {"local": "heterofl", "capacities": (1, 0.5)}, None),
+        ("hfedavg", {"compression": "quantisation", "lr_schedule": "poly"}, None),
+    ],
+)
+def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tolerance):
+    """B = N: seconds equal, parameters to 1e-6, of Adam clients to 1e-4 of the change."""
+    made = [config(name, rounds=4, backhaul_mbps=1.0, **flags) for _ in range(2)]
+    rounds, cells = ran(made[0], toy), ran(made[1], toy, 3)
+    difference = (rounds.params - cells.params).norm()
+    if tolerance is None:
+        torch.testing.assert_close(cells.params, rounds.params, rtol=0, atol=1e-6)
+    else:
+        assert difference <= tolerance * (rounds.params - rounds.start).norm()
+    mine, others = cells.setup.training.server, rounds.setup.training.server
+    for name in others.cloud.keys() - {"params"}:
+        torch.testing.assert_close(mine.cloud[name], others.cloud[name], rtol=1e-3, atol=1e-6)
+    for name in others.nodes:
+        torch.testing.assert_close(mine.nodes[name], others.nodes[name], rtol=1e-3, atol=1e-5)
+    assert ("first" in mine.cloud) == flags.get("local", "").endswith("CloudMoments")
+    assert mine.version == others.version == 4
+    assert cells.setup.regime.rounds_done == [4, 4, 4]
+    assert len(cells.rows) == len(rounds.rows) == 5
+    for row, other in zip(rounds.rows, cells.rows, strict=True):
+        assert other["sim_seconds"] == row["sim_seconds"]
+        assert other["staleness_max"] == 0
+        # Rounds tell the largest compression error, cells the mean of each one's.
+        for field in row.keys() - {"wall_seconds", "compression_error"}:
+            assert other[field] == pytest.approx(row[field], rel=1e-4), field
+
+
+def logits(layers, x):
+    first, first_bias, second, second_bias = layers
+    return torch.relu(x @ first.T + first_bias) @ second.T + second_bias
+
+
+def batch(part, client, step):
+    turn, place = divmod(step, -(-len(part) // BATCH))
+    shuffle = Stream(SEED).child("client", client, "batches").generator(turn)
+    return part[shuffle.permutation(len(part))[place * BATCH : (place + 1) * BATCH]]
+
+
+def held_by(neurons, like):
+    """Of each layer, 1 where a cell with these hidden neurons trains it."""
+    masks = [torch.zeros_like(layer) for layer in like]
+    masks[0][neurons], masks[1][neurons], masks[2][:, neurons], masks[3][:] = 1, 1, 1, 1
+    return masks
+
+
+def cell_round(data, parts, model, masks, clients, first_steps, lr):
+    """E edge rounds of SGD on the masked model, and a mean by samples after each."""
+    layers = [layer * mask for layer, mask in zip(model, masks, strict=True)]
+    weight = np.array([len(parts[client]) for client in clients], dtype=np.float64)
+    for edge_round in range(EDGE_ROUNDS):
+        ends = []
+        for client in clients:
+            end = [layer.clone() for layer in layers]
+            for step in range(STEPS):
+                number = first_steps + edge_round * STEPS + step
+                rows = torch.from_numpy(batch(parts[client], client, number))
+                leaves = [layer.requires_grad_() for layer in end]
+                out = logits(leaves, data.train_inputs[rows])
+                loss = F.cross_entropy(out, data.train_labels[rows])
+                slopes = torch.autograd.grad(loss, leaves)
+                end = [
+                    (p - lr * g * mask).detach()
+                    for p, g, mask in zip(leaves, slopes, masks, strict=True)
+                ]
+            ends.append(end)
+        layers = [
+            sum(w * layer for w, layer in zip(weight / weight.sum(), each, strict=True))
+            for each in zip(*ends, strict=True)
+        ]
+    return layers
+
+
+def written_out(data, run, merges, buffer, neurons):
+    """Cells one by one: when each ends, what it trains, and the merge by coverage.
+
+    ``neurons``: of each cell at first; None where all have all of them.
+    """
+    cells, width = 4, 9
+    members = [[c for c, cell in enumerate(CELL_OF) if cell == j] for j in range(cells)]
+    parts = [np.asarray(part) for part in run.setup.model.client_samples]
+    layers = [p.detach().clone() for p in small_model().parameters()]
+    size = sum(layer.numel() for layer in layers)
+    dealt, coming, rows = neurons is not None, [], []
+    neurons = neurons or [np.arange(width)] * cells
+    counts, waiting, version, mib, backhaul = [0] * cells, [], 0, 0.0, 0.0
+
+    def give(cell, now):
+        length = int(sum(mask.sum() for mask in held_by(neurons[cell], layers)))
+        steps = STEPS * 1e6 / min(CPU_HZ[c] for c in members[cell]) * length / size
+        seconds = EDGE_ROUNDS * (steps + 2 * 32 * length / RATE) + 2 * 32 * length / 5e5
+        heapq.heappush(coming, (now + seconds, cell, version, layers, length))
+
+    for cell in range(cells):
+        give(cell, 0.0)
+    while version < merges:
+        now, *work = heapq.heappop(coming)
+        waiting.append(work)
+        if len(waiting) < buffer:
+            continue
+        total, weight = ([torch.zeros_like(layer) for layer in layers] for _ in range(2))
+        stale = [version - sent for _, sent, _, _ in waiting]
+        for cell, sent, model, length in waiting:
+            lr = LR * ((1 - RATIO) * (1 - sent / merges) ** POWER + RATIO)
+            masks = held_by(neurons[cell], layers)
+            first = counts[cell] * EDGE_ROUNDS * STEPS
+            end = cell_round(data, parts, model, masks, members[cell], first, lr)
+            samples = sum(len(parts[c]) for c in members[cell])
+            for place, mask in enumerate(masks):
+                total[place] += samples * (end[place] - model[place] * mask)
+                weight[place] += samples * mask
+            counts[cell] += 1
+            mib += EDGE_ROUNDS * 4 * length * len(members[cell]) / len(CELL_OF) / 2**20
+            backhaul += 2 * 4 * length / cells / 2**20
+        layers = [
+            layer + moved / torch.where(share > 0, share, 1.0)
+            for layer, moved, share in zip(layers, total, weight, strict=True)
+        ]
+        version += 1
+        merged = sorted(cell for cell, *_ in waiting)
+        waiting = []
+        if dealt:
+            pool = np.sort(np.concatenate([neurons[cell] for cell in merged]))
+            stream = Stream(SEED).child("round", version).child("mask", "layers.1")
+            circle = stream.generator().permutation(len(pool))
+            for cell in merged:
+                some, circle = np.split(circle, [len(neurons[cell])])
+                neurons[cell] = np.sort(pool[some])
+        for cell in merged:
+            give(cell, now)
+        rows.append((now, float(np.mean(stale)), max(stale), mib, backhaul))
+    return layers, rows, counts, neurons
+
+
+def small_model():
+    torch.manual_seed(3)
+    return FCNN((12,), 4, hidden=(9,))
+
+
+@pytest.mark.parametrize(
+    ("name", "buffer"), [("hfedavg", 1), ("hfedavg", 3), ("hist", 2), ("hist", 3)]
+)
+def test_cells_of_unequal_speed_are_those_of_a_loop_written_out(config, toy, name, buffer):
+    """Who is merged when, with what staleness, which part, at what cost, by which rule."""
+    merges = 9
+    network = Network(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
+    settings = config(name, network=True, rounds=merges, lr=LR, **LOOP)
+    run = ran(settings, toy, buffer, model=small_model(), network=network)
+    first = None
+    if name == "hist":
+        found = run.setup.planner.plan(0).submodels.neurons
+        first = [np.array(neurons) for (neurons,) in found]
+        assert [len(neurons) for neurons in first] == [3, 2, 2, 2]
+    layers, rows, counts, neurons = written_out(toy, run, merges, buffer, first)
+    expected = torch.cat([layer.reshape(-1) for layer in layers])
+    torch.testing.assert_close(run.params, expected, rtol=0, atol=2e-6)
+    assert run.setup.regime.rounds_done == counts
+    assert sum(counts) == merges * buffer
+    assert len(set(counts)) > 1
+    assert max(row[2] for row in rows) > 0
+    if name == "hist":
+        assert [part[0].tolist() for part in run.setup.regime.parts.neurons] == [
+            part.tolist() for part in neurons
+        ]
+    names = ("sim_seconds", "staleness_mean", "staleness_max", "uplink_mib", "backhaul_mib")
+    assert len(run.rows) == merges + 1
+    for place, (row, other) in enumerate(zip(run.rows[1:], rows, strict=True), start=1):
+        assert (row["round"], row["version"]) == (place, place)
+        assert row["updates"] == place * buffer
+        assert [row[field] for field in names] == pytest.approx(list(other), rel=1e-9)

@@ -1,0 +1,101 @@
+"""Runs of asynchronous cells: stopped anywhere and resumed, rows by the clock, one process."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from channels import Network
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.progress import Progress
+from wirelessfl.schedules import BufferedScheduler
+from wirelessfl.setup.cells import build_cells
+from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.training.shards import ALONE, Shards
+
+
+@pytest.fixture
+def uneven():
+    """Four cells of unequal speed."""
+    cpu_hz = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]
+    return Network([0, 0, 0, 1, 1, 2, 3], cpu_hz=cpu_hz, snr_db=20)
+
+
+def by_the_clock(setup, seconds):
+    """The same run with rows at fixed simulated times alone."""
+    plans = setup.schedule.plans
+    schedule = BufferedScheduler(plans, answers_at_merge=True, report_every=None, ticks=True)
+    return replace(setup, schedule=schedule, limits=replace(setup.limits, tick_seconds=seconds))
+
+
+def go(setup, directory, on_row=None):
+    """Begin or resume the run in this folder."""
+    engine = engine_of(setup)
+    Progress(engine, directory, on_row).run()
+    return SimpleNamespace(rows=directory.rows(), params=engine.params())
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("hist", {"local": "fadamgc", "lr": 0.01}),
+        ("hist", {"local": "scaffold", "client_states": "disk", "hidden_biases": "local"}),
+        (
+            "hfedavg",
+            {
+                "local": "fedadam",
+                "client_states": "memory",
+                "uplink": "aircomp",
+                "beamformer": "random",
+            },
+        ),
+        ("hfedavg", {"rounds": 99, "max_seconds": 0.2}),
+    ],
+)
+def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
+    """Stopped at each of its rows, with a checkpoint at every chance: bit for bit the same."""
+    objects = GivenObjects(None, toy, uneven)
+
+    def setup():
+        made = config(name, network=True, checkpoint_seconds=0, **{"rounds": 4} | flags)
+        setup = build_cells(configured(made, objects), objects, ALONE, 2)
+        return by_the_clock(setup, 0.03) if "max_seconds" in flags else setup
+
+    whole = setup()
+    reference = go(whole, RunDirectory.create(whole.config.run.out, whole.config))
+    assert max(row["staleness_max"] for row in reference.rows) > 0
+    for place in range(len(reference.rows)):
+        halted = setup()
+        directory = RunDirectory.create(halted.config.run.out, halted.config)
+        with pytest.raises(KeyboardInterrupt):
+            go(halted, directory, halt_at(place))
+        again = replace(setup(), config=halted.config)
+        same(go(again, directory), reference)
+
+
+def test_rows_by_the_clock_and_an_end_by_the_clock(config, toy, uneven):
+    """Rows at 1, 2, ... times the seconds, and at the limit; no merge after it."""
+    objects = GivenObjects(None, toy, uneven)
+
+    def rows(**flags):
+        made = config("hfedavg", network=True, **flags)
+        setup = build_cells(configured(made, objects), objects, ALONE, 1)
+        if "max_seconds" in flags:
+            setup = by_the_clock(setup, 0.01)
+        return setup, go(setup, RunDirectory.create(made.run.out, setup.config)).rows
+
+    setup, ticks = rows(rounds=99, max_seconds=0.045)
+    assert [row["sim_seconds"] for row in ticks] == pytest.approx(
+        [0, 0.01, 0.02, 0.03, 0.04, 0.045]
+    )
+    assert ticks[-1]["round"] == sum(setup.regime.rounds_done) > 1
+    _, every = rows(rounds=7, eval_every=3)
+    assert [row["round"] for row in every] == [0, 3, 6, 7]
+
+
+def test_several_processes_are_refused(config, toy):
+    objects = GivenObjects(None, toy, None)
+    with pytest.raises(ConfigError, match=r"3 processes, .* \"hfedavg\" runs in one with schedule"):
+        build_cells(configured(config("hfedavg"), objects), objects, Shards(0, 3), 2)

@@ -1,0 +1,40 @@
+"""A run of one model whose cloud merges cells as they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.runs.directory import Row
+from wirelessfl.runs.rounds import RoundsEngine
+from wirelessfl.schedules.events import Report
+from wirelessfl.setup import CellsSetup
+
+STATUS = ("version", "staleness_mean", "staleness_max", "updates")
+"""What a row tells of the schedule: merges, staleness since the row before, cells that came in."""
+
+
+class CellsEngine(RoundsEngine):
+    """Asynchronous cells, as ``Progress`` drives them."""
+
+    setup: CellsSetup
+
+    def row(self, report: Report) -> tuple[Row, None]:
+        """Evaluate the cloud's model; a round is a merge."""
+        row, _ = super().row(report)
+        return row | {name: report.status[name] for name in STATUS}, None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Also what cells at work were sent."""
+        return super().tensors() | self.setup.regime.tensors()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Also the work of cells, and when it ends."""
+        return {**super().snapshot(), "cells": self.setup.regime.snapshot()}
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Continue with the cells at work."""
+        self.setup.training.restore(tensors, state["totals"])
+        self.setup.schedule.restore(state["schedule"])
+        self.setup.regime.restore(tensors, state["cells"])

@@ -1,0 +1,45 @@
+"""From a configuration to the setup of a run whose cloud merges cells as they come."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.schedules import Reporting
+from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.setup.rounds import build_rounds
+from wirelessfl.setup.setups import CellsSetup, RoundsSetup
+from wirelessfl.training.shards import Shards
+
+
+def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSetup:
+    """The setup of a run with asynchronous cells, made from that of a run in rounds.
+
+    Args:
+        config: the settings; ``rounds`` counts merges.
+        given: objects instead of settings.
+        shards: the processes that share the clients; one is all that is possible here.
+
+    Raises:
+        ConfigError: also where there are several processes.
+    """
+    if shards.count > 1:
+        raise ConfigError(
+            f"torchrun has started {shards.count} processes, and algorithm "
+            f'"{config.algorithm["name"]}" runs in one under schedule "{config.schedule["name"]}". '
+            "Start it without torchrun."
+        )
+    rounds = build_rounds(config, given, shards)
+    ticks = config.evaluation.eval_seconds is not None
+    same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
+    schedule = config.choices.schedule
+    scheduler = schedule.scheduler(
+        [schedule],
+        [config.training.rounds],
+        Reporting(config.evaluation.eval_every or (None if ticks else 1), ticks),
+        cells=rounds.network.cells,
+    )
+    regime = AsynchronousCells(rounds.planner, rounds.training, rounds.clock)
+    return CellsSetup(**same | {"schedule": scheduler, "regime": regime})
