@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.hist.figures import SPLITS, TARGET
+from experiments.hist.figures import TARGET
 from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results
 from wirelessfl.figures import draw_curves, new_figure, save_figure
@@ -17,32 +17,32 @@ SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 
 
 def cells_figure(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds: a panel for every algorithm and split."""
+    """Accuracy against simulated seconds: a panel for every algorithm and network."""
     panels = _panels(results)
     figure, axes = new_figure(columns=len(panels), height=2.8)
     styles = list(dict.fromkeys(map(schedule_label, results.study.cases)))
-    for place, (panel, (algorithm, split)) in enumerate(zip(axes, panels, strict=True)):
-        cases = results.where(algorithm=algorithm, split=split)
+    for place, (panel, (algorithm, slowdown)) in enumerate(zip(axes, panels, strict=True)):
+        cases = results.where(algorithm=algorithm, slowdown=slowdown)
         curves = {schedule_label(case): results.rows(case) for case in cases}
         draw_curves(panel, curves, "sim_seconds", target=TARGET, legend=place == 0, styles=styles)
-        panel.set_title(f"{NAMES[algorithm]}, {SPLITS[split]}", fontsize=9)
+        panel.set_title(f"{NAMES[algorithm]}, {network_label(slowdown)}", fontsize=9)
     return save_figure(figure, out / "cells")
 
 
 def cells_table(results: Results) -> str:
     """Accuracy along the simulated time that all schedules cover, seconds and MiB to a target."""
-    head = ["split", "run", "schedule", "seeds", "merges", "seconds a merge", "mean staleness"]
+    head = ["slow cells", "run", "schedule", "seeds", "merges", "seconds a merge", "mean staleness"]
     head += ["seconds in all", f"accuracy (%) after {' / '.join(SHARES)} of them"]
     head += ["s to 75 %", "to 80 %", "MiB to 80 %"]
     rows = []
-    for algorithm, split in _panels(results):
-        cases = results.where(algorithm=algorithm, split=split)
+    for algorithm, slowdown in _panels(results):
+        cases = results.where(algorithm=algorithm, slowdown=slowdown)
         end = min(run[-1]["sim_seconds"] for case in cases for run in results.rows(case))
         for case in cases:
             seeds = results.rows(case)
             rows.append(
                 [
-                    SPLITS[split],
+                    network_label(slowdown),
                     case.label,
                     schedule_label(case),
                     str(len(seeds)),
@@ -56,6 +56,11 @@ def cells_table(results: Results) -> str:
                 ]
             )
     return markdown(head, rows)
+
+
+def network_label(slowdown: float) -> str:
+    """How much slower the first half of the cells is than in Section VI-C."""
+    return "Section VI-C" if slowdown == 1 else f"{slowdown:g} times slower"
 
 
 def schedule_label(case: Case) -> str:
@@ -90,6 +95,6 @@ def _accuracies(seeds: list[list[dict[str, Any]]], end: float) -> str:
     return " / ".join(f"{100 * accuracy:.1f}" for accuracy in found)
 
 
-def _panels(results: Results) -> list[tuple[str, str]]:
-    """Algorithms and splits with something to draw."""
-    return list(dict.fromkeys((case["algorithm"], case["split"]) for case in results.where()))
+def _panels(results: Results) -> list[tuple[str, float]]:
+    """Algorithms and networks with something to draw."""
+    return list(dict.fromkeys((case["algorithm"], case["slowdown"]) for case in results.where()))
