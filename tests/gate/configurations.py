@@ -293,7 +293,39 @@ RESUMED = {
     "resumed-sync-st": one("sync-st", "resumed", **OFTEN, **TASKS, first=2),
 }  # fmt: skip
 
+# One algorithm for every kind of state under every schedule, each stopped halfway.
+ASYNCHRONOUS = OFTEN | ONE_TASK | {"schedule": "buffered", "buffer": 2}
+OVER_THE_AIR = {"uplink": "aircomp", "drop_out": 0.1}
+SLOW_CELLS = OFTEN | {"schedule": "buffered", "rounds": 6, "slowdown": 3.0, "edge_rounds": 2}
+SCHEDULES = {
+    "buffered-scaffold": one("scaffold", "resumed", **ASYNCHRONOUS, drop_out=0.2),
+    "buffered-fadamgc-air": one("fadamgc", "resumed", **ASYNCHRONOUS, **OVER_THE_AIR),
+    "buffered-ram-fed": one(
+        "ram-fed", "resumed", **ASYNCHRONOUS, **WIDE, masks="covered", busy_clients=4
+    ),
+    "buffered-heterofl-air": one("heterofl", "resumed", **ASYNCHRONOUS, **OVER_THE_AIR, **WIDE),
+    "buffered-fedadam-poly": one("fedadam", **ASYNCHRONOUS, lr_schedule="poly", lr_ratio=0.1),
+    "buffered-tasks-air": one(
+        "fedast", "resumed", **OFTEN, **OVER_THE_AIR, **TASKS | {
+            "task": (*TASKS["task"], "digits,algorithm=fadamgc,name=third,lr=0.01,requests=2"),
+        }, requests=4, buffer=2,
+    ),
+    "simultaneous-tasks": one(
+        "scaffold", "resumed", **OFTEN, **TASKS | {
+            "task": (*TASKS["task"], "digits,algorithm=heterofl,capacities=0.5,1,name=third"),
+        }, schedule="simultaneous", drop_out=0.1,
+    ),
+    "simultaneous-air": one(
+        "fedprox", "resumed", **OFTEN, **OVER_THE_AIR, schedule="simultaneous", first=4, rounds=4
+    ),
+    "cells-hist": one("hist", "resumed", **SLOW_CELLS, cells=4, buffer=2, uplink="aircomp"),
+    "cells-hfedavg": one(
+        "hfedavg", "resumed", **SLOW_CELLS, cells=4, buffer=1, local="scaffold",
+        client_states="disk", eval_seconds=0.005,
+    ),
+}  # fmt: skip
+
 CONFIGURATIONS: dict[str, Configuration] = {
     **STAR, **HIERARCHY, **AIR, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS, **SESSIONS,
-    **SEVERAL_TASKS, **RESUMED,
+    **SEVERAL_TASKS, **RESUMED, **SCHEDULES,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wirelessfl.algorithms import LOCAL
+from wirelessfl.config.check_uplinks import check_shared_uplink
 from wirelessfl.config.presets import PRESETS
 from wirelessfl.config.sections import OF_REQUESTS, SECTIONS
 from wirelessfl.config.settings import Settings
@@ -52,7 +53,7 @@ def check_schedule(settings: Settings) -> None:
         case "tasks":
             _check_rounds_settings(settings)
             _check_tasks(settings)
-            _check_uplink(settings)
+            check_shared_uplink(settings)
             _check_step_sizes(settings)
 
 
@@ -249,34 +250,6 @@ def _check_everybody(settings: Settings, together: int) -> None:
             f'algorithm "{settings.algorithm["name"]}" under {_title(settings)}, where not all '
             f'clients need train from the same model: {error} Or choose schedule "rounds".'
         ) from error
-
-
-def _check_uplink(settings: Settings) -> None:
-    """Refuse an uplink that cannot take the updates of this schedule.
-
-    Raises:
-        ConfigError: it is such.
-    """
-    uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
-    schedule, one_draw = settings.choices.schedule, settings.network.delays == "shifted-exponential"
-    if uplink.gives == "sum":
-        if one_draw:
-            raise ConfigError(
-                f'delays is "shifted-exponential", one draw for training and upload, and {title} '
-                f"has clients send at the same time under {_title(settings)}. Choose delays "
-                '"wireless", or uplink "tdma", "ofdma" or "fixed".'
-            )
-        if schedule.measured is not None:
-            raise ConfigError(
-                f'option is "D", which looks at each update under {_title(settings)}, and {title} '
-                'gives only their sum. Choose option "S", or uplink "tdma", "ofdma" or "fixed".'
-            )
-    elif not one_draw and not uplink.shareable:
-        raise ConfigError(
-            f"{_title(settings)} lets clients upload at any time, and {title} does not say how "
-            'they share the band then (shared_seconds_per_bit). Choose uplink "tdma", '
-            '"ofdma" or "fixed", or delays "shifted-exponential".'
-        )
 
 
 def _check_step_sizes(settings: Settings) -> None:

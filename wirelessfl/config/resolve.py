@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirelessfl.algorithms import LOCAL
 from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_sessions import check_pilot, check_sessions, check_step_sizes
+from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
 from wirelessfl.config.sections import DataSection, SessionsSection
 from wirelessfl.config.settings import Settings
@@ -90,28 +90,10 @@ def check(settings: Settings) -> None:
     check_sessions(settings)
     if settings.warm_start is not None:
         check_pilot(settings.sessions.sessions, settings.warm_start)
-    _check_uplink(settings)
+    check_payloads(settings)
     _check_cells(settings)
     check_schedule(settings)
     _check_network(settings)
-
-
-def _check_uplink(settings: Settings) -> None:
-    """Refuse an uplink that gives only sums to an algorithm that needs each client's payload.
-
-    Raises:
-        ConfigError: it is such.
-    """
-    algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
-    alone = [payload.name for payload in algorithm.payloads if payload.each]
-    if alone and uplink.gives == "sum":
-        local = settings.algorithm.get("local", LOCAL)
-        name = settings.algorithm["name"]
-        who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
-        raise ConfigError(
-            f"{who} needs each client's {' and '.join(alone)}, and uplink "
-            f'"{settings.uplink["name"]}" gives only their sum. Choose uplink "tdma" or "ofdma".'
-        )
 
 
 def _check_cells(settings: Settings) -> None:

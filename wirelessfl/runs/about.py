@@ -17,7 +17,7 @@ from wirelessfl.version import version
 
 ROWS_SCHEMA = 1
 """Version of the rows' fields and their meaning: raised when a field changes or goes."""
-CHECKPOINT_LAYOUT = 2
+CHECKPOINT_LAYOUT = 3
 """Layout of checkpoints: raised when their tensors or states get other names or meanings."""
 NUMERICS = 1
 """Version of the results: raised whenever those of a run change on purpose.

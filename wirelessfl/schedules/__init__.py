@@ -5,7 +5,8 @@ One a file; a file put here is found by being here.
 
 from wirelessfl.registry import Kind
 from wirelessfl.schedules.base import Reporting, Schedule
-from wirelessfl.schedules.buffered import Buffered, BufferedScheduler
+from wirelessfl.schedules.buffered import Buffered
+from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.clock import Clock
 from wirelessfl.schedules.rounds import Rounds, RoundsScheduler
 from wirelessfl.schedules.sessions import SessionsScheduler

@@ -1,0 +1,55 @@
+"""kill -9 under every schedule: rows and models of the resumed run are those of a whole one."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import wirelessfl
+from wirelessfl.config import Config
+from wirelessfl.runs.directory import RunDirectory
+
+ROUNDS = 40
+COMMON = {
+    "dataset": "digits",
+    "clients": "8",
+    "rounds": str(ROUNDS),
+    "local_steps": "4",
+    "batch_size": "16",
+    "eval_every": "1",
+    "device": "cpu",
+    "chunk": "4",
+    "workers": "1",
+    "threads": "1",
+    "replay": "off",
+    "checkpoint_seconds": "0",
+}
+BUFFERED = {"schedule": "buffered", "requests": "6", "buffer": "3", "step_seconds": "0.1"}
+REGIMES = {
+    "client state": ("scaffold", BUFFERED | {"drop_out": "0.1"}),
+    "held updates": ("fadamgc", BUFFERED | {"uplink": "aircomp"}),
+    "common rounds": ("fedavg", {"schedule": "simultaneous", "first": "4", "uplink": "aircomp"}),
+    "cells": ("hist", {"schedule": "buffered", "buffer": "2", "cells": "4"}),
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_killed_run_goes_on(regime, tmp_path, same):
+    algorithm, more = REGIMES[regime]
+    flags = COMMON | more
+    whole = wirelessfl.run(Config.from_flags(algorithm, **flags, out=tmp_path / "whole"))
+    killed = tmp_path / "killed"
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+    command = [sys.executable, "-m", "wirelessfl", "run", algorithm, *words, f"--out={killed}"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not (killed / "rows.jsonl").exists() or len(RunDirectory(killed).rows()) < 8:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert len(RunDirectory(killed).rows()) < ROUNDS, "work remains"
+    same(wirelessfl.resume(killed), whole)

@@ -1,0 +1,266 @@
+"""Buffered asynchronous training of several models (FedAST; Askin et al., UAI 2024, Algorithm 2).
+
+Every task has R_m training requests out among the clients, and a buffer of b_m updates: a full one
+is merged, and each update that comes back is answered by a new request. Where the updates of a
+merge are transmitted at once, the buffer is spread over the clients: each holds its update, and is
+busy, until the transmission ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from wirelessfl.schedules.events import (
+    Aggregate,
+    Ask,
+    Cancel,
+    Deadline,
+    Decision,
+    Event,
+    Lost,
+    Measure,
+    Measured,
+    Reached,
+    Ready,
+    Report,
+    Returned,
+    Save,
+    Started,
+    Stop,
+    Tick,
+    Transmit,
+    Transmitted,
+    Wake,
+)
+from wirelessfl.schedules.task_counts import TaskCounts, TaskPlan, dealt, limit_buffers
+
+
+class BufferedScheduler:
+    """The server of Algorithm 2.
+
+    Args:
+        plans: of each task.
+        period: option D: updates of all tasks between two reallocations, as a multiple of M times
+            the budget sum R_m (0.75 in the paper). Requests are then dealt out anew, in proportion
+            to how far the updates of each task lie apart (Algorithm 3), and that is reached little
+            by little: an update is answered by none, one or two requests. None: option S.
+        floor: requests that a task keeps at least, so that none starves.
+        answers_at_merge: whether new requests follow a merge alone, so that whoever is done waits
+            for it; otherwise each update is answered at once. A lost one always is.
+        gathering: where the updates of a merge are transmitted at once: how many clients are busy
+            at all times, min(sum R_m, clients, limit of busy clients). The buffers must satisfy
+            sum (b_m - 1) < ``gathering``, so that some task always has b_m clients ready or to
+            come; they are kept below that when those of an ended task are dealt out. New requests
+            follow merges alone. None: each update is uploaded by itself.
+        report_every: merges of a task between its rows; None: none.
+        ticks: whether rows are written at fixed simulated times.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[TaskPlan],
+        *,
+        period: float | None = None,
+        floor: int = 1,
+        answers_at_merge: bool = False,
+        gathering: int | None = None,
+        report_every: int | None = 1,
+        ticks: bool = False,
+    ) -> None:
+        self.plans = tuple(plans)
+        self.floor, self.gathering = floor, gathering
+        self.answers_at_merge = answers_at_merge or gathering is not None
+        self.report_every, self.ticks = report_every, ticks
+        self.budget = sum(plan.requests for plan in plans)
+        self.period = max(round((period or 0) * len(plans) * self.budget), int(period is not None))
+        self.tasks = [TaskCounts(plan.requests, plan.buffer) for plan in plans]
+        self.active = 0
+        self.updates = 0
+        self.spread: list[float | None] = [None] * len(plans)
+        self._waiting: Returned | None = None
+
+    def decide(self, event: Event) -> list[Decision]:
+        """What Algorithm 2 does next."""
+        if type(event) is Returned:  # the usual case
+            return self._returned(event)
+        match event:
+            case Started():
+                asks = [self._ask(number, task.requests) for number, task in enumerate(self.tasks)]
+                reports = [self._report(number) for number in range(len(self.tasks))]
+                return [*asks, *reports, *([Wake(1)] if self.ticks else ())]
+            case Lost(number):
+                task = self.tasks[number]
+                task.lost += 1
+                self._less(task, 1)
+                return self._answer(number, task)
+            case Ready(request, number):
+                self.tasks[number].held.append(request)
+                return self._transmissions(number)
+            case Transmitted(number, requests, versions):
+                self.updates += len(requests)
+                task = self.tasks[number]
+                stale = [task.version - version for version in versions]
+                return self._merge(number, task, requests, stale)
+            case Measured(spread):
+                return self._measured(spread)
+            case Reached(number):
+                return self._end(number)
+            case Tick(number):
+                running = [self._report(i) for i, task in enumerate(self.tasks) if not task.ended]
+                return [*running, Wake(number + 1), Save()]
+            case Deadline():
+                return [
+                    *(self._report(i) for i, task in enumerate(self.tasks) if not task.ended),
+                    Stop(),
+                ]
+        raise AssertionError(f"{event} is no event of this schedule")
+
+    def _returned(self, event: Returned) -> list[Decision]:
+        task = self.tasks[event.task]
+        if not self.answers_at_merge:
+            self._less(task, 1)
+        self.updates += 1
+        task.held.append(event.request)
+        task.stale.append(task.version - event.version)
+        if self.period and self.updates % self.period == 0:
+            self._waiting = event
+            return [Measure(tuple(i for i, other in enumerate(self.tasks) if not other.ended))]
+        return self._buffered(event.task, task)
+
+    def _buffered(self, number: int, task: TaskCounts) -> list[Decision]:
+        """Merge a full buffer, and answer the update that came last."""
+        if len(task.held) < task.buffer:
+            return [] if self.answers_at_merge else self._answer(number, task)
+        held, stale = task.held, task.stale
+        task.held, task.stale = [], []
+        return self._merge(number, task, held, stale)
+
+    def _merge(
+        self, number: int, task: TaskCounts, requests: list[int], stale: list[int]
+    ) -> list[Decision]:
+        """Merge these updates, and answer those that are not answered yet."""
+        task.merged += len(requests)
+        task.staleness += sum(stale)
+        task.stalest = max(task.stalest, *stale)
+        decisions: list[Decision] = [Aggregate(number, requests, stale)]
+        if self.answers_at_merge:
+            self._less(task, len(requests))
+        task.version += 1
+        if task.later is not None:
+            (task.requests, task.buffer), task.later = task.later, None
+        if task.version >= self.plans[number].versions:
+            return [*decisions, self._report(number), *self._end(number)]
+        decisions += self._answer(number, task)
+        if self.report_every and task.version % self.report_every == 0:
+            decisions.append(self._report(number))
+        decisions.append(Save())
+        return decisions
+
+    def _transmissions(self, number: int) -> list[Decision]:
+        """Of a task with b_m clients ready: those that have waited longest send."""
+        task, found = self.tasks[number], list[Decision]()
+        while len(task.held) >= task.buffer:
+            found.append(Transmit(number, task.held[: task.buffer]))
+            task.held = task.held[task.buffer :]
+        return found
+
+    def _answer(self, number: int, task: TaskCounts) -> list[Decision]:
+        """K_m new requests: one, or none or two on the way to another R_m; all after a merge."""
+        if self.gathering is not None:
+            # All clients that can be busy are to be: what this task has too many, others get.
+            others = (i for i, other in enumerate(self.tasks) if i != number and not other.ended)
+            return self._fill((number, *others))
+        count = min(task.requests - task.active, self.budget - self.active)
+        if not self.answers_at_merge:
+            count = min(2, count)
+        return [self._ask(number, count)] if count > 0 else []
+
+    def _fill(self, numbers: Sequence[int]) -> list[Decision]:
+        """New requests of these tasks, up to R_m of each and the budget of all."""
+        asks = list[Decision]()
+        for number in numbers:
+            task = self.tasks[number]
+            count = min(task.requests - task.active, self.budget - self.active)
+            if count > 0:
+                asks.append(self._ask(number, count))
+        return asks
+
+    def _ask(self, number: int, count: int) -> Ask:
+        self.tasks[number].active += count
+        self.active += count
+        return Ask(number, count)
+
+    def _less(self, task: TaskCounts, count: int) -> None:
+        task.active -= count
+        self.active -= count
+
+    def _measured(self, spread: tuple[float | None, ...]) -> list[Decision]:
+        """Realloc: R and b hold from the next version of each task on."""
+        self.spread = list(spread)
+        running = [i for i, task in enumerate(self.tasks) if not task.ended]
+        known = [i for i in running if spread[i] is not None]
+        if len(known) > 1:  # a task of which too little is known keeps what it has
+            budget = self.budget - sum(self.tasks[i].requests for i in running if i not in known)
+            weights = [apart for i in known if (apart := spread[i]) is not None]
+            for i, requests in zip(known, dealt(weights, budget, self.floor), strict=True):
+                self.tasks[i].later = [requests, self.plans[i].buffer_for(requests)]
+        event, self._waiting = self._waiting, None
+        assert event is not None, "nothing was to be measured"
+        return self._buffered(event.task, self.tasks[event.task])
+
+    def _end(self, number: int) -> list[Decision]:
+        """A task is done: its requests, and its share of the buffers, go to the others."""
+        task = self.tasks[number]
+        if task.ended:
+            return []
+        self.active -= task.active
+        task.ended, task.active, task.held, task.stale = True, 0, [], []
+        running = [i for i, other in enumerate(self.tasks) if not other.ended]
+        if not running:
+            return [Cancel(number), Stop()]
+        weights = [known for i in running if (known := self.spread[i]) is not None]
+        if len(weights) < len(running):
+            weights = [float(self.tasks[i].requests) for i in running]
+        for i, requests in zip(running, dealt(weights, self.budget, self.floor), strict=True):
+            other = self.tasks[i]
+            other.requests, other.buffer = requests, self.plans[i].buffer_for(requests)
+            other.later = None
+        decisions: list[Decision] = [Cancel(number), *self._fill(running)]
+        if self.gathering is not None:
+            limit_buffers([self.tasks[i] for i in running], self.gathering)
+            for i in running:
+                decisions += self._transmissions(i)
+        return [*decisions, Save()]
+
+    def _report(self, number: int) -> Report:
+        """A row of a task, with its counts since the one before."""
+        task = self.tasks[number]
+        status = {
+            "version": task.version,
+            "staleness_mean": task.staleness / task.merged if task.merged else 0.0,
+            "staleness_max": task.stalest,
+            "requests": task.active,
+            "buffer": task.buffer,
+            "allocation": task.requests,
+            "updates": self.updates,
+            "lost": task.lost,
+        }
+        task.merged = task.staleness = task.stalest = 0
+        return Report(task.version, number, status)
+
+    def snapshot(self) -> dict[str, Any]:
+        """All counts."""
+        return {
+            "tasks": [asdict(task) for task in self.tasks],
+            "active": self.active,
+            "updates": self.updates,
+            "spread": self.spread,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with the requests that are out."""
+        self.tasks = [TaskCounts(**task) for task in state["tasks"]]
+        self.active, self.updates = state["active"], state["updates"]
+        self.spread = list(state["spread"])
