@@ -16,9 +16,6 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.progress import Progress
 from wirelessfl.setup import build
-from wirelessfl.setup.cells import build_cells
-from wirelessfl.setup.given_objects import GivenObjects, configured
-from wirelessfl.training.shards import ALONE
 
 CELL_OF = [0, 0, 0, 1, 1, 2, 3]
 CPU_HZ = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]
@@ -48,14 +45,13 @@ class CloudMoments(FedAdam):
     node_state = False
 
 
-def ran(config, data, buffer=None, *, model=None, network=None):
-    """A finished run, in rounds where there is no buffer."""
-    objects = GivenObjects(model, data, network)
-    settings = configured(config, objects)
-    if buffer is None:
-        setup = build(config, model=model, data=data, network=network)
-    else:
-        setup = build_cells(settings, objects, ALONE, buffer)
+def under(buffer):
+    return {"schedule": "buffered", "buffer": buffer}
+
+
+def ran(config, data, *, model=None, network=None):
+    """A finished run."""
+    setup = build(config, model=model, data=data, network=network)
     engine = engine_of(setup)
     directory = RunDirectory.create(config.run.out, setup.config)
     start = setup.training.server.cloud["params"].clone()
@@ -85,8 +81,8 @@ def ran(config, data, buffer=None, *, model=None, network=None):
 )
 def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tolerance):
     """B = N: seconds equal, parameters to 1e-6, of Adam clients to 1e-4 of the change."""
-    made = [config(name, rounds=4, backhaul_mbps=1.0, **flags) for _ in range(2)]
-    rounds, cells = ran(made[0], toy), ran(made[1], toy, 3)
+    rounds = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags), toy)
+    cells = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags, **under(3)), toy)
     difference = (rounds.params - cells.params).norm()
     if tolerance is None:
         torch.testing.assert_close(cells.params, rounds.params, rtol=0, atol=1e-6)
@@ -227,8 +223,8 @@ def test_cells_of_unequal_speed_are_those_of_a_loop_written_out(config, toy, nam
     """Who is merged when, with what staleness, which part, at what cost, by which rule."""
     merges = 9
     network = Network(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
-    settings = config(name, network=True, rounds=merges, lr=LR, **LOOP)
-    run = ran(settings, toy, buffer, model=small_model(), network=network)
+    settings = config(name, network=True, rounds=merges, lr=LR, **LOOP, **under(buffer))
+    run = ran(settings, toy, model=small_model(), network=network)
     first = None
     if name == "hist":
         found = run.setup.planner.plan(0).submodels.neurons

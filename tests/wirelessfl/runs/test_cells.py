@@ -10,10 +10,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.progress import Progress
-from wirelessfl.schedules import BufferedScheduler
-from wirelessfl.setup.cells import build_cells
-from wirelessfl.setup.given_objects import GivenObjects, configured
-from wirelessfl.training.shards import ALONE, Shards
+from wirelessfl.setup import build
+from wirelessfl.training.shards import Shards
 
 
 @pytest.fixture
@@ -23,11 +21,8 @@ def uneven():
     return Network([0, 0, 0, 1, 1, 2, 3], cpu_hz=cpu_hz, snr_db=20)
 
 
-def by_the_clock(setup, seconds):
-    """The same run with rows at fixed simulated times alone."""
-    plans = setup.schedule.plans
-    schedule = BufferedScheduler(plans, answers_at_merge=True, report_every=None, ticks=True)
-    return replace(setup, schedule=schedule, limits=replace(setup.limits, tick_seconds=seconds))
+def under(buffer):
+    return {"schedule": "buffered", "buffer": buffer}
 
 
 def go(setup, directory, on_row=None):
@@ -51,17 +46,15 @@ def go(setup, directory, on_row=None):
                 "beamformer": "random",
             },
         ),
-        ("hfedavg", {"rounds": 99, "max_seconds": 0.2}),
+        ("hfedavg", {"rounds": 99, "max_seconds": 0.2, "eval_seconds": 0.03}),
     ],
 )
 def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
     """Stopped at each of its rows, with a checkpoint at every chance: bit for bit the same."""
-    objects = GivenObjects(None, toy, uneven)
 
     def setup():
-        made = config(name, network=True, checkpoint_seconds=0, **{"rounds": 4} | flags)
-        setup = build_cells(configured(made, objects), objects, ALONE, 2)
-        return by_the_clock(setup, 0.03) if "max_seconds" in flags else setup
+        made = config(name, network=True, checkpoint_seconds=0, **under(2), **{"rounds": 4} | flags)
+        return build(made, data=toy, network=uneven)
 
     whole = setup()
     reference = go(whole, RunDirectory.create(whole.config.run.out, whole.config))
@@ -77,16 +70,13 @@ def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, f
 
 def test_rows_by_the_clock_and_an_end_by_the_clock(config, toy, uneven):
     """Rows at 1, 2, ... times the seconds, and at the limit; no merge after it."""
-    objects = GivenObjects(None, toy, uneven)
 
     def rows(**flags):
-        made = config("hfedavg", network=True, **flags)
-        setup = build_cells(configured(made, objects), objects, ALONE, 1)
-        if "max_seconds" in flags:
-            setup = by_the_clock(setup, 0.01)
+        made = config("hfedavg", network=True, **under(1), **flags)
+        setup = build(made, data=toy, network=uneven)
         return setup, go(setup, RunDirectory.create(made.run.out, setup.config)).rows
 
-    setup, ticks = rows(rounds=99, max_seconds=0.045)
+    setup, ticks = rows(rounds=99, max_seconds=0.045, eval_seconds=0.01)
     assert [row["sim_seconds"] for row in ticks] == pytest.approx(
         [0, 0.01, 0.02, 0.03, 0.04, 0.045]
     )
@@ -96,6 +86,5 @@ def test_rows_by_the_clock_and_an_end_by_the_clock(config, toy, uneven):
 
 
 def test_several_processes_are_refused(config, toy):
-    objects = GivenObjects(None, toy, None)
-    with pytest.raises(ConfigError, match=r"3 processes, .* \"hfedavg\" runs in one with schedule"):
-        build_cells(configured(config("hfedavg"), objects), objects, Shards(0, 3), 2)
+    with pytest.raises(ConfigError, match=r'3 processes, .* "hfedavg" runs in one under schedule'):
+        build(config("hfedavg", **under(2)), data=toy, shards=Shards(0, 3))

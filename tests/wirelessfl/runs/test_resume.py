@@ -16,7 +16,7 @@ import wirelessfl
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.about import ROWS_SCHEMA
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.setup import build
@@ -306,9 +306,7 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     earlier = {name: value for name, value in state.items() if name != "layout"}
     for other, age, layout in ((earlier, "an earlier", 1), (state | {"layout": 9}, "a later", 9)):
         directory.save(tensors, other)
-        message = (
-            f"begun with {age} version of wirelessfl .*layout {layout}, this one reads 2.* NEW"
-        )
+        message = f"begun with {age} version of wirelessfl .*layout {layout}, this one reads {CHECKPOINT_LAYOUT}.* NEW"
         with pytest.raises(ConfigError, match=message):
             wirelessfl.resume(settings.run.out, data=toy)
     directory.save(tensors, state | {"numerics": 0})

@@ -47,7 +47,7 @@ class Listed(Delays):
     def seconds(self, task, client, number):
         return self.listed[number] if number < len(self.listed) else self.rest(task, number)
 
-    def compute_joules(self, task, client, seconds):
+    def compute_joules(self, task, client, seconds, share=1.0):
         return 1000.0 * seconds
 
 

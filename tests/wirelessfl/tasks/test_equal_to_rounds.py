@@ -107,8 +107,8 @@ def test_seconds_are_those_of_rounds(task, name):
     regime, merges = Asynchronous([learner], requests), []
     merge = learner.merge
 
-    def noted(numbers, staleness, draw=None):
-        merge(numbers, staleness, draw)
+    def noted(numbers, staleness, *, draw=None):
+        merge(numbers, staleness, draw=draw)
         merges.append((clock.now, learner.server.cloud["params"].clone()))
 
     learner.merge = noted
@@ -139,7 +139,7 @@ def test_noise_over_the_air_is_that_of_rounds(task, name, flags):
         for client, number in enumerate(numbers):
             made.issue(requests, number, client)
             requests.came_back(number)
-        requests.merge(numbers, [0] * CLIENTS, draw)
+        requests.merge(numbers, [0] * CLIENTS, draw=draw)
         for learner in learners:
             found = learner.server.cloud["params"]
             torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)

@@ -20,7 +20,7 @@ from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Wireless
+from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.requests import Requests
@@ -72,16 +72,16 @@ def made(config, data, streams):
         for stream in streams
     ]
     count = len(streams)
-    seconds = network.cycles_per_step / network.cpu_hz
+    seconds, elements = network.cycles_per_step / network.cpu_hz, Elements.of(algorithm, size)
     delays = Wireless(
-        network, uplink, [STEPS] * count, [seconds] * count, [size] * count, None, Stream(99)
+        network, uplink, [STEPS] * count, [seconds] * count, [elements] * count, None, Stream(99)
     )
     known = SimpleNamespace(
         config=setup.config,
         network=network,
         models=[model] * count,
         learners=learners,
-        elements=[size] * count,
+        elements=[elements] * count,
         names=["a", "b"][:count],
         targets=[None] * count,
     )

@@ -40,8 +40,11 @@ class Listed(Delays):
     def seconds(self, task, client, number):
         return TRAINING[number % 5]
 
-    def compute_joules(self, task, client, seconds):
+    def compute_joules(self, task, client, seconds, share=1.0):
         return 1000.0 * seconds
+
+
+WHOLE = {task: np.ones(len(clients)) for task, clients in CHOSEN.items()}
 
 
 def upload(task, clients, chosen):
@@ -70,7 +73,7 @@ def upload(task, clients, chosen):
 )
 def test_turns_by_hand(first, lost, seconds, length, computing):
     drop_outs = SimpleNamespace(lost_after=lambda number, _: lost.get(number))
-    times = round_times(Listed(), drop_outs, CHOSEN, first, 0, upload)
+    times = round_times(Listed(), drop_outs, CHOSEN, WHOLE, first, 0, upload)
     assert np.concatenate(times.seconds).tolist() == pytest.approx(seconds)
     assert times.length == pytest.approx(length)
     assert times.lost == [sum(n < 3 for n in lost), sum(n >= 3 for n in lost)]
@@ -91,7 +94,7 @@ class Watched(Untrained):
         super().__init__(round(1e5 * air_seconds))
         self.merges = []
 
-    def train_round(self, clients, *, draw=None):
+    def train_round(self, clients, chosen=None, *, draw=None):
         self.merges.append((clients.tolist(), draw))
 
 
