@@ -306,7 +306,8 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     earlier = {name: value for name, value in state.items() if name != "layout"}
     for other, age, layout in ((earlier, "an earlier", 1), (state | {"layout": 9}, "a later", 9)):
         directory.save(tensors, other)
-        message = f"begun with {age} version of wirelessfl .*layout {layout}, this one reads {CHECKPOINT_LAYOUT}.* NEW"
+        read = f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}"
+        message = f"begun with {age} version of wirelessfl .*{read}.* NEW"
         with pytest.raises(ConfigError, match=message):
             wirelessfl.resume(settings.run.out, data=toy)
     directory.save(tensors, state | {"numerics": 0})
