@@ -67,10 +67,10 @@ class RunResult:
 
     def summaries(self) -> list[dict[str, Any]]:
         """One line for each task, as ``summary`` gives for a run of one model."""
-        configs = self.config.tasks
+        configs, one = self.config.tasks, not self.config.task
         return [
             {
-                "label": task,
+                "label": configs[task].algorithm["name"] if one else task,
                 "task": task,
                 **self._summary(self.rows_of(task), configs[task]),
             }
@@ -90,6 +90,7 @@ class RunResult:
         last, common = self.rows[-1], {summary.get("target") for summary in each}
         summary = {
             "algorithm": self.config.algorithm["name"],
+            "schedule": self.config.schedule["name"],
             "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in each)),
             "uplink": self.config.uplink["name"],
             "round": max(summary["round"] for summary in each),
@@ -108,6 +109,7 @@ class RunResult:
         last, target = rows[-1], config.evaluation.target
         summary: dict[str, Any] = {
             "algorithm": config.algorithm["name"],
+            "schedule": config.schedule["name"],
             "dataset": config.data.dataset,
             "uplink": config.uplink["name"],
             **{key: last[key] for key in ("round", "accuracy", "loss")},
