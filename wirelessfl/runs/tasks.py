@@ -103,10 +103,15 @@ class TasksEngine:
             self.start()
 
     def attach(self, folder: Path) -> None:
-        """Nothing lies in the run's folder."""
+        """Client states of each task may lie in the run's folder."""
+        for number, learner in enumerate(self.setup.learners):
+            mark = f"task{number}-" if self.setup.titled else ""
+            learner.server.states.attach(folder, mark)
 
     def saved(self) -> None:
-        """Likewise."""
+        """Note that a checkpoint covers the client states on disk."""
+        for learner in self.setup.learners:
+            learner.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
         """Of models, data and network."""

@@ -57,8 +57,8 @@ class ClientStates(ABC):
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Continue from what ``tensors`` returned."""
 
-    def attach(self, folder: Path) -> None:  # noqa: B027
-        """Set the run's folder, once it exists."""
+    def attach(self, folder: Path, mark: str = "") -> None:  # noqa: B027
+        """Set the run's folder, once it exists, and what names of files there begin with."""
 
     def saved(self) -> None:  # noqa: B027
         """Note that the checkpoint with the latest ``tensors`` is on disk."""
@@ -180,15 +180,16 @@ class OnDisk(ClientStates):
         self._records = 0
         self._number = 0
         self._folder: Path | None = None
+        self._mark = ""
         self._outdated: Path | None = None
 
     def _log(self, number: int) -> Path:
         assert self._folder is not None, "attach comes first"
-        return self._folder / f"clients-{number}.log"
+        return self._folder / f"{self._mark}clients-{number}.log"
 
-    def attach(self, folder: Path) -> None:
-        """Keep the log in ``folder``."""
-        self._folder = folder
+    def attach(self, folder: Path, mark: str = "") -> None:
+        """Keep the log in ``folder``, under a name that begins with ``mark``."""
+        self._folder, self._mark = folder, mark
 
     def _opened(self) -> BinaryIO:
         """The log, to read and write; made where there is none yet."""
@@ -260,7 +261,7 @@ class OnDisk(ClientStates):
             name: tensors[f"clients.{name}.record"].numpy().copy() for name in self.names
         }
         assert self._folder is not None, "attach comes first"
-        for other in self._folder.glob("clients-*.log"):
+        for other in self._folder.glob(f"{self._mark}clients-*.log"):
             if other != self._log(self._number):
                 other.unlink()
         length = 4 * self.size * self._records

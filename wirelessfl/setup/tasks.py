@@ -10,7 +10,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
@@ -62,7 +62,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     times = build_times(config, network, elements, learners, stream)
     names = list(config.tasks)
     return TasksSetup(
-        config=_stored(config, models),
+        config=_stored(config, models, learners),
         stream=stream,
         network=network,
         models=models,
@@ -135,7 +135,13 @@ def _learner(
         algorithm,
         task.choices.uplink,
         Weights(star, model.sample_weights(task.training.weighting)),
-        InMemory((*algorithm.client_state, *algorithm.remembers), objective.spec.size),
+        make_states(
+            task.run.client_states,
+            (*algorithm.client_state, *algorithm.remembers),
+            objective.spec.size,
+            network.clients,
+            processes=1,
+        ),
         model.start,
     )
     structure = Structure(model, task.model.layers)
@@ -168,10 +174,11 @@ def _learner(
     )
 
 
-def _stored(config: Config, models: list[TrainedModel]) -> Config:
-    """The settings as they are stored: with where each task is computed."""
-    first = models[0].computing
-    run: dict[str, Any] = {"client_states": "memory"}
+def _stored(config: Config, models: list[TrainedModel], learners: list[Learner]) -> Config:
+    """The settings as they are stored: with where each task is computed and keeps its states."""
+    first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
+    # Where tasks differ, "auto" stays: it goes by their sizes alone.
+    run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
     if not config.task:
         return config.with_run(run | first.settings())
     by_task = {

@@ -1,0 +1,69 @@
+"""What clients of tasks keep on disk: the runs of host memory, stopped or not, a log a task."""
+
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.config import Config
+
+FLAGS = {
+    "clients": 5, "local_steps": 2, "batch_size": 8, "rounds": 6, "eval_every": 1, "threads": 1,
+    "step_seconds": 0.01, "uplink": "fixed", "chunk": 4, "checkpoint_seconds": 0,
+}  # fmt: skip
+TASKS = [
+    "digits,name=a,hidden=4,algorithm=fadamgc",
+    "digits,name=b,hidden=6,algorithm=ram-fed",
+    "digits,name=c,hidden=6,algorithm=fedavg",
+]
+CASES = {
+    "one task": ("scaffold", {"dataset": "digits", "hidden": (6,), "schedule": "buffered"}),
+    "requests": ("fedavg", {"task": TASKS, "schedule": "buffered"}),
+    "rounds": ("fedavg", {"task": TASKS[:2], "schedule": "simultaneous", "first": 2}),
+}
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a process."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_on_disk_and_in_memory_are_the_same_run(tmp_path, case):
+    name, own = CASES[case]
+    if own["schedule"] == "buffered":
+        own = own | {"requests": 6, "buffer": 2}
+
+    def settings(kind, folder):
+        return Config.from_flags(name, **FLAGS | own, client_states=kind, out=tmp_path / folder)
+
+    def plain(result):
+        return [row | {"wall_seconds": 0.0} for row in result.rows]
+
+    memory = wirelessfl.run(settings("memory", "memory"))
+    assert not list(memory.directory.glob("*clients-*.log"))
+    rows = []
+
+    def stop(row):
+        rows.append(row)
+        if len(rows) == len(memory.rows) // 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        wirelessfl.run(settings("disk", "disk"), on_row=stop)
+    disk = wirelessfl.resume(tmp_path / "disk")
+    assert disk.config.run.client_states == "disk"
+    assert plain(disk) == plain(memory)
+    assert all(torch.equal(disk.params[key], value) for key, value in memory.params.items())
+    logs = sorted(log.name for log in disk.directory.glob("*clients-*.log") if log.stat().st_size)
+    marks = [""] if "task" not in own else ["task0-", "task1-"]
+    assert len(logs) == len(marks)
+    assert all(log.startswith(f"{mark}clients-") for log, mark in zip(logs, marks, strict=True))
+
+
+def test_tasks_whose_states_differ_in_size_keep_auto(tmp_path, monkeypatch):
+    """The stored settings then give each the place again that its size has given it."""
+    monkeypatch.setattr("wirelessfl.server.client_states.MEMORY_BYTES", 100)
+    own = CASES["requests"][1] | {"requests": 6, "buffer": 2, "out": tmp_path / "run"}
+    result = wirelessfl.run(Config.from_flags("fedavg", **FLAGS | own))
+    assert result.config.run.client_states == "auto"
+    marks = {log.name.split("-")[0] for log in result.directory.glob("*clients-*.log")}
+    assert marks == {"task0", "task1"}
