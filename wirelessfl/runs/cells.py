@@ -30,11 +30,13 @@ class CellsEngine(RoundsEngine):
         return super().tensors() | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Also the work of cells, and when it ends."""
-        return {**super().snapshot(), "cells": self.setup.regime.snapshot()}
+        """Also the work of cells, when it ends, and what rows tell of the last merge."""
+        cells, metrics = self.setup.regime.snapshot(), self.setup.training.metrics
+        return {**super().snapshot(), "cells": cells, "metrics": metrics}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue with the cells at work."""
         self.setup.training.restore(tensors, state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.regime.restore(tensors, state["cells"])
+        self.setup.training.metrics = dict(state["metrics"])
