@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.schedules import Clock
@@ -22,6 +20,7 @@ from wirelessfl.schedules.events import (
     Tick,
     Transmitted,
 )
+from wirelessfl.tasks.busy_clients import BusyClients
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.records import Records, Span
@@ -78,10 +77,11 @@ class Requests:
         records: Records | None = None,
     ) -> None:
         self.clock, self.delays, self.clients = clock, delays, clients
-        self.busy_clients, self.records = busy_clients, records
-        self.transmissions = transmissions
-        if transmissions is not None and busy_clients is None:
-            self.busy_clients = clients
+        self.records, self.transmissions = records, transmissions
+        self.busy: BusyClients | None = None
+        if busy_clients is not None or transmissions is not None:
+            at_once = transmissions is not None
+            self.busy = BusyClients(clients, busy_clients, idle_first=at_once)
         self.issued = 0
         self.joules = 0.0
         self.returned: dict[int, float] = {}
@@ -91,8 +91,6 @@ class Requests:
         self._places = uniform(stream.child("clients"))
         self.drop_outs = DropOuts(drop_out, stream.child("drop-outs"))
         self.choose = choose
-        self._busy: list[int] = []
-        self._at: dict[int, int] = {}
         wireless = delays.wireless
         one_by_one = wireless if transmissions is None else None
         self.uploads = None if one_by_one is None else Uploads(clock, one_by_one)
@@ -115,12 +113,14 @@ class Requests:
         lost_after = self.drop_outs.lost_after(number, seconds)
         request = Request(number, task, client, version, self.clock.now, seconds, part, lost_after)
         self.out[number] = request
+        busy = self.busy
+        if busy is not None:
+            busy.add(request)
         queue = self.queues.get(client)
         if queue is None:
             self.queues[client] = deque((request,))
-            if self.busy_clients is not None:
-                self._at[client] = len(self._busy)
-                self._busy.append(client)
+            if busy is not None:
+                busy.begin(client)
             self._begin(request)
         else:
             queue.append(request)
@@ -130,20 +130,7 @@ class Requests:
         if self.choose is not None:
             return self.choose(number)
         place = self._places[number]
-        if self.busy_clients is not None and len(self._busy) >= self.busy_clients:
-            busy = self._busy if self.transmissions is None else self._without(task) or self._busy
-            return busy[int(place * len(busy))]
-        if self.transmissions is None:
-            return int(place * self.clients)
-        busy_numbers = np.sort(np.array(self._busy, dtype=np.int64))
-        rank = int(place * (self.clients - len(busy_numbers)))
-        idle_before = busy_numbers - np.arange(len(busy_numbers))
-        return rank + int(np.searchsorted(idle_before, rank, side="right"))
-
-    def _without(self, task: int) -> list[int]:
-        """Busy clients without a request of ``task``."""
-        queues = self.queues
-        return [c for c in self._busy if all(request.task != task for request in queues[c])]
+        return int(place * self.clients) if self.busy is None else self.busy.choose(place, task)
 
     def _begin(self, request: Request) -> None:
         request.begun = self.clock.now
@@ -208,6 +195,8 @@ class Requests:
     def _over(self, request: Request, how: str) -> None:
         """The client is done with its request, and begins the next one in its queue."""
         del self.out[request.number]
+        if self.busy is not None:
+            self.busy.remove(request)
         if request.begun is not None:
             seconds = self.clock.now - request.begun
             task, client, share = request.task, request.client, request.share
@@ -222,14 +211,9 @@ class Requests:
         if queue:
             self._begin(queue[0])
         else:
-            self._idle(request.client)
-
-    def _idle(self, client: int) -> None:
-        del self.queues[client]
-        if self.busy_clients is not None:  # the last one takes the place in the list
-            place, last = self._at.pop(client), self._busy.pop()
-            if last != client:
-                self._busy[place], self._at[last] = last, place
+            del self.queues[request.client]
+            if self.busy is not None:
+                self.busy.end(request.client)
 
     def cancel(self, task: int) -> None:
         """Cancel all requests of ``task``; its clients continue with the next in their queues."""
@@ -249,8 +233,9 @@ class Requests:
             self.queues[client] = kept
             if first.dropped:
                 self._over(first, "cancelled")
-        for request in dropped:
-            self.out.pop(request.number, None)
+        for request in dropped:  # those that waited in queues
+            if self.out.pop(request.number, None) is not None and self.busy is not None:
+                self.busy.remove(request)
 
     def snapshot(self) -> dict[str, Any]:
         """All requests and the clock's entries, as plain numbers, lists and texts."""
@@ -280,7 +265,7 @@ class Requests:
             "returned": [[task, models] for task, models in self.returned.items()],
             "out": [list(astuple(request)) for request in self.out.values()],
             "queues": [[c, [r.number for r in queue]] for c, queue in self.queues.items()],
-            "busy": self._busy,
+            "busy": [] if self.busy is None else self.busy.all,
             **({"band": None} if self.uploads is None else self.uploads.snapshot()),
             "air": None if self.transmissions is None else self.transmissions.snapshot(),
         }
@@ -291,8 +276,8 @@ class Requests:
         self.returned = dict(state["returned"])
         self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}
-        self._busy = list(state["busy"])
-        self._at = {client: place for place, client in enumerate(self._busy)}
+        if self.busy is not None:
+            self.busy.restore(state["busy"], self.out.values())
         if self.uploads is not None:
             self.uploads.restore(state)
         if self.transmissions is not None:
