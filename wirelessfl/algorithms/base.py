@@ -45,6 +45,9 @@ class Algorithm(ClientRule):
     uses_mean: ClassVar[bool] = True
     """Whether its merge weighs clients as the run says, uniformly or by their samples."""
 
+    sends_changes: ClassVar[bool] = True
+    """Whether its first payload is the change of a client's model, whose spread option D of
+    schedule ``buffered`` measures."""
     merges_by_lr: ClassVar[bool] = False
     """Whether its merge divides by the clients' step size, so that all of a merge must have had the
     same."""

@@ -8,12 +8,20 @@ from wirelessfl.errors import ConfigError
 
 
 def check_payloads(settings: Settings) -> None:
-    """Refuse an uplink that gives only sums to an algorithm that needs each client's payload.
+    """Refuse an uplink or a schedule that needs other payloads than the algorithm's.
+
+    An uplink may give sums alone, and a schedule measure changes of the model.
 
     Raises:
         ConfigError: it is such.
     """
     algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
+    if settings.choices.schedule.measured is not None and not algorithm.sends_changes:
+        raise ConfigError(
+            'option is "D", which measures how far updates lie apart, and clients of algorithm '
+            f'"{settings.algorithm["name"]}" send their models, not updates. Choose option "S", or '
+            'an algorithm such as "fedast".'
+        )
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
         local = settings.algorithm.get("local", LOCAL)

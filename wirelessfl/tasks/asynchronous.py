@@ -89,10 +89,11 @@ class Asynchronous:
         """
         for ask in self._asked:
             task = ask.task
+            model, version = self.models[task], self.versions[task]
             for _ in range(ask.count):
-                request = self.requests.ask(task, self.versions[task], self.models[task].share)
+                request = self.requests.ask(task, version, model.share)
                 self.down[task] += request.share
-                self.models[task].issue(request)
+                model.issue(request)
             self.issued[task] += ask.count
         self._asked = []
         transmissions = self.requests.transmissions

@@ -143,6 +143,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             {"uplink": "aircomp", "delays": "shifted-exponential"},
             'delays is "shifted-exponential", one draw for training and upload, and uplink',
         ),
+        ("fedasync", {"option": "D"}, 'of algorithm "fedasync" send their models, not updates'),
         ("fedast", {"uplink": "aircomp", "option": "D"}, 'option is "D", which looks at each'),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
         (
