@@ -172,9 +172,8 @@ class BufferedScheduler:
             # All clients that can be busy are to be: what this task has too many, others get.
             others = (i for i, other in enumerate(self.tasks) if i != number and not other.ended)
             return self._fill((number, *others))
-        count = min(task.requests - task.active, self.budget - self.active)
-        if not self.answers_at_merge:
-            count = min(2, count)
+        limit = self.budget if self.answers_at_merge else 2
+        count = min(limit, task.requests - task.active, self.budget - self.active)
         return [self._ask(number, count)] if count > 0 else []
 
     def _fill(self, numbers: Sequence[int]) -> list[Decision]:

@@ -44,30 +44,28 @@ class BusyClients:
         """Those without a request of ``task``."""
         return [client for client in self.all if (task, client) not in self._requests]
 
-    def begin(self, client: int) -> None:
-        """An idle client has got a request."""
-        self._place[client] = len(self.all)
-        self.all.append(client)
-        if self.idle_first:
-            insort(self._rising, client)
-
-    def end(self, client: int) -> None:
-        """A client is idle; the last in the list takes its place there."""
-        place, last = self._place.pop(client), self.all.pop()
-        if last != client:
-            self.all[place], self._place[last] = last, place
-        if self.idle_first:
-            del self._rising[bisect_left(self._rising, client)]
-
     def add(self, request: Request) -> None:
-        """A request has been issued."""
+        """A request has been issued; an idle client is busy from now on."""
+        client = request.client
+        if client not in self._place:
+            self._place[client] = len(self.all)
+            self.all.append(client)
+            if self.idle_first:
+                insort(self._rising, client)
         if self.idle_first:
-            self._requests[request.task, request.client] += 1
+            self._requests[request.task, client] += 1
 
-    def remove(self, request: Request) -> None:
-        """A request is over."""
+    def remove(self, request: Request, *, idle: bool) -> None:
+        """A request is over; a client that is idle leaves its place to the last in the list."""
+        client = request.client
+        if idle:
+            place, last = self._place.pop(client), self.all.pop()
+            if last != client:
+                self.all[place], self._place[last] = last, place
+            if self.idle_first:
+                del self._rising[bisect_left(self._rising, client)]
         if self.idle_first:
-            key = request.task, request.client
+            key = request.task, client
             self._requests[key] -= 1
             if not self._requests[key]:
                 del self._requests[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import Any, NamedTuple
@@ -84,7 +84,7 @@ class Requests:
             self.busy = BusyClients(clients, busy_clients, idle_first=at_once)
         self.issued = 0
         self.joules = 0.0
-        self.returned: dict[int, float] = {}
+        self.returned = defaultdict[int, float](float)
         """By task, updates that have returned, in whole models: submodels count by their size."""
         self.queues: dict[int, deque[Request]] = {}
         self.out: dict[int, Request] = {}
@@ -113,14 +113,11 @@ class Requests:
         lost_after = self.drop_outs.lost_after(number, seconds)
         request = Request(number, task, client, version, self.clock.now, seconds, part, lost_after)
         self.out[number] = request
-        busy = self.busy
-        if busy is not None:
-            busy.add(request)
+        if self.busy is not None:
+            self.busy.add(request)
         queue = self.queues.get(client)
         if queue is None:
             self.queues[client] = deque((request,))
-            if busy is not None:
-                busy.begin(client)
             self._begin(request)
         else:
             queue.append(request)
@@ -195,14 +192,12 @@ class Requests:
     def _over(self, request: Request, how: str) -> None:
         """The client is done with its request, and begins the next one in its queue."""
         del self.out[request.number]
-        if self.busy is not None:
-            self.busy.remove(request)
         if request.begun is not None:
             seconds = self.clock.now - request.begun
             task, client, share = request.task, request.client, request.share
             self.joules += self.delays.compute_joules(task, client, seconds, share)
         if how == "done":
-            self.returned[request.task] = self.returned.get(request.task, 0.0) + request.share
+            self.returned[request.task] += request.share
         if self.records is not None and request.begun is not None:
             span = Span(request.task, request.client, request.begun, self.clock.now, how)
             self.records.spans.append(span)
@@ -212,8 +207,8 @@ class Requests:
             self._begin(queue[0])
         else:
             del self.queues[request.client]
-            if self.busy is not None:
-                self.busy.end(request.client)
+        if self.busy is not None:
+            self.busy.remove(request, idle=not queue)
 
     def cancel(self, task: int) -> None:
         """Cancel all requests of ``task``; its clients continue with the next in their queues."""
@@ -235,7 +230,7 @@ class Requests:
                 self._over(first, "cancelled")
         for request in dropped:  # those that waited in queues
             if self.out.pop(request.number, None) is not None and self.busy is not None:
-                self.busy.remove(request)
+                self.busy.remove(request, idle=False)
 
     def snapshot(self) -> dict[str, Any]:
         """All requests and the clock's entries, as plain numbers, lists and texts."""
@@ -273,7 +268,7 @@ class Requests:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.issued, self.joules = state["issued"], state["joules"]
-        self.returned = dict(state["returned"])
+        self.returned = defaultdict(float, state["returned"])
         self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}
         if self.busy is not None:

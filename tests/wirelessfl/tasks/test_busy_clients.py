@@ -36,12 +36,11 @@ def test_choices_are_those_of_lists_written_out(clients, limit, idle_first, step
         busy.add(out[-1])
         if wanted not in order:
             order.append(wanted)
-            busy.begin(wanted)
         for request in out[: min(ends, len(out)) // 2]:
             out.remove(request)
-            busy.remove(request)
-            if all(other.client != request.client for other in out):
-                busy.end(request.client)
+            idle = all(other.client != request.client for other in out)
+            busy.remove(request, idle=idle)
+            if idle:
                 place_of = order.index(request.client)
                 order[place_of] = order[-1]
                 order.pop()
@@ -52,7 +51,7 @@ def test_many_busy_clients_are_not_looked_through():
     """Of 10^5 clients, half of them busy: an idle one costs some bisection, no list of them all."""
     busy = BusyClients(100_000, None, idle_first=True)
     for client in range(0, 100_000, 2):
-        busy.begin(client)
+        busy.add(issued(client, 0, client))
     looked = []
 
     class Counted(list):
