@@ -151,6 +151,8 @@ def _add_run_flags(
         owners[kind] = (
             [found.find(name) for name in names.split(",")] if names else found.classes().values()
         )
+    if algorithm and not any(cls.work == "task rounds" for cls in owners["schedule"]):
+        owners["assignment"] = []
     add_flags(parser, owners, lists=lists)
 
 
