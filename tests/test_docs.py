@@ -84,7 +84,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch):
             assert words.pop(0) == "wirelessfl"
             subprocess.run([*installed, *words, *small, "--out", f"run{commands}"], check=True)
             commands += 1
-    assert commands == 5
+    assert commands == 6
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
 

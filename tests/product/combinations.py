@@ -134,64 +134,81 @@ def pairwise(valid: Iterable[Combination]) -> list[Combination]:
 
 
 def table(all_of_them: Sequence[Combination]) -> str:
-    """Which combinations run, as a page: an algorithm a line, the uplinks that it runs over."""
-    schedules = sorted(KINDS["schedule"].classes())
+    """Which combinations run, as a page: the uplinks over which algorithms run, and refusals."""
     refused = {combination: combination.refusal() for combination in all_of_them}
-    columns = [(schedule, False) for schedule in schedules] + [("rounds", True)]
-    lines = [
-        "| algorithm | " + " | ".join([f"`{name}`" for name in schedules] + ["sessions"]) + " |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
+    columns = [(name, False) for name in sorted(KINDS["schedule"].classes())] + [("rounds", True)]
+    runs: dict[tuple[str, ...], list[str]] = {}
     for algorithm in sorted(algorithm_classes()):
-        cells = []
+        row = []
         for schedule, sessions in columns:
-            uplinks = [
-                c.uplink
+            among = [
+                c
                 for c in all_of_them
                 if (c.algorithm, c.schedule, c.sessions) == (algorithm, schedule, sessions)
-                and refused[c] is None
             ]
-            everything = len(uplinks) == len(KINDS["uplink"].classes())
-            cells.append("all" if everything else ", ".join(uplinks) or "-")
-        lines.append(f"| `{algorithm}` | " + " | ".join(cells) + " |")
+            uplinks = [c.uplink for c in among if refused[c] is None]
+            row.append("all" if len(uplinks) == len(among) else ", ".join(uplinks) or "none")
+        runs.setdefault(tuple(row), []).append(algorithm)
     reasons: dict[str, list[Combination]] = {}
     for combination, reason in refused.items():
         if reason is not None:
-            reasons.setdefault(reason, []).append(combination)
+            reasons.setdefault(_of_any(reason, combination), []).append(combination)
+    headings = [f"`{name}`" + ", sessions" * sessions for name, sessions in columns]
     listed = [
-        f"- {_short(found)}: {reason}" for reason, found in sorted(reasons.items(), key=_first)
+        (*(_values(found, kind) for kind in ("algorithm", "schedule", "uplink")), reason)
+        for reason, found in sorted(reasons.items(), key=lambda entry: -len(entry[1]))
     ]
     return PAGE.format(
-        table="\n".join(lines),
-        refused="\n".join(listed),
         runs=sum(reason is None for reason in refused.values()),
         total=len(refused),
+        table=_lines(
+            ["algorithms", *headings], [(_names(found), *row) for row, found in runs.items()]
+        ),
+        refused=_lines(["algorithm", "schedule", "uplink", "message"], listed),
     )
 
 
 PAGE = """# Which choices go together
 
-Every algorithm under every schedule over every uplink, with the uplinks over which it runs.
-Sessions are those of rounds. {runs} of {total} combinations run; each other one is refused before
-any work is done, in the line that stands below. `make product` runs them all on a small data set
-and prints this page.
+Every algorithm under every schedule over every uplink, and in sessions, which are sessions of
+`rounds`: {runs} of {total} combinations run. The others are refused before any work is done.
+`make product` runs them all on a small data set and writes this page.
+
+## What runs
+
+The uplinks over which an algorithm runs under a schedule:
 
 {table}
 
 ## What is refused
 
+A combination with several faults gets one of these messages; A, S and U stand for the names of its
+algorithm, schedule and uplink.
+
 {refused}
 """
 
 
-def _short(found: Sequence[Combination]) -> str:
-    """The combinations that have a reason in common."""
-    some = found[0]
-    with_sessions = ", sessions" if some.sessions else ""
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"`{some.algorithm}`, `{some.schedule}`, `{some.uplink}`{with_sessions}{more}"
+def _of_any(reason: str, combination: Combination) -> str:
+    """A message with letters for the names of the choices that it refuses."""
+    for letter, name in zip(
+        "ASU", (combination.algorithm, combination.schedule, combination.uplink), strict=True
+    ):
+        reason = reason.replace(f'"{name}"', letter, 1)
+    return reason
 
 
-def _first(entry: tuple[str, Sequence[Combination]]) -> tuple[str, ...]:
-    some = entry[1][0]
-    return (some.algorithm, some.schedule, some.uplink, str(some.sessions))
+def _values(found: Iterable[Combination], kind: str) -> str:
+    """The names of a kind that occur in combinations."""
+    names = sorted({str(getattr(combination, kind)) for combination in found})
+    known = algorithm_classes() if kind == "algorithm" else KINDS[kind].classes()
+    return "all" if len(names) == len(known) else _names(names)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _lines(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in [headings, ["---"] * len(headings), *rows])

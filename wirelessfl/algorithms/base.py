@@ -51,6 +51,8 @@ class Algorithm(ClientRule):
     merges_by_lr: ClassVar[bool] = False
     """Whether its merge divides by the clients' step size, so that all of a merge must have had the
     same."""
+    of_requests: ClassVar[tuple[str, ...]] = ()
+    """Settings that matter only where updates may be stale, under schedules of requests."""
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:
@@ -162,8 +164,8 @@ class Algorithm(ClientRule):
         """
         if not 1 <= buffer <= cells:
             raise ConfigError(
-                f"buffer is {buffer}, and cells is {cells}: the cloud merges 1 to {cells} cells at "
-                "a time. Choose such a buffer."
+                f"buffer is {buffer}, and cells is {cells}: a merge of the cloud takes at most all "
+                f"cells. Lower buffer to {cells} or less, or raise cells."
             )
 
     def unit(self, payload: Payload, local_steps: int) -> float:

@@ -132,6 +132,12 @@ class Hist(HFedAvg):
 
     def check_buffer(self, buffer: int, cells: int) -> None:
         """Two cells at least exchange parts, which are equal and do not overlap."""
+        if cells < 2:
+            raise ConfigError(
+                f'cells is {cells}, and algorithm "{self.name}" under schedule "buffered" deals '
+                "the parts of merged cells anew among them. Have 2 or more, or choose schedule "
+                '"rounds".'
+            )
         super().check_buffer(buffer, cells)
         if buffer < 2:
             raise ConfigError(

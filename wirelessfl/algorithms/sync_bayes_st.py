@@ -9,6 +9,6 @@ from wirelessfl.algorithms.sync_st import SyncST
 
 @dataclass(frozen=True)
 class SyncBayesST(SyncST):
-    """Sync-ST whose clients are chosen for short and fair rounds, see ``BayesAssignment``."""
+    """Sync-ST whose clients are chosen for short and fair rounds (assignment ``bayes``)."""
 
     name = "sync-bayes-st"

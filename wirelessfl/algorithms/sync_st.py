@@ -9,6 +9,6 @@ from wirelessfl.algorithms.task_rule import TaskRule
 
 @dataclass(frozen=True)
 class SyncST(TaskRule):
-    """FedAvg for each task at once, on random clients; k = 30 updates are awaited in a round."""
+    """FedAvg of several tasks at once, each on clients of its own."""
 
     name = "sync-st"

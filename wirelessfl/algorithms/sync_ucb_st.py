@@ -9,6 +9,6 @@ from wirelessfl.algorithms.sync_st import SyncST
 
 @dataclass(frozen=True)
 class SyncUCBST(SyncST):
-    """Sync-ST that goes where local losses are high or unknown, see ``BanditAssignment``."""
+    """Sync-ST that goes where local losses are high or unknown (assignment ``bandit``)."""
 
     name = "sync-ucb-st"

@@ -29,10 +29,10 @@ class Bandit(AssignmentRule):
     """
 
     discount: Annotated[
-        float, Field(gt=0, le=1, description="weight of losses seen a round earlier")
+        float, Field(gt=0, le=1, description="discount of losses per round since they were seen")
     ] = 0.9
     exploration: Annotated[
-        float, Field(ge=0, description="c of the bonus of what is not known well")
+        float, Field(ge=0, description="c of the exploration bonus (c log t / n)^(1/2)")
     ] = 0.1
 
     def begin(self, clients: int, tasks: int, stream: Stream) -> BanditAssignment:

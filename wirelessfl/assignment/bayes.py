@@ -29,10 +29,11 @@ class Bayes(AssignmentRule):
     """
 
     fairness: Annotated[
-        float, Field(ge=0, description="cost of uneven participation, in mean rounds a variance")
+        float,
+        Field(ge=0, description="cost of a unit of variance of participation, in mean rounds"),
     ] = 1.0
     candidates: Annotated[
-        int, Field(ge=1, description="random assignments a round that are looked at")
+        int, Field(ge=1, description="random assignments per round of which the best is taken")
     ] = 100
 
     def begin(self, clients: int, tasks: int, stream: Stream) -> BayesAssignment:

@@ -66,9 +66,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     sweep.set_defaults(command=commands.sweep)
     timeline = subparsers.add_parser(
         "timeline",
-        help="draw who works on what: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
-        description="Simulate the first seconds of a run of several tasks without training, and "
-        "draw each client's work and the merges. Flags are those of `run`.",
+        help="draw each client's work: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
+        description="Simulate the first seconds of a run under schedule buffered or simultaneous "
+        "without training, and draw each client's work and the merges. Flags are those of `run`.",
         allow_abbrev=False,
     )
     timeline.set_defaults(command=commands.timeline)
@@ -151,6 +151,8 @@ def _add_run_flags(
         owners[kind] = (
             [found.find(name) for name in names.split(",")] if names else found.classes().values()
         )
+    if algorithm and not any(cls.work == "task rounds" for cls in owners["schedule"]):
+        owners["assignment"] = []
     add_flags(parser, owners, lists=lists)
 
 

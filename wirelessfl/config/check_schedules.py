@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from wirelessfl.algorithms import LOCAL
+from wirelessfl.config.check_ignored import check_ignored
 from wirelessfl.config.check_uplinks import check_shared_uplink
 from wirelessfl.config.presets import PRESETS
-from wirelessfl.config.sections import OF_REQUESTS, SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.participants import check_participation
-
-
-def check_given_schedule(given: Settings) -> None:
-    """Refuse settings of requests to clients where cells are the requests.
-
-    Args:
-        given: settings as the user gave them.
-
-    Raises:
-        ConfigError: there are such; the message names the setting.
-    """
-    if given.regime != "cells":
-        return
-    name, schedule = given.algorithm["name"], given.schedule["name"]
-    for key in given.choices.schedule.of_clients:
-        if key in given.schedule:
-            raise ConfigError(
-                f'{key} is {given.schedule[key]!r}, and algorithm "{name}" has cells, each of '
-                f'which is one request of schedule "{schedule}". Leave it out: cells says how many '
-                "there are."
-            )
 
 
 def check_schedule(settings: Settings) -> None:
@@ -43,10 +20,10 @@ def check_schedule(settings: Settings) -> None:
     _check_local(settings)
     _check_assignment(settings)
     _check_weighting(settings)
+    check_ignored(settings)
     match settings.regime:
         case "rounds" | "sessions":
             _check_one_model(settings)
-            _check_unused(settings, [*OF_REQUESTS["network"], *OF_REQUESTS["evaluation"]])
             _check_participation(settings)
         case "cells":
             _check_cells(settings)
@@ -119,24 +96,6 @@ def _check_one_model(settings: Settings) -> None:
         )
 
 
-def _check_unused(settings: Settings, keys: Iterable[str]) -> None:
-    """Refuse settings of requests and of rounds of tasks.
-
-    Raises:
-        ConfigError: one is set.
-    """
-    for section, listed in OF_REQUESTS.items():
-        table, fields = getattr(settings, section), SECTIONS[section].model_fields
-        for key in listed:
-            if key in keys and getattr(table, key) != fields[key].default:
-                raise ConfigError(
-                    f'{key} is {getattr(table, key)}, and algorithm "{settings.algorithm["name"]}" '
-                    f"under {_title(settings)} has neither requests to clients nor rounds of "
-                    'tasks. Leave it out, or choose schedule "buffered" or "simultaneous" and an '
-                    "algorithm without cells."
-                )
-
-
 def _check_participation(settings: Settings) -> None:
     """Refuse numbers of participants that cannot be.
 
@@ -167,7 +126,6 @@ def _check_cells(settings: Settings) -> None:
             "cells."
         )
     _check_one_model(settings)
-    _check_unused(settings, OF_REQUESTS["network"])
     _check_rounds_settings(settings)
     if not settings.clients_known:
         return
@@ -186,11 +144,11 @@ def _check_rounds_settings(settings: Settings) -> None:
     name, title = settings.algorithm["name"], _title(settings)
     task_rounds = settings.choices.schedule.work == "task rounds"
     if training.clients_per_round is not None and not task_rounds:
-        how = "buffer" if settings.regime == "cells" else "requests"
+        cells = settings.regime == "cells"
+        how = "all clients of a cell train" if cells else "requests says how many are at work"
         raise ConfigError(
             f"clients_per_round is {training.clients_per_round}, and {title} has no rounds in "
-            f"which some clients train. Leave it out ({how} says how many are at work), or choose "
-            'schedule "rounds".'
+            f'which some clients train. Leave it out ({how}), or choose schedule "rounds".'
         )
     if training.tracking_clients is not None:
         raise ConfigError(

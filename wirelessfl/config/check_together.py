@@ -19,12 +19,7 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
     Raises:
         ConfigError: there are such; the message names the setting.
     """
-    for name, task in tasks.items():
-        if task.choices.algorithm.topology != "star":
-            raise ConfigError(
-                f'algorithm "{task.algorithm["name"]}" of task {name!r} has cells, and tasks have '
-                "one server each. Choose one without cells."
-            )
+    for task in tasks.values():
         if (
             task.network.delays == "shifted-exponential"
             and task.network.step_seconds is None

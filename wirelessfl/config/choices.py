@@ -49,7 +49,10 @@ class Choices:
             ConfigError: a name or a setting is unknown, or a value is wrong.
         """
         return cls(
-            **{kind: _built(found, tables[kind]) for kind, found in chosen_classes(tables).items()}
+            **{
+                kind: _built(kind, found, tables[kind])
+                for kind, found in chosen_classes(tables).items()
+            }
         )
 
 
@@ -60,7 +63,7 @@ def _adapter(choice: Hashable) -> TypeAdapter[Any]:
     return adapter
 
 
-def _built(choice: type[Any], table: Mapping[str, Any]) -> Any:
+def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     """The object that a table describes, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
     known = [entry.name for entry in fields(choice)]
@@ -68,8 +71,8 @@ def _built(choice: type[Any], table: Mapping[str, Any]) -> Any:
     for key in settings:
         if key not in known:
             raise ConfigError(
-                f"unknown setting {key!r} of {title_of(table)}.{hint(key, known)} "
-                f"It has {', '.join(known) or 'none'}."
+                f"unknown setting {key!r} of {kind.replace('_', ' ')} {title_of(table)}, which has "
+                f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
             )
         refuse_bool(key, settings[key], hints[key])
     infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}

@@ -11,7 +11,8 @@ from typing import Any, Self, cast
 
 from pydantic import PrivateAttr
 
-from wirelessfl.config.check_schedules import check_end, check_given_schedule
+from wirelessfl.config.check_ignored import check_given_schedule
+from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
 from wirelessfl.config.resolve import check, filled, placed
 from wirelessfl.config.settings import Settings
@@ -57,6 +58,10 @@ class Config(Settings):
         """
         given = Settings(**named_tables(tables))
         check_given_schedule(given)
+        # What goes with the algorithm's name follows it into copies with another algorithm.
+        given.model_fields_set.difference_update(
+            kind for kind in ("schedule", "assignment") if tables.get(kind) is None
+        )
         config = cls._made(given, filled(given))
         check(config)
         config = cls._made(config, {**dict(config), "sessions": placed(config.sessions)})

@@ -72,6 +72,10 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
         if not isinstance(table, dict):
             raise ConfigError(f"{section} is {shown(table)}: a table of settings is needed.")
         table[key] = value
+    set_by_flags = {homes[flag][0] for flag in flags if flag not in NAMED}
+    for kind in ("schedule", "assignment"):  # filled in again, with what goes with the algorithm
+        if tables.get(kind) is None and kind not in set_by_flags:
+            merged.pop(kind, None)
     return merged
 
 
@@ -178,8 +182,11 @@ def _fill_schedule(tables: dict[str, Any]) -> None:
     if schedule["name"] == preset.schedule:
         schedule = {"name": preset.schedule, **preset.settings, **schedule}
     tables["schedule"] = schedule
-    if tables.get("assignment") is not None:
-        tables["assignment"] = _named("assignment", tables["assignment"])
+    assignment = tables.get("assignment")
+    if isinstance(assignment, dict) and "name" not in assignment:
+        assignment = {"name": preset.assignment, **assignment}
+    if assignment is not None:
+        tables["assignment"] = _named("assignment", assignment)
     elif SCHEDULES.find(schedule["name"]).work == "task rounds":
         tables["assignment"] = {"name": preset.assignment}
     else:

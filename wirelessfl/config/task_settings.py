@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.kinds import KINDS, owners_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.task_tables import TASK_SETTINGS
@@ -43,6 +43,24 @@ def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str
     return typed
 
 
+def _fields_of(algorithm: str, task: str) -> set[str]:
+    """The settings of a task's algorithm.
+
+    Raises:
+        ConfigError: it is unknown, or has cells; the message names the task.
+    """
+    try:
+        found = find_algorithm(algorithm)
+    except ConfigError as error:
+        raise ConfigError(f"task {task!r}: {error}") from error
+    if found.topology != "star":
+        raise ConfigError(
+            f'task {task!r}: algorithm "{algorithm}" has cells, and tasks have one server each. '
+            "Choose an algorithm without cells."
+        )
+    return {entry.name for entry in fields(found)}
+
+
 def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The tables of the run that trains this task alone.
 
@@ -54,9 +72,8 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
     homes = _homes(settings)
     if ALGORITHM in table:  # with its own defaults: the run's settings are of another one
         tables["algorithm"] = {"name": table[ALGORITHM]}
-        found = fields(find_algorithm(table[ALGORITHM]))
         homes = {key: home for key, home in homes.items() if home != "algorithm"}
-        homes |= {entry.name: "algorithm" for entry in found if entry.name not in homes}
+        homes |= dict.fromkeys(_fields_of(table[ALGORITHM], name) - set(homes), "algorithm")
     for key, value in table.items():
         if key in ("name", ALGORITHM):
             continue
@@ -67,7 +84,8 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
                     f"task {name!r} has {key!r}, which is a setting of the whole run. Take it out "
                     "of the task."
                 )
-            raise ConfigError(f"unknown setting {key!r} of task {name!r}.{suggestion(key, homes)}")
+            found = owners_of(key) or suggestion(key, homes)
+            raise ConfigError(f"unknown setting {key!r} of task {name!r}.{found}")
         section = homes[key]
         many = section in SECTIONS and "tuple" in str(
             SECTIONS[section].model_fields[key].annotation

@@ -163,8 +163,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
     if config.regime != "tasks":
         raise ConfigError(
             f"algorithm {config.algorithm['name']!r} under schedule {config.schedule['name']!r} "
-            "has rounds of one model, and a timeline shows requests or tasks. Choose schedule "
-            '"buffered" or "simultaneous", and an algorithm without cells.'
+            "has neither requests to clients nor rounds of tasks, which a timeline shows. Choose "
+            'schedule "buffered" or "simultaneous", and an algorithm without cells.'
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite time above 0.")

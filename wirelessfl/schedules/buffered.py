@@ -12,21 +12,24 @@ from wirelessfl.schedules.base import Reporting, Schedule, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
+MAX_REQUESTS = 10**6
+"""Requests of a task: each is an object that a client works on or has in its queue."""
+
 
 @dataclass(frozen=True)
 class Buffered(Schedule):
     """Asynchronous requests, and a merge for every full buffer of updates (FedAST, Algorithm 2).
 
     Args:
-        requests: R_m, training requests of a task that are out at a time.
-        buffer: b_m, updates that make a merge.
+        requests: R_m, active training requests of a task.
+        buffer: b_m, updates in a merge; B, cells in a merge, where cells are the requests.
         fixed_buffer: whether b_m stays as it is when a task gets more requests; otherwise R / b
             does.
         option: S keeps R_m and b_m; D deals the requests out by how far updates lie apart
             (Algorithm 3).
         spread_updates: V, the latest updates of each task that D looks at.
         period: D reallocates every ``period`` M sum R_m updates.
-        floor: requests that D, or the end of a task, leaves to each at least.
+        floor: minimum number of requests of a task after D, or the end of a task, reallocates.
     """
 
     work: ClassVar[Work] = "requests"
@@ -41,15 +44,17 @@ class Buffered(Schedule):
     )
     report_every: ClassVar[int] = 20
 
-    requests: Annotated[
-        int, Field(ge=1, description="R_m, training requests of a task that are out at a time")
-    ] = 96
-    buffer: Annotated[int, Field(ge=1, description="b_m, updates that make a merge")] = 3
+    requests: Annotated[int, Field(ge=1, description="R_m, active training requests of a task")] = (
+        96
+    )
+    buffer: Annotated[
+        int, Field(ge=1, description="b_m, updates in a merge; over cells: B, cells in a merge")
+    ] = 3
     fixed_buffer: Annotated[
         bool,
         Field(
-            description="buffers stay as they are when requests are dealt out anew (default: they "
-            "grow and shrink with the requests)"
+            description="buffers keep their size when requests are reallocated (default: R / b "
+            "stays what it was)"
         ),
     ] = False
     option: Annotated[
@@ -57,17 +62,21 @@ class Buffered(Schedule):
         Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
     ] = "S"
     spread_updates: Annotated[
-        int, Field(ge=2, description="V, latest updates of a task that option D looks at")
+        int, Field(ge=2, description="V, latest updates of a task whose spread option D measures")
     ] = 8
     period: Annotated[
-        float, Field(gt=0, description="option D deals out anew every so many M sum R_m updates")
+        float,
+        Field(
+            gt=0,
+            description="option D reallocates requests every period * M * sum R_m updates, M tasks",
+        ),
     ] = 0.75
     floor: Annotated[
         int,
         Field(
             ge=1,
-            description="requests that a task keeps at least when they are dealt out (an even "
-            "share, where there are too few)",
+            description="minimum number of requests of a task after a reallocation (an even share, "
+            "where there are too few)",
         ),
     ] = 8
 

@@ -39,7 +39,7 @@ class Simultaneous(Schedule):
     work: ClassVar[Work] = "task rounds"
 
     first: Annotated[
-        int, Field(ge=0, description="k, updates of a task awaited in a round; 0: all of them")
+        int, Field(ge=0, description="k, updates of a task that end its part of a round; 0: all")
     ] = 0
 
     @property

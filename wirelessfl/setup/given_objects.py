@@ -78,7 +78,7 @@ def configured(
         if settings.choices.algorithm.topology == "star" and given.network.cells > 1:
             raise ConfigError(
                 f"algorithm {settings.algorithm['name']!r} is a star, and the network has "
-                f"{given.network.cells} cells."
+                f'{given.network.cells} cells. Choose "hfedavg", or give a network of one cell.'
             )
     else:  # the configured network: its defaults count from now on
         tables["network"] = settings.network.model_dump()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -26,6 +26,7 @@ class Fixed(Uplink):
     """
 
     name = "fixed"
+    of_rounds: ClassVar[tuple[str, ...]] = ("wait",)
 
     rate_mbps: Annotated[
         float, Field(ge=1e-6, description="rate of a client's link, each way, in Mbit/s")

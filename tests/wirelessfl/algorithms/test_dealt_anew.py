@@ -80,7 +80,7 @@ def test_parts_stay_disjoint_and_whole(case):
 @pytest.mark.parametrize(
     ("name", "settings", "buffer", "message"),
     [
-        ("hfedavg", {}, 4, r"buffer is 4, and cells is 3: the cloud merges 1 to 3 cells"),
+        ("hfedavg", {}, 4, r"buffer is 4, and cells is 3: .* Lower buffer to 3 or less"),
         ("hfedavg", {}, 0, r"buffer is 0, and cells is 3"),
         ("hist", {}, 1, r'buffer is 1, and algorithm "hist".*Choose a buffer of 2 or more'),
         ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes is "optimized", and schedule'),

@@ -112,7 +112,7 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         Config.of({"algorithm": "hist", "network": {"antenas": 4}})
     with pytest.raises(
         ConfigError,
-        match=r"unknown setting 'gamma' of 'hist'\. It has lr, server_lr, momentum, local, mask_",
+        match=r"unknown setting 'gamma' of algorithm 'hist', which has lr, server_lr, mom",
     ):
         Config.of({"algorithm": {"name": "hist", "gamma": 1}})
     with pytest.raises(ConfigError, match="no algorithm"):

@@ -133,10 +133,22 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         ("hfedavg", {"drop_out": 0.1}, 'drop_out is 0.1, and algorithm "hfedavg" under schedule'),
         ("hfedavg", {"task": ["digits"]}, 'schedule "buffered" trains one model of algorithm'),
         ("hfedavg", {"local": "fedast"}, 'local is "fedast", whose name stands for schedule'),
-        ("hfedavg", {"clients_per_round": 3}, "clients_per_round is 3"),
+        ("hfedavg", {"clients_per_round": 3}, "Leave it out (all clients of a cell train)"),
+        ("hist", {"cells": 1}, 'cells is 1, and algorithm "hist" under schedule "buffered" deals'),
         ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
-        ("fedavg", {"task": ["digits,algorithm=hist"]}, "cells"),
+        ("fedavg", {"task": ["digits,algorithm=hist"]}, "'digits': algorithm \"hist\" has cells"),
+        ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "task 'digits': algorithm 'fedavgg' is"),
         ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "Do you mean 'fedavg'"),
+        (
+            "fedavg",
+            {"task": ["digits,mu=3"]},
+            "of task 'digits'. It is a setting of algorithm fedp",
+        ),
+        (
+            "fedavg",
+            {"schedule": "simultaneous", "task": ["digits,requests=3"]},
+            "unknown setting 'requests' of task 'digits'. It is a setting of schedule buffered.",
+        ),
         ("fedavg", {"task": ["digits,schedule=rounds"]}, "a setting of the whole run"),
         (
             "fedavg",
@@ -159,3 +171,80 @@ def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words)
     with pytest.raises(ConfigError, match=re.escape(words)) as caught:
         Config.from_flags(algorithm, **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "schedule", "flags", "words"),
+    [
+        (
+            "fedbuff",
+            "rounds",
+            {"staleness_exponent": 2.0},
+            'staleness_exponent is 2.0, and no update of algorithm "fedbuff" is stale under '
+            'schedule "rounds". Leave it out, or choose schedule "buffered".',
+        ),
+        ("fedasync", "simultaneous", {"staleness_exponent": 0.0}, "staleness_exponent is 0.0, and"),
+        (
+            "fedavg",
+            "buffered",
+            {"uplink": "fixed", "wait": "slowest"},
+            'wait is \'slowest\', and under schedule "buffered" each upload over uplink "fixed"',
+        ),
+        ("fedavg", "simultaneous", {"uplink": "fixed", "wait": "slowest"}, "wait is 'slowest'"),
+        (
+            "hfedavg",
+            "rounds",
+            {"eval_seconds": 0.5},
+            'eval_seconds is 0.5, and under schedule "rounds" rows are written after whole rounds. '
+            'Give eval_every, or choose schedule "buffered".',
+        ),
+        (
+            "fedavg",
+            "rounds",
+            {"busy_clients": 3},
+            'neither requests to clients nor rounds of tasks. Leave it out, or choose schedule "buf'
+            'fered".',
+        ),
+    ],
+)
+def test_what_changes_nothing_under_a_schedule_is_refused(algorithm, schedule, flags, words):
+    given = SMALL | {"schedule": schedule} | flags
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        Config.from_flags(algorithm, **given)
+
+
+def test_what_changes_nothing_under_one_schedule_is_taken_under_others():
+    for algorithm, flags in (
+        ("fedbuff", {"schedule": "buffered", "staleness_exponent": 2.0}),
+        ("fadamgc", {"schedule": "rounds", "uplink": "fixed", "wait": "slowest"}),
+        ("fadamgc", {"schedule": "rounds", "client_states": "disk"}),
+        ("fadamgc", {"schedule": "buffered", "client_states": "disk"}),
+        ("hfedavg", {"schedule": "buffered", "buffer": 2, "eval_seconds": 0.5}),
+        ("fedbuff", {"schedule": "rounds", "staleness_exponent": 0.5}),
+    ):
+        Config.from_flags(algorithm, **(SMALL | flags))
+
+
+def test_a_copy_with_another_algorithm_has_the_schedule_of_its_name():
+    for config in (Config.from_flags("fedavg"), Config.of({"algorithm": "fedavg"})):
+        copy = config.model_copy(update={"algorithm": "sync-bayes-st"})
+        assert copy == Config.from_flags("sync-bayes-st")
+        assert copy.model_copy(update={"algorithm": "fedavg"}) == config
+    given = Config.from_flags("fedast", requests=5).model_copy(update={"algorithm": "scaffold"})
+    assert (given.schedule["name"], given.schedule["requests"]) == ("buffered", 5)
+
+
+def test_a_table_without_a_name_is_of_what_the_algorithm_stands_for():
+    config = Config.of({"algorithm": "sync-ucb-st", "assignment": {"discount": 0.3}})
+    assert config.assignment == {"name": "bandit", "discount": 0.3, "exploration": 0.1}
+    config = Config.of({"algorithm": "fedbuff", "schedule": {"requests": 7}})
+    assert (config.schedule["requests"], config.schedule["buffer"]) == (7, 10)
+
+
+def test_a_table_of_another_kind_is_refused_with_what_has_the_setting():
+    with pytest.raises(ConfigError) as caught:
+        Config.of({"algorithm": {"name": "fedast", "requests": 4}})
+    assert str(caught.value) == (
+        "unknown setting 'requests' of algorithm 'fedast', which has lr, server_lr, weight_decay. "
+        "It is a setting of schedule buffered."
+    )

@@ -31,10 +31,10 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
         ("[trainng]\nrounds = 2", "unknown table [trainng]. Do you mean 'training'?"),
         (
             "[algorithm]\nrounds = 2",
-            "unknown setting 'rounds' of 'hist'. It belongs to [training].",
+            "of algorithm 'hist', which has lr",
         ),
-        ("[algorithm]\nlearning_rate = 2", "unknown setting 'learning_rate' of 'hist'. It has lr"),
-        ("[algorithm]\nmask_size = 2", "'mask_size' of 'hist'. Do you mean 'mask_sizes'?"),
+        ("[algorithm]\nlearning_rate = 2", "'learning_rate' of algorithm 'hist', which has lr"),
+        ("[algorithm]\nmask_size = 2", "Do you mean 'mask_sizes'?"),
         ("[network]\nmu = 2", "'mu' in [network]. It is a setting of algorithm fedprox"),
         ("[uplink]\nname = 'tmda'", "uplink 'tmda' is unknown. Do you mean 'tdma'?"),
         (

@@ -13,11 +13,8 @@ from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
 """Settings that say where things are, and do not tell runs apart."""
-OF_REQUESTS = {
-    "network": ("delays", "delay_scale", "availability", "busy_clients", "drop_out"),
-    "evaluation": ("eval_seconds",),
-}
-"""Settings of requests to clients, and of rounds of tasks."""
+OF_REQUESTS = ("delays", "delay_scale", "availability", "busy_clients", "drop_out")
+"""Network settings of requests to clients, and of rounds of tasks."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "model": ModelSection,

@@ -13,11 +13,13 @@ class EvaluationSection(Section):
     eval_every: int | None = Field(
         None,
         ge=1,
-        description="global rounds, or merges of a task, between rows (default: 1, but 20 where "
-        "updates come one by one; none with --eval-seconds)",
+        description="global rounds, or merges under schedule buffered, between rows (default: 1; "
+        "20 under buffered; none with --eval-seconds)",
     )
     eval_seconds: float | None = Field(
-        None, gt=0, description="simulated seconds between rows, of algorithms for several tasks"
+        None,
+        gt=0,
+        description="simulated seconds between rows, under schedules buffered and simultaneous",
     )
     eval_first: int = Field(
         0, ge=0, description="of sessions: so many first rounds of each have a row every round"

@@ -55,8 +55,8 @@ class NetworkSection(Section):
     )
     delays: Literal["wireless", "shifted-exponential"] | None = Field(
         None,
-        description="of algorithms for several tasks, how long a training takes: cycles and a "
-        "shared band, or one draw for all of it (default: wireless)",
+        description="latency model of schedules buffered and simultaneous: CPU cycles and a "
+        "shared band, or one draw from request to update (default: wireless)",
     )
     delay_scale: float = Field(
         0.5,
@@ -65,16 +65,24 @@ class NetworkSection(Section):
         "where --step-seconds does not say beta itself",
     )
     availability: float = Field(
-        1.0, gt=0, le=1, description="random share of the clients that takes new work at any time"
+        1.0,
+        gt=0,
+        le=1,
+        description="of schedule simultaneous: fraction of clients available in a round, drawn "
+        "anew in each (asynchronous requests do not depend on it, see docs/tasks.md)",
     )
     busy_clients: int | None = Field(
         None,
         ge=1,
-        description="maximum number of busy clients, of asynchronous requests; further requests "
-        "go to busy clients",
+        description="of schedule buffered: maximum number of clients with requests; further "
+        "requests go to these",
     )
     drop_out: float = Field(
-        0.0, ge=0, lt=1, description="probability that a client drops out of a training"
+        0.0,
+        ge=0,
+        lt=1,
+        description="of schedules buffered and simultaneous: probability that a client drops out "
+        "of a training",
     )
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, in Mbit/s (default: takes no time)"
