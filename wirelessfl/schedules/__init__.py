@@ -4,7 +4,7 @@ One a file; a file put here is found by being here.
 """
 
 from wirelessfl.registry import Kind
-from wirelessfl.schedules.base import Reporting, Schedule
+from wirelessfl.schedules.base import Schedule, Scope
 from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.clock import Clock
@@ -21,10 +21,10 @@ __all__ = [
     "Buffered",
     "BufferedScheduler",
     "Clock",
-    "Reporting",
     "Rounds",
     "RoundsScheduler",
     "Schedule",
+    "Scope",
     "SessionsScheduler",
     "Simultaneous",
     "SimultaneousScheduler",

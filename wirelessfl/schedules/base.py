@@ -14,16 +14,24 @@ Work = Literal["rounds", "requests", "task rounds"]
 
 
 @dataclass(frozen=True)
-class Reporting:
-    """When rows are written.
+class Scope:
+    """What a scheduler decides about in a run, beside its settings.
 
     Args:
+        rounds: [tasks], T_m, rounds or merges after which each task ends.
         every: rounds, or merges of a task, between its rows; None: none by their number.
         ticks: whether rows are written at fixed simulated times.
+        senders: where the updates of a merge must be sent at the same time: maximum number of
+            clients that are busy at a time. None: each is sent when it is ready.
+        cells: N, where the cells of one model are the requests, and wait for their merge; None:
+            requests go to clients.
     """
 
+    rounds: Sequence[int]
     every: int | None = 1
     ticks: bool = False
+    senders: int | None = None
+    cells: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,24 +70,11 @@ class Schedule(Choice, ABC):
         return None
 
     @abstractmethod
-    def scheduler(
-        self,
-        tasks: Sequence[Self],
-        rounds: Sequence[int],
-        reporting: Reporting,
-        *,
-        senders: int | None = None,
-        cells: int | None = None,
-    ) -> Scheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
         """What decides in a run.
 
         Args:
             tasks: [tasks], this schedule with the settings of each task; one, where a run trains
                 one model.
-            rounds: [tasks], T_m, rounds or merges after which each ends.
-            reporting: when rows are written.
-            senders: where the updates of a merge must be sent at the same time: maximum number of
-                clients that are busy at a time. None: each is sent when it is ready.
-            cells: N, where the cells of one model are the requests, and wait for their merge; None:
-                requests go to clients.
+            scope: what it decides about.
         """

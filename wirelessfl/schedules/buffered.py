@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from wirelessfl.schedules.base import Reporting, Schedule, Work
+from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
@@ -95,33 +95,25 @@ class Buffered(Schedule):
         """V of option D."""
         return self.spread_updates if self.option == "D" else None
 
-    def scheduler(
-        self,
-        tasks: Sequence[Self],
-        rounds: Sequence[int],
-        reporting: Reporting,
-        *,
-        senders: int | None = None,
-        cells: int | None = None,
-    ) -> BufferedScheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> BufferedScheduler:
         """The server of Algorithm 2, or the cloud of asynchronous cells."""
-        if cells is not None:
-            plan = TaskPlan(cells, self.buffer, rounds[0], scales=False)
+        if scope.cells is not None:
+            plan = TaskPlan(scope.cells, self.buffer, scope.rounds[0], scales=False)
             return BufferedScheduler(
                 [plan],
                 answers_at_merge=True,
-                report_every=reporting.every,
-                ticks=reporting.ticks,
+                report_every=scope.every,
+                ticks=scope.ticks,
             )
         plans = [
             TaskPlan(task.requests, task.buffer, versions, not task.fixed_buffer)
-            for task, versions in zip(tasks, rounds, strict=True)
+            for task, versions in zip(tasks, scope.rounds, strict=True)
         ]
         return BufferedScheduler(
             plans,
             period=self.period if self.option == "D" else None,
             floor=self.floor,
-            gathering=senders,
-            report_every=reporting.every,
-            ticks=reporting.ticks,
+            gathering=scope.senders,
+            report_every=scope.every,
+            ticks=scope.ticks,
         )

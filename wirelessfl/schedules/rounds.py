@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from wirelessfl.schedules.base import Reporting, Schedule, Work
+from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.events import (
     Arrived,
     Deadline,
@@ -27,17 +27,9 @@ class Rounds(Schedule):
 
     work: ClassVar[Work] = "rounds"
 
-    def scheduler(
-        self,
-        tasks: Sequence[Self],
-        rounds: Sequence[int],
-        reporting: Reporting,
-        *,
-        senders: int | None = None,
-        cells: int | None = None,
-    ) -> RoundsScheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> RoundsScheduler:
         """One event a round."""
-        return RoundsScheduler(rounds[0], reporting.every or 1)
+        return RoundsScheduler(scope.rounds[0], scope.every or 1)
 
 
 class RoundsScheduler:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from wirelessfl.schedules.base import Reporting, Schedule, Work
+from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.events import (
     Arrived,
     Cancel,
@@ -47,17 +47,9 @@ class Simultaneous(Schedule):
         """k."""
         return self.first
 
-    def scheduler(
-        self,
-        tasks: Sequence[Self],
-        rounds: Sequence[int],
-        reporting: Reporting,
-        *,
-        senders: int | None = None,
-        cells: int | None = None,
-    ) -> SimultaneousScheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> SimultaneousScheduler:
         """One event a round of all tasks."""
-        return SimultaneousScheduler(rounds, report_every=reporting.every, ticks=reporting.ticks)
+        return SimultaneousScheduler(scope.rounds, report_every=scope.every, ticks=scope.ticks)
 
 
 class SimultaneousScheduler:

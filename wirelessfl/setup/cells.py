@@ -7,7 +7,7 @@ from dataclasses import fields
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.cells import AsynchronousCells
-from wirelessfl.schedules import Reporting
+from wirelessfl.schedules import Scope
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.setups import CellsSetup, RoundsSetup
@@ -37,9 +37,12 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSet
     schedule = config.choices.schedule
     scheduler = schedule.scheduler(
         [schedule],
-        [config.training.rounds],
-        Reporting(config.evaluation.eval_every or (None if ticks else 1), ticks),
-        cells=rounds.network.cells,
+        Scope(
+            [config.training.rounds],
+            config.evaluation.eval_every or (None if ticks else 1),
+            ticks,
+            cells=rounds.network.cells,
+        ),
     )
     regime = AsynchronousCells(rounds.planner, rounds.training, rounds.clock)
     return CellsSetup(**same | {"schedule": scheduler, "regime": regime})

@@ -13,7 +13,7 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.config import Config
-from wirelessfl.schedules import Clock, Reporting
+from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import (
@@ -70,9 +70,12 @@ def build_times(
         busy = busy_at_once(out, network.clients, settings.busy_clients)
     scheduler = schedule.scheduler(
         [task.choices.schedule for task in tasks],
-        [task.training.rounds for task in tasks],
-        Reporting(every or (None if ticks else schedule.report_every), ticks),
-        senders=busy,
+        Scope(
+            [task.training.rounds for task in tasks],
+            every or (None if ticks else schedule.report_every),
+            ticks,
+            senders=busy,
+        ),
     )
     delays = build_delays(config, network, elements, stream)
     if schedule.work == "requests":
