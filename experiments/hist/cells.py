@@ -60,7 +60,7 @@ def cells_table(results: Results) -> str:
 
 def network_label(slowdown: float) -> str:
     """How much slower the first half of the cells is than in Section VI-C."""
-    return "Section VI-C" if slowdown == 1 else f"{slowdown:g} times slower"
+    return "Section VI-C" if slowdown == 1 else f"factor of {slowdown:g}"
 
 
 def schedule_label(case: Case) -> str:
