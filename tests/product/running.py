@@ -57,7 +57,7 @@ def _wrong_run(combination: Combination) -> str | None:
         result = wirelessfl.run(combination.config(Path(scratch, "run")), data=data())
     for row in result.rows:
         for key, value in row.items():
-            # Over the air, the error of a payload that nobody sends is unknown.
+            # Over the air, the error of a payload that no client sends is unknown.
             if value is None or (isinstance(value, float) and not math.isfinite(value)):
                 return f"row of round {row['round']} has {key} {value}"
     merges = result.rows[-1]["round"] - result.rows[0]["round"]

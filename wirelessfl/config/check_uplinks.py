@@ -29,7 +29,8 @@ def check_payloads(settings: Settings) -> None:
         who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
         raise ConfigError(
             f"{who} needs each client's {' and '.join(alone)}, and uplink "
-            f'"{settings.uplink["name"]}" gives only their sum. Choose uplink "tdma" or "ofdma".'
+            f'"{settings.uplink["name"]}" gives only their sum. Choose uplink "tdma", "ofdma" or '
+            '"fixed".'
         )
 
 

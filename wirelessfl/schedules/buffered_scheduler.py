@@ -47,8 +47,8 @@ class BufferedScheduler:
             to how far the updates of each task lie apart (Algorithm 3), and that is reached little
             by little: an update is answered by none, one or two requests. None: option S.
         floor: requests that a task keeps at least, so that none starves.
-        answers_at_merge: whether new requests follow a merge alone, so that whoever is done waits
-            for it; otherwise each update is answered at once. A lost one always is.
+        answers_at_merge: whether new requests follow a merge alone, so that those that are done
+            wait for it; otherwise each update is answered at once. A lost one always is.
         gathering: where the updates of a merge are transmitted at once: how many clients are busy
             at all times, min(sum R_m, clients, limit of busy clients). The buffers must satisfy
             sum (b_m - 1) < ``gathering``, so that some task always has b_m clients ready or to

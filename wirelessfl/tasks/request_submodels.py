@@ -132,7 +132,7 @@ class _VersionContext:
         )
 
     def neurons(self) -> NeuronMap:
-        assert self.of.neurons is not None, "else nobody asks for submodels"
+        assert self.of.neurons is not None, "no submodels are asked for without neurons"
         return self.of.neurons()
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:

@@ -182,5 +182,5 @@ def test_a_sum_over_the_air_is_refused(config, who):
         config(name, uplink="aircomp", **flags)
     assert str(caught.value) == (
         f'{who} "ram-fed" needs each client\'s update, and uplink "aircomp" gives only their sum. '
-        'Choose uplink "tdma" or "ofdma".'
+        'Choose uplink "tdma", "ofdma" or "fixed".'
     )
