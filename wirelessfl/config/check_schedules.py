@@ -9,6 +9,7 @@ from wirelessfl.config.presets import PRESETS
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.participants import check_participation
+from wirelessfl.schedules import Rounds
 
 
 def check_schedule(settings: Settings) -> None:
@@ -23,6 +24,7 @@ def check_schedule(settings: Settings) -> None:
     check_ignored(settings)
     match settings.regime:
         case "rounds" | "sessions":
+            _check_sessions(settings)
             _check_one_model(settings)
             _check_participation(settings)
         case "cells":
@@ -78,6 +80,20 @@ def _check_weighting(settings: Settings) -> None:
         raise ConfigError(
             f'weighting is "samples", and algorithm "{settings.algorithm["name"]}" does not merge '
             'by a mean. Choose weighting "uniform".'
+        )
+
+
+def _check_sessions(settings: Settings) -> None:
+    """Refuse sessions of other rounds than the package's.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    sessions = settings.sessions.sessions
+    if sessions is not None and settings.choices.schedule != Rounds():
+        raise ConfigError(
+            f"sessions is {sessions}, and {_title(settings)} does not say when they begin and end. "
+            'Leave it out, or choose schedule "rounds".'
         )
 
 

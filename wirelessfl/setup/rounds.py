@@ -16,7 +16,7 @@ from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining
-from wirelessfl.schedules import Clock, RoundsScheduler
+from wirelessfl.schedules import Clock, Scope
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -93,7 +93,9 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         network=network,
         models=[model],
         clock=clock,
-        schedule=RoundsScheduler(training.rounds, config.evaluation.eval_every or 1),
+        schedule=choices.schedule.scheduler(
+            [choices.schedule], Scope([training.rounds], config.evaluation.eval_every or 1)
+        ),
         limits=Limits.of(config, model.computing.threads),
         shards=shards,
         notes=model.notes,

@@ -1,9 +1,11 @@
 """Schedules are choices: what names stand for, where settings go, and what does not go together."""
 
 import re
+from dataclasses import dataclass, replace
 
 import pytest
 
+import wirelessfl
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.assignment.bandit import Bandit
 from wirelessfl.assignment.bayes import Bayes
@@ -248,3 +250,21 @@ def test_a_table_of_another_kind_is_refused_with_what_has_the_setting():
         "unknown setting 'requests' of algorithm 'fedast', which has lr, server_lr, weight_decay. "
         "It is a setting of schedule buffered."
     )
+
+
+@dataclass(frozen=True)
+class Halved(Rounds):
+    """Half of the rounds."""
+
+    name = "halved"
+
+    def scheduler(self, tasks, scope):
+        return super().scheduler(tasks, replace(scope, rounds=[scope.rounds[0] // 2]))
+
+
+def test_rounds_of_ones_own_are_those_that_run(tmp_path):
+    mine = {"dataset": "digits", "schedule": f"{__name__}:Halved", "rounds": 6, "clients": 4}
+    result = wirelessfl.run(Config.from_flags("fedavg", **mine, out=tmp_path / "run"))
+    assert [row["round"] for row in result.rows] == [0, 1, 2, 3]
+    with pytest.raises(ConfigError, match=r'sessions is 2, and schedule ".*Halved" does not say'):
+        Config.from_flags("fedavg", **mine, sessions=2)
