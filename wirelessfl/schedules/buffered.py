@@ -10,6 +10,7 @@ from pydantic import Field
 
 from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
+from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
 MAX_REQUESTS = 10**6
@@ -95,8 +96,12 @@ class Buffered(Schedule):
         """V of option D."""
         return self.spread_updates if self.option == "D" else None
 
-    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> BufferedScheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
         """The server of Algorithm 2, or the cloud of asynchronous cells."""
+        return self.server(tasks, scope)
+
+    def server(self, tasks: Sequence[Self], scope: Scope) -> BufferedScheduler:
+        """What ``scheduler`` gives, for schedules that derive from this one."""
         if scope.cells is not None:
             plan = TaskPlan(scope.cells, self.buffer, scope.rounds[0], scales=False)
             return BufferedScheduler(

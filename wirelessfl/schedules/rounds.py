@@ -16,6 +16,7 @@ from wirelessfl.schedules.events import (
     Merge,
     Report,
     Save,
+    Scheduler,
     Started,
     Stop,
 )
@@ -27,7 +28,7 @@ class Rounds(Schedule):
 
     work: ClassVar[Work] = "rounds"
 
-    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> RoundsScheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
         """One event a round."""
         return RoundsScheduler(scope.rounds[0], scope.every or 1)
 

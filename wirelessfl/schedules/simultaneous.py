@@ -20,6 +20,7 @@ from wirelessfl.schedules.events import (
     Reached,
     Report,
     Save,
+    Scheduler,
     Started,
     Stop,
     Tick,
@@ -47,7 +48,7 @@ class Simultaneous(Schedule):
         """k."""
         return self.first
 
-    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> SimultaneousScheduler:
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
         """One event a round of all tasks."""
         return SimultaneousScheduler(scope.rounds, report_every=scope.every, ticks=scope.ticks)
 
