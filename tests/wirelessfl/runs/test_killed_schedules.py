@@ -29,7 +29,7 @@ COMMON = {
 BUFFERED = {"schedule": "buffered", "requests": "6", "buffer": "3", "step_seconds": "0.1"}
 REGIMES = {
     "client state": ("scaffold", BUFFERED | {"drop_out": "0.1"}),
-    "held updates": ("fadamgc", BUFFERED | {"uplink": "aircomp"}),
+    "held updates": ("fadamgc", BUFFERED | {"uplink": "aircomp", "beamformer": "random"}),
     "common rounds": ("fedavg", {"schedule": "simultaneous", "first": "4", "uplink": "aircomp"}),
     "cells": ("hist", {"schedule": "buffered", "buffer": "2", "cells": "4"}),
 }
