@@ -1,0 +1,69 @@
+"""Whole runs: full buffers of everybody's updates are synchronous rounds, row by row."""
+
+import pytest
+import torch
+
+from wirelessfl.config import Config
+from wirelessfl.models import FCNN
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.progress import Progress
+from wirelessfl.setup import build
+
+CLIENTS, MERGES = 6, 4
+FLAGS = {
+    "clients": CLIENTS,
+    "rounds": MERGES,
+    "local_steps": 3,
+    "batch_size": 8,
+    "step_seconds": 0.01,
+    "uplink": "fixed",
+    "rate_mbps": 0.5,
+    "eval_every": 1,
+    "chunk": 4,
+    "threads": 1,
+}
+EVERYBODY = {
+    "rounds": {},
+    "buffered": {"requests": CLIENTS, "buffer": CLIENTS},
+    "simultaneous": {},
+}
+ADAM = ("fadamgc", "fa-nt", "local-adam")
+SGD = ("fedavg", "fedprox", "scaffold", "scaffold-m", "moon", "fedacg", "fedadam", "ram-fed")
+
+
+def ran(algorithm, schedule, data, out, **flags):
+    """Rows and parameters; request r goes to client r modulo their number."""
+    torch.manual_seed(3)
+    model = FCNN((12,), 4, hidden=(10,))
+    under = EVERYBODY[schedule]
+    config = Config.from_flags(algorithm, schedule=schedule, **FLAGS | under | flags, out=out)
+    setup = build(config, model=model, data=data)
+    if schedule == "buffered":
+        setup.regime.requests.choose = lambda number: number % CLIENTS
+    engine, directory = engine_of(setup), RunDirectory.create(out, setup.config)
+    start = torch.cat([value.detach().reshape(-1) for value in model.parameters()])
+    Progress(engine, directory, None).run()
+    params = torch.cat([value.reshape(-1) for value in engine.params().values()])
+    return directory.rows(), params, start
+
+
+@pytest.mark.parametrize("schedule", ["buffered", "simultaneous"])
+@pytest.mark.parametrize("algorithm", [*SGD, *ADAM])
+def test_everybody_at_once_is_a_round(algorithm, schedule, toy, tmp_path):
+    """Seconds, bytes, joules equal; parameters to 1e-6, of Adam clients to 1e-4 of the change."""
+    flags = {"lr": 0.005 if algorithm in ADAM else 0.05}
+    flags |= {"capacities": (1.0,)} if algorithm == "ram-fed" else {}
+    rounds, wanted, start = ran(algorithm, "rounds", toy, tmp_path / "rounds", **flags)
+    rows, params, _ = ran(algorithm, schedule, toy, tmp_path / schedule, **flags)
+    assert [row["round"] for row in rows] == [*range(MERGES + 1)]
+    assert rounds[-1]["sim_seconds"] > 0
+    for row, other in zip(rows, rounds, strict=True):
+        for field in ("sim_seconds", "uplink_mib", "downlink_mib", "joules"):
+            assert row[field] == pytest.approx(other[field], rel=1e-12), field
+    difference = (params - wanted).norm()
+    if algorithm in ADAM:
+        assert difference <= 1e-4 * (wanted - start).norm()
+    else:
+        torch.testing.assert_close(params, wanted, rtol=0, atol=1e-6)
+        assert (wanted - start).norm() > 1e-3
