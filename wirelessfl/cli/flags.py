@@ -29,6 +29,7 @@ METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 def add_flags(
     parser: argparse.ArgumentParser,
     owners: Mapping[str, Iterable[type[Choice]]],
+    defaults: Mapping[str, Mapping[str, Any]],
     *,
     lists: bool = False,
 ) -> None:
@@ -38,6 +39,7 @@ def add_flags(
         parser: where to.
         owners: by kind, choices whose settings to offer: those that are made, or all of a kind
             where none is named.
+        defaults: by the name of a choice, defaults of its settings that are not its own.
         lists: whether each takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` where one value
             is a list itself.
     """
@@ -61,11 +63,16 @@ def add_flags(
     seen: set[str] = set()
     for kind in ("algorithm", *KINDS):
         for owner in owners[kind]:
-            _add_owner(parser, kind, owner, seen, lists)
+            _add_owner(parser, kind, owner, defaults.get(owner.name, {}), seen, lists)
 
 
 def _add_owner(
-    parser: argparse.ArgumentParser, kind: str, owner: type[Choice], seen: set[str], lists: bool
+    parser: argparse.ArgumentParser,
+    kind: str,
+    owner: type[Choice],
+    defaults: Mapping[str, Any],
+    seen: set[str],
+    lists: bool,
 ) -> None:
     """The flags of one choice, in a group of their own."""
     # What is chosen of the other kinds does not matter for the names of its flags.
@@ -79,8 +86,9 @@ def _add_owner(
             continue
         seen.add(flag)
         info = FieldInfo.from_annotation(hints[entry.name])
-        default = None if entry.default is MISSING else entry.default
-        _add(group, flag, info.annotation, info.description, default, lists)
+        default = defaults.get(entry.name, entry.default)
+        shown = None if default is MISSING else default
+        _add(group, flag, info.annotation, info.description, shown, lists)
 
 
 def _add(

@@ -153,7 +153,7 @@ def _add_run_flags(
         )
     if algorithm and not any(cls.work == "task rounds" for cls in owners["schedule"]):
         owners["assignment"] = []
-    add_flags(parser, owners, lists=lists)
+    add_flags(parser, owners, {preset.schedule: preset.settings}, lists=lists)
 
 
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:

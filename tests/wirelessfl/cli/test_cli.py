@@ -109,6 +109,21 @@ def test_help_explains_flags_with_units(capsys):
     assert "(default: 1,0.5,0.25,0.125)" in text  # as it is to be given
 
 
+@pytest.mark.parametrize(
+    ("words", "default"),
+    [
+        (["fedbuff"], "merge (default: 10)"),
+        (["scaffold", "--schedule", "buffered"], "merge (default: 3)"),
+        (["sync-st"], "all (default: 30)"),
+        (["fedbuff", "--schedule", "simultaneous"], "all (default: 0)"),
+    ],
+)
+def test_help_tells_the_defaults_that_a_name_stands_for(capsys, words, default):
+    with pytest.raises(SystemExit):
+        main(["run", *words, "--help"])
+    assert default in " ".join(capsys.readouterr().out.split())
+
+
 def test_list_names_what_there_is(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out
