@@ -51,7 +51,7 @@ class Algorithm(ClientRule):
     merges_by_lr: ClassVar[bool] = False
     """Whether its merge divides by the clients' step size, so that all of a merge must have had the
     same."""
-    of_requests: ClassVar[tuple[str, ...]] = ()
+    of_staleness: ClassVar[tuple[str, ...]] = ()
     """Settings that matter only where updates may be stale, under schedules of requests."""
 
     @abstractmethod
@@ -152,19 +152,19 @@ class Algorithm(ClientRule):
             ValueError: it does not; the message names the setting, its value and the remedy.
         """
 
-    def check_buffer(self, buffer: int, cells: int) -> None:
-        """Refuse a buffer of cells with which the algorithm does not work.
+    def check_merged_cells(self, merged: int, cells: int) -> None:
+        """Refuse a number of cells in a merge with which the algorithm does not work.
 
         Args:
-            buffer: B, cells in a merge of the cloud.
+            merged: B, cells in a merge of the cloud.
             cells: N.
 
         Raises:
             ConfigError: it does not; the message names the settings and the remedy.
         """
-        if not 1 <= buffer <= cells:
+        if not 1 <= merged <= cells:
             raise ConfigError(
-                f"buffer is {buffer}, and cells is {cells}: a merge of the cloud takes at most all "
+                f"buffer is {merged}, and cells is {cells}: a merge of the cloud takes at most all "
                 f"cells. Lower buffer to {cells} or less, or raise cells."
             )
 

@@ -28,7 +28,7 @@ class FedAsync(TaskRule):
     payloads = (Payload("model", each=True),)
     uses_mean: ClassVar[bool] = False
     sends_changes: ClassVar[bool] = False
-    of_requests: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
+    of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     server_lr: Annotated[
         float, Field(gt=0, le=1, description="alpha, weight of a client's model in the mix")

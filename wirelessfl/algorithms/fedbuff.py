@@ -24,7 +24,7 @@ class FedBuff(TaskRule):
     name = "fedbuff"
     payloads = (Payload("update", each=True, unit="lr"),)
     uses_mean: ClassVar[bool] = False
-    of_requests: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
+    of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     staleness_exponent: Annotated[
         float, Field(ge=0, description="a of the weight (1 + staleness)^-a of an update")

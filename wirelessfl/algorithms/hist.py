@@ -130,7 +130,7 @@ class Hist(HFedAvg):
                 parts[cell][place] = pool[numbers]
         return self._extracted(partition, parts)
 
-    def check_buffer(self, buffer: int, cells: int) -> None:
+    def check_merged_cells(self, merged: int, cells: int) -> None:
         """Two cells at least exchange parts, which are equal and do not overlap."""
         if cells < 2:
             raise ConfigError(
@@ -138,10 +138,10 @@ class Hist(HFedAvg):
                 "the parts of merged cells anew among them. Have 2 or more, or choose schedule "
                 '"rounds".'
             )
-        super().check_buffer(buffer, cells)
-        if buffer < 2:
+        super().check_merged_cells(merged, cells)
+        if merged < 2:
             raise ConfigError(
-                f'buffer is {buffer}, and algorithm "{self.name}" deals the parts of merged cells '
+                f'buffer is {merged}, and algorithm "{self.name}" deals the parts of merged cells '
                 "anew among them: a lone cell would keep its part forever. Choose a buffer of 2 or "
                 'more, or algorithm "hfedavg".'
             )

@@ -69,7 +69,7 @@ def _check_stale(settings: Settings) -> None:
         ConfigError: one is set.
     """
     algorithm = settings.choices.algorithm
-    for key, value in _changed(algorithm, algorithm.of_requests):
+    for key, value in _changed(algorithm, algorithm.of_staleness):
         raise ConfigError(
             f'{key} is {value!r}, and no update of algorithm "{settings.algorithm["name"]}" is '
             f'stale {_under(settings)}. Leave it out, or choose schedule "buffered".'

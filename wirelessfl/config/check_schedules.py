@@ -147,7 +147,7 @@ def _check_cells(settings: Settings) -> None:
         return
     _check_everybody(settings, settings.network.clients)
     if schedule.merged is not None:
-        settings.choices.algorithm.check_buffer(schedule.merged, settings.network.cells or 1)
+        settings.choices.algorithm.check_merged_cells(schedule.merged, settings.network.cells or 1)
 
 
 def _check_rounds_settings(settings: Settings) -> None:

@@ -89,7 +89,7 @@ def test_parts_stay_disjoint_and_whole(case):
 )
 def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        find_algorithm(name)(**settings).check_buffer(buffer, 3)
+        find_algorithm(name)(**settings).check_merged_cells(buffer, 3)
     assert "\n" not in str(caught.value)
 
 
@@ -97,4 +97,4 @@ def test_buffers_that_fit():
     """Down to a cell at a time of whole models, and two of parts; up to all."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
-            find_algorithm(name)().check_buffer(buffer, 3)
+            find_algorithm(name)().check_merged_cells(buffer, 3)
