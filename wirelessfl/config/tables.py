@@ -51,7 +51,7 @@ def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> di
     """``tables`` with the flat settings ``flags`` put into their sections.
 
     Raises:
-        ConfigError: a flag that no section, algorithm or uplink has.
+        ConfigError: a flag that neither a section nor what is chosen has.
     """
     tables = {**tables, **{key: flags[key] for key in NAMED if key in flags}}
     merged = named_tables(tables)
@@ -111,7 +111,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     """What to say of a setting, or a table, that does not exist.
 
     Args:
-        tables: all of them, algorithm and uplink with a name.
+        tables: all of them, those of choices with a name.
         section: where it stands; "" outside of all.
         key: what it is called.
         value: what was given.

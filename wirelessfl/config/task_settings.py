@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.config.kinds import KINDS, owners_of
+from wirelessfl.config.kinds import KINDS, chosen_classes, owners_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.task_tables import TASK_SETTINGS
@@ -61,6 +61,14 @@ def _fields_of(algorithm: str, task: str) -> set[str]:
     return {entry.name for entry in fields(found)}
 
 
+def _takes_several(tables: Mapping[str, Any], section: str, key: str) -> bool:
+    """Whether a setting is a tuple, of which a flag without a comma gives one entry."""
+    if section in SECTIONS:
+        return "tuple" in str(SECTIONS[section].model_fields[key].annotation)
+    choice = chosen_classes(tables)[section]
+    return "tuple" in str(get_type_hints(choice)[key])
+
+
 def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The tables of the run that trains this task alone.
 
@@ -87,10 +95,8 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
             found = owners_of(key) or suggestion(key, homes)
             raise ConfigError(f"unknown setting {key!r} of task {name!r}.{found}")
         section = homes[key]
-        many = section in SECTIONS and "tuple" in str(
-            SECTIONS[section].model_fields[key].annotation
-        )
-        tables[section][key] = (value,) if many and isinstance(value, str) else value
+        alone = isinstance(value, str) and _takes_several(tables, section, key)
+        tables[section][key] = (value,) if alone else value
     step = tables["network"].get("step_seconds")
     if "cycles_per_step" in table and step is not None:
         raise ConfigError(

@@ -268,3 +268,14 @@ def test_rounds_of_ones_own_are_those_that_run(tmp_path):
     assert [row["round"] for row in result.rows] == [0, 1, 2, 3]
     with pytest.raises(ConfigError, match=r'sessions is 2, and schedule ".*Halved" does not say'):
         Config.from_flags("fedavg", **mine, sessions=2)
+
+
+def test_one_entry_of_a_list_may_stand_alone_in_a_task():
+    task = "digits,algorithm=heterofl,capacities=0.5"
+    config = Config.from_flags("fedavg", schedule="buffered", task=[task, "digits"])
+    narrow, whole = (task.choices.algorithm for task in config.tasks.values())
+    assert narrow.capacities == (0.5,)
+    assert whole.name == "fedavg"
+    config = Config.from_flags("heterofl", schedule="buffered", task=["digits,capacities=0.5"])
+    (narrow,) = (task.choices.algorithm for task in config.tasks.values())
+    assert narrow.capacities == (0.5,)

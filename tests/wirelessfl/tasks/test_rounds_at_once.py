@@ -115,7 +115,7 @@ def made(models, first, drop_out):
 
 @pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
 def test_channels_are_those_of_the_merge_number(first, drop_out):
-    """A round in which nobody of a task is left takes none of its channels."""
+    """A round in which no client of a task is left takes none of its channels."""
     models = [Watched(2.0), Watched(1.0)]
     clock, schedule, regime, records = made(models, first, drop_out)
     clock.after(0.0, Started())
