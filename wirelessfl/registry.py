@@ -30,6 +30,15 @@ class Choice:
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
 
+    def unused(self) -> Mapping[str, str]:
+        """Settings of this choice that its other settings leave without effect.
+
+        Returns:
+            By name, why, as the end of a sentence that begins with the name and value:
+            "conflicts with option=S" or "needs samples_per_client".
+        """
+        return {}
+
 
 C = TypeVar("C", bound=Choice)
 

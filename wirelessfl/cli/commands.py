@@ -26,11 +26,10 @@ def timeline(arguments: argparse.Namespace) -> int:
     """Draw who works on what, untrained."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.config.tables import tables_from_flags
     from wirelessfl.runs.timeline import timeline as simulated
 
     flags = given_flags(arguments, [*OF_COMMANDS, "seconds", "picture"])
-    config = Config.of(tables_from_flags(_tables(arguments), flags))
+    config = Config.merged(_tables(arguments), flags)
     if arguments.picture.suffix not in (".png", ".pdf"):
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
     if config.run.out is not None:
@@ -47,14 +46,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.config.tables import tables_from_flags
     from wirelessfl.runs.run import run as run_settings
     from wirelessfl.setup.computing import fewer_workers
     from wirelessfl.training.shards import sharded
 
     tables = _tables(arguments)
     flags = given_flags(arguments, OF_COMMANDS)
-    config = Config.of(tables_from_flags(tables, flags))
+    config = Config.merged(tables, flags)
     if "workers" not in flags:  # those of a stored configuration may be of a larger machine
         config = fewer_workers(config)
     with sharded() as shards:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import wirelessfl
 from wirelessfl import check_packages
@@ -51,25 +50,32 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "run",
         help="train: wirelessfl run ALGORITHM [--flag value ...], or --config FILE.toml",
         description="Train a model over a simulated wireless network. Name an algorithm, or give a "
-        "configuration; flags win over the configuration.",
+        "configuration file; flags override the file.",
         allow_abbrev=False,
+        add_help=False,
     )
     run.set_defaults(command=commands.run)
     sweep = subparsers.add_parser(
         "sweep",
         help="all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
-        description="Run every combination of the given values, each once: runs are kept in the "
-        "folder --out (runs/sweep) under the hash of their settings. Flags are those of `run`, "
-        "with values separated by commas, or by semicolons where a value has commas itself.",
+        description="Run every combination of the given values once. Runs are kept in the folder "
+        "--out (runs/sweep) under the hash of their settings. Flags are those of `run`, with "
+        "values separated by commas, or by semicolons if a value contains commas. A combination "
+        "ignores flags of choices that it does not take. --jobs N sets the number of concurrent "
+        "runs, one CPU thread each (1); --ray ADDRESS runs on a Ray cluster, or on a local one "
+        "(local).",
         allow_abbrev=False,
+        add_help=False,
     )
     sweep.set_defaults(command=commands.sweep)
     timeline = subparsers.add_parser(
         "timeline",
         help="draw each client's work: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
         description="Simulate the first seconds of a run under schedule buffered or simultaneous "
-        "without training, and draw each client's work and the merges. Flags are those of `run`.",
+        "without training, and draw each client's work and the merges. Flags are those of `run`; "
+        "--seconds X sets the simulated time (20), --picture FILE the .png or .pdf (timeline.png).",
         allow_abbrev=False,
+        add_help=False,
     )
     timeline.set_defaults(command=commands.timeline)
     for name, command in (("run", run), ("sweep", sweep), ("timeline", timeline)):
@@ -114,46 +120,14 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def _add_run_flags(
     parser: argparse.ArgumentParser, words: Sequence[str], *, lists: bool = False
 ) -> None:
-    """Flags of the algorithm and uplink that the words name; of all where they name none."""
-    from wirelessfl.algorithms import algorithm_classes, find_algorithm
+    """Flags of all settings, and the help of those that the words choose."""
+    from wirelessfl.cli.chosen import chosen_tables, user_flags
     from wirelessfl.cli.flags import add_flags
-    from wirelessfl.config.kinds import KINDS
-    from wirelessfl.config.presets import preset_of
-    from wirelessfl.config.tables import read_toml
+    from wirelessfl.cli.help import Help
 
-    scout = Parser(prog=parser.prog, add_help=False, allow_abbrev=False, lenient=True)
-    scout.add_argument("--config", type=Path)
-    scout.add_argument("--local")
-    for kind in KINDS:
-        scout.add_argument("--" + kind.replace("_", "-"))
-    known, rest = scout.parse_known_args(words)
-    tables: dict[str, Any] = read_toml(known.config) if known.config else {}
-
-    def named(section: str) -> str | None:
-        table = tables.get(section)
-        name = table.get("name") if isinstance(table, dict) else table
-        return name if isinstance(name, str) else None
-
-    first = rest[0] if rest and not rest[0].startswith("-") else None
-    algorithm = first or named("algorithm")
-    table = tables.get("algorithm")
-    kept = table.get("local") if isinstance(table, dict) else None
-    local = known.local or (kept if isinstance(kept, str) else "fedavg")
-    owners: dict[str, Any] = {
-        "algorithm": [find_algorithm(algorithm, inner) for inner in local.split(",")]
-        if algorithm
-        else algorithm_classes().values()
-    }
-    preset = preset_of(algorithm or "")
-    defaults = {"schedule": preset.schedule, "assignment": preset.assignment} if algorithm else {}
-    for kind, found in KINDS.items():
-        names = vars(known)[kind] or named(kind) or defaults.get(kind)
-        owners[kind] = (
-            [found.find(name) for name in names.split(",")] if names else found.classes().values()
-        )
-    if algorithm and not any(cls.work == "task rounds" for cls in owners["schedule"]):
-        owners["assignment"] = []
-    add_flags(parser, owners, {preset.schedule: preset.settings}, lists=lists)
+    tables = chosen_tables(parser.prog, words)
+    add_flags(parser, user_flags(tables), lists=lists)
+    parser.add_argument("-h", "--help", nargs="?", const="", action=Help, tables=tables)
 
 
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:

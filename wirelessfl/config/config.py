@@ -5,20 +5,22 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self, cast
 
+import tomli_w
 from pydantic import PrivateAttr
 
-from wirelessfl.config.check_ignored import check_given_schedule
 from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
-from wirelessfl.config.resolve import check, filled, placed
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import named_tables, read_toml, tables_from_flags
-from wirelessfl.config.task_settings import typed_table, with_table
+from wirelessfl.config.tables import given_places, named_tables, read_toml, tables_from_flags
+from wirelessfl.config.task_settings import of_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
+from wirelessfl.config.unused import Place, kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
 
 
@@ -46,26 +48,46 @@ class Config(Settings):
         return config._tasks or {config.data.dataset: config}
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any]) -> Config:
+    def of(
+        cls,
+        tables: Mapping[str, Any],
+        *,
+        loose: Collection[Place] = (),
+        dropped: set[Place] | None = None,
+        of_task: bool = False,
+    ) -> Config:
         """The configuration in nested ``tables``, with every default filled in and checked.
 
         Args:
-            tables: settings by table. Where none is of the network, one may still be given to the
+            tables: settings by table. If none is of the network, one may still be given to the
                 run, and what fits some network is not refused.
+            loose: settings, by table and key, that are dropped instead of refused if they have no
+                effect.
+            dropped: receives what is dropped; None: everything but ``loose`` is refused.
+            of_task: whether this is one of several tasks, whose schedule the run has.
 
         Raises:
-            ConfigError: an unknown key, a wrong value, or settings that do not go together.
+            ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
+                do not go together.
         """
-        given = Settings(**named_tables(tables))
-        check_given_schedule(given)
-        # What goes with the algorithm's name follows it into copies with another algorithm.
-        given.model_fields_set.difference_update(
-            kind for kind in ("schedule", "assignment") if tables.get(kind) is None
-        )
+        places, given = given_places(tables), Settings(**named_tables(tables))
+        idle = {place: why for place, why in unused(given).items() if place in places}
+        if of_task or given.task:
+            idle = {place: why for place, why in idle.items() if of_tasks(given, place) == of_task}
+        for place, reason in idle.items():
+            if dropped is None and place not in loose:
+                raise ConfigError(refusal(given, place, reason))
+        if dropped is not None:
+            dropped.update(idle)
+        if idle:
+            given = Settings(**named_tables(_without(tables, idle)))
+        # A default follows the other settings in copies.
+        given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
         check(config)
-        config = cls._made(config, {**dict(config), "sessions": placed(config.sessions)})
-        return config._with_tasks() if config.regime == "tasks" else config
+        if config.regime != "tasks" or of_task:
+            return config
+        return config._with_tasks([place for place in places if place not in loose])
 
     def resolve(self) -> Config:
         """The same settings, resolved.
@@ -85,7 +107,9 @@ class Config(Settings):
         Raises:
             ConfigError: a wrong value, or settings that do not go together.
         """
-        return cast(Self, Config.of(self.model_dump(exclude_unset=True) | dict(update or {})))
+        tables = self.model_dump(exclude_unset=True)
+        loose = given_places(tables) if update else ()
+        return cast(Self, Config.of(tables | dict(update or {}), loose=loose))
 
     @classmethod
     def _made(
@@ -96,8 +120,11 @@ class Config(Settings):
         config._choices, config._tasks = given.choices, dict(tasks or {})
         return config
 
-    def _with_tasks(self) -> Config:
-        """With the tables of tasks resolved, and as many rounds as it takes where these end runs.
+    def _with_tasks(self, places: Collection[Place] = ()) -> Config:
+        """With the tables of tasks resolved, and unlimited rounds if something else ends the run.
+
+        Args:
+            places: settings that were given for all tasks.
 
         Raises:
             ConfigError: tasks that are wrong, or do not go together.
@@ -105,6 +132,7 @@ class Config(Settings):
         names = task_names(self.task, self.data.dataset) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
+        self._check_used(places, tasks)
         check_together(tasks or {self.data.dataset: self})
         values = dict(self) | {
             "task": tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
@@ -153,6 +181,17 @@ class Config(Settings):
         config.model_fields_set.add("run")
         return config
 
+    def _check_used(self, places: Collection[Place], tasks: Mapping[str, Config]) -> None:
+        """Refuse a setting that was given for all tasks and that none uses.
+
+        Raises:
+            ConfigError: there is one.
+        """
+        idle = [unused(task) for task in tasks.values()]
+        for place in places:
+            if idle and of_tasks(self, place) and all(place in found for found in idle):
+                raise ConfigError(refusal(self, place, idle[0][place]))
+
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.
 
@@ -160,8 +199,9 @@ class Config(Settings):
             ConfigError: its table has a wrong setting; the message names the task.
         """
         tables = with_table(self, table, name)
+        loose = given_places(tables) - table_places(self, tables, table)
         try:
-            return Config.of(tables)
+            return Config.of(tables, loose=loose, of_task=True)
         except ConfigError as error:
             raise ConfigError(f"task {name!r}: {error}") from error
 
@@ -173,9 +213,69 @@ class Config(Settings):
             algorithm: its name.
             flags: settings by their flat names, e.g. ``data_dir``, ``cells``, ``lr``.
         """
-        return cls.of(tables_from_flags({"algorithm": {"name": algorithm}}, flags))
+        return cls.merged({"algorithm": {"name": algorithm}}, flags)
+
+    @classmethod
+    def merged(
+        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None = None
+    ) -> Config:
+        """The configuration in ``tables``, changed by flags.
+
+        A setting in ``tables`` that a flag deprives of its effect is dropped.
+
+        Args:
+            tables: settings by table.
+            flags: settings by flat name.
+            dropped: receives flags without effect; None refuses them.
+
+        Raises:
+            ConfigError: a wrong setting.
+        """
+        merged = tables_from_flags(tables, flags, dropped)
+        if dropped is None:
+            return cls.of(merged, loose=_used_places(tables) if flags else ())
+        idle: set[Place] = set()
+        config = cls.of(merged, dropped=idle)
+        keys = {key if key != "name" else section for section, key in idle}
+        dropped |= keys & flags.keys()
+        return config
 
     @classmethod
     def from_toml(cls, path: Path) -> Config:
         """The configuration in a TOML file."""
         return cls.of(read_toml(path))
+
+    def to_toml(self) -> str:
+        """The settings with an effect, as TOML; reading it back gives the same object."""
+        plain: dict[str, Any] = _plain(kept_tables(self))
+        return tomli_w.dumps({key: table for key, table in plain.items() if table})
+
+
+def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
+    """Tables without some of their settings; a choice without its name is left out."""
+    kept: dict[str, Any] = {}
+    for section, table in tables.items():
+        if (section, "name") in idle:
+            continue
+        if isinstance(table, Mapping):
+            table = {key: value for key, value in table.items() if (section, key) not in idle}
+        kept[section] = table
+    return kept
+
+
+def _used_places(tables: Mapping[str, Any]) -> set[Place]:
+    """Settings of a file that have an effect without flags; empty if the file is wrong."""
+    try:
+        alone = Settings(**named_tables(tables))
+    except ConfigError:
+        return set()
+    return given_places(tables) - unused(alone).keys()
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as TOML can hold it: no None, paths as text."""
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value

@@ -46,6 +46,8 @@ class Schedule(Choice, ABC):
     """Settings that each of several tasks may have for itself."""
     of_clients: ClassVar[tuple[str, ...]] = ()
     """Settings of requests to single clients, which cells do not have."""
+    of_several: ClassVar[tuple[str, ...]] = ()
+    """Settings that need several tasks."""
     report_every: ClassVar[int] = 1
     """Rounds, or merges of a task, between rows, unless the settings say."""
 

@@ -10,7 +10,6 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.rounds import ModelRounds
@@ -25,7 +24,7 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, RoundsSetup
-from wirelessfl.setup.structure import Structure, lr_share
+from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.shards import Shards
 
@@ -43,8 +42,9 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         DataError: no such data, or a split that cannot be made.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream)
+    network = given.network or build_network(config.network, stream, config.choices.fading)
     training, choices = config.training, config.choices
+    compression = choices.compression
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
@@ -55,17 +55,13 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
-    structure = Structure(model, config.model.layers)
+    structure = Structure(model, choices.model.layers)
     settings = TrainingSettings(
         local_steps=training.local_steps,
         edge_rounds=training.edge_rounds or 1,
-        compression=make_compression(
-            training.compression, training.compression_keep, training.compression_bits
-        ),
+        compression=None if compression is None or compression.identity else compression,
     )
     planner = _planner(config, network, structure, settings, stream)
-    if config.model.layers is not None:
-        structure.partition("alternate")  # wrong names are refused, whether or not they are used
     padding = _checked_padding(config, model, planner, structure)
     algorithm = choices.algorithm
     states = make_states(
@@ -129,7 +125,7 @@ def _planner(
         settings,
         stream,
         Participation(training.clients_per_round, training.tracking_clients),
-        lr_share(training),
+        config.choices.lr_schedule.shares(training.rounds),
     )
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from torch import Tensor
 
-from wirelessfl.config.sections import TrainingSection
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.settings import PADDING
-from wirelessfl.rounds.step_sizes import Decay, constant
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
 from wirelessfl.submodels.partition import Scheme
@@ -85,10 +82,3 @@ class Structure:
             return asked
         # A batch of several gains nothing where clients train one by one.
         return 0.0 if self.model.executor.chunk == 1 or mixes is not None else PADDING
-
-
-def lr_share(training: TrainingSection) -> Callable[[int], float]:
-    """The factor of the clients' step size, by round."""
-    if training.lr_schedule == "constant":
-        return constant
-    return Decay(training.rounds, training.lr_ratio, training.lr_power)

@@ -16,14 +16,7 @@ from wirelessfl.config import Config
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import (
-    PUBLISHED_STEP_SECONDS,
-    Delays,
-    Elements,
-    ShiftedExponential,
-    Wireless,
-    client_speeds,
-)
+from wirelessfl.tasks.delays import Delays, Elements, Scene, TaskCosts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -137,16 +130,23 @@ def build_delays(
         elements: [tasks], numbers that cross the air for a whole model.
         stream: the run's.
     """
-    tasks = list(config.tasks.values())
-    steps = [task.training.local_steps for task in tasks]
-    if config.network.delays == "shifted-exponential":
-        floors = [task.training.local_steps * _beta(task) for task in tasks]
-        speeds = client_speeds(network.clients, stream.child("client speeds"))
-        return ShiftedExponential(floors, speeds, stream.child("durations"))
-    seconds = [_step_seconds(table, network) for table in config.task or ({},)]
-    uplink, down = config.choices.uplink, config.network.downlink_mbps
+    delays, uplink = config.choices.delays, config.choices.uplink
+    assert delays is not None
+    down = config.network.downlink_mbps
+    costs = [
+        TaskCosts(
+            task.data.dataset,
+            task.training.local_steps,
+            task.network.step_seconds,
+            _step_seconds(table, network),
+            crossing,
+        )
+        for task, table, crossing in zip(
+            config.tasks.values(), config.task or ({},), elements, strict=True
+        )
+    ]
     rate = 1e6 * down if down else uplink.downlink_bps
-    return Wireless(network, uplink, steps, seconds, list(elements), rate, stream.child("uploads"))
+    return delays.build(Scene(network, uplink, costs, rate, stream))
 
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
@@ -169,10 +169,3 @@ def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:
         return np.full(network.clients, float(table["step_seconds"]))
     cycles = table.get("cycles_per_step", network.cycles_per_step)
     return np.asarray(cycles / network.cpu_hz)
-
-
-def _beta(task: Config) -> float:
-    """Least seconds of a step on a normal client."""
-    if task.network.step_seconds is not None:
-        return task.network.step_seconds
-    return task.network.delay_scale * PUBLISHED_STEP_SECONDS[task.data.dataset]

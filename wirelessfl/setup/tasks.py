@@ -18,7 +18,7 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
-from wirelessfl.setup.structure import Structure, lr_share
+from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.task_schedules import build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
@@ -48,7 +48,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     """
     _check(config, given, shards)
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream)
+    network = given.network or build_network(config.network, stream, config.choices.fading)
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()
@@ -145,7 +145,7 @@ def _learner(
         ),
         model.start,
     )
-    structure = Structure(model, task.model.layers)
+    structure = Structure(model, task.choices.model.layers)
     submodels = RequestSubmodels(
         algorithm, objective.spec, structure.neurons, network.clients, stream
     )
@@ -161,7 +161,7 @@ def _learner(
             objective,
             model.executor,
             task.training.local_steps,
-            lr_share(task.training),
+            task.choices.lr_schedule.shares(task.training.rounds),
             structure.neurons,
             padding or 0.0,
         ),

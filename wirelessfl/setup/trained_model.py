@@ -19,7 +19,7 @@ from wirelessfl.setup.computing import Computing, Workload, expect_workers, find
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.models import check_given_model, configured_model
+from wirelessfl.setup.models import configured_model
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.executor import Executor, TrainingData
@@ -96,14 +96,13 @@ def build_model_of(
         data = loaded.dataset(config.data)
     else:
         data = given_dataset(config.data, given.data)
-    samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
+    samples, groups = loaded.split(config.choices, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
     if given.model is None:
-        module = configured_model(config.model, data, stream.child("initial weights"))
+        module = configured_model(config.choices.model, data, stream.child("initial weights"))
     else:
-        check_given_model(config.model)
         module = given.model
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()

@@ -123,6 +123,8 @@ class Uplink(Choice, ABC):
     """Whether a node gets every client's payload, or only their weighted sum."""
     coherence: ClassVar[Coherence] = "round"
     """How long a channel draw lasts, unless the network's settings say otherwise."""
+    radio: ClassVar[bool] = True
+    """Whether uploads cross the network's radio channel."""
     of_rounds: ClassVar[tuple[str, ...]] = ()
     """Settings that matter only where clients of a cell upload together, in rounds."""
 
