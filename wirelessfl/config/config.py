@@ -16,8 +16,15 @@ from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.resolve import check, filled
+from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import given_places, named_tables, read_toml, tables_from_flags
+from wirelessfl.config.tables import (
+    given_places,
+    named_tables,
+    read_toml,
+    tables_from_flags,
+    unknown_setting,
+)
 from wirelessfl.config.task_settings import of_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
 from wirelessfl.config.unused import Place, kept_tables, refusal, unused
@@ -87,7 +94,14 @@ class Config(Settings):
         check(config)
         if config.regime != "tasks" or of_task:
             return config
-        return config._with_tasks([place for place in places if place not in loose])
+        config = config._with_tasks()
+        for place, reason in config._unused_by_tasks(places - idle.keys()).items():
+            if dropped is not None:
+                dropped.add(place)
+            elif place not in loose:
+                raise ConfigError(refusal(config, place, reason))
+            return cls.of(_without(tables, {place}), loose=loose, dropped=dropped)
+        return config
 
     def resolve(self) -> Config:
         """The same settings, resolved.
@@ -120,11 +134,8 @@ class Config(Settings):
         config._choices, config._tasks = given.choices, dict(tasks or {})
         return config
 
-    def _with_tasks(self, places: Collection[Place] = ()) -> Config:
+    def _with_tasks(self) -> Config:
         """With the tables of tasks resolved, and unlimited rounds if something else ends the run.
-
-        Args:
-            places: settings that were given for all tasks.
 
         Raises:
             ConfigError: tasks that are wrong, or do not go together.
@@ -132,7 +143,6 @@ class Config(Settings):
         names = task_names(self.task, self.data.dataset) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
-        self._check_used(places, tasks)
         check_together(tasks or {self.data.dataset: self})
         values = dict(self) | {
             "task": tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
@@ -167,6 +177,9 @@ class Config(Settings):
         """
         if not self.resolved:
             return self.resolve().with_run(values, tasks)
+        for key in values:
+            if key not in SECTIONS["run"].model_fields:
+                raise ConfigError(unknown_setting(dict(self), "run", key, values[key]))
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
         run = self.run.model_copy(update=dict(values))
@@ -181,16 +194,35 @@ class Config(Settings):
         config.model_fields_set.add("run")
         return config
 
-    def _check_used(self, places: Collection[Place], tasks: Mapping[str, Config]) -> None:
-        """Refuse a setting that was given for all tasks and that none uses.
+    def settled(
+        self,
+        values: Mapping[str, Any],
+        tasks: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Config:
+        """The same settings with what the run has chosen; arguments are those of ``with_run``.
 
-        Raises:
-            ConfigError: there is one.
+        Values without effect are left out, so that the result is a configuration as well.
         """
-        idle = [unused(task) for task in tasks.values()]
-        for place in places:
-            if idle and of_tasks(self, place) and all(place in found for found in idle):
-                raise ConfigError(refusal(self, place, idle[0][place]))
+        idle = [unused(task) for task in (self._tasks or {"": self}).values()]
+        used = {
+            key: value
+            for key, value in values.items()
+            if not all(("run", key) in found for found in idle)
+        }
+        return self.with_run(used, tasks)
+
+    def _unused_by_tasks(self, places: Collection[Place]) -> dict[Place, str]:
+        """Settings of all tasks that none of them uses, with the reason.
+
+        Args:
+            places: settings that were given.
+        """
+        idle = [unused(task) for task in (self._tasks or {}).values()]
+        return {
+            place: idle[0][place]
+            for place in places
+            if idle and of_tasks(self, place) and all(place in found for found in idle)
+        }
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.
