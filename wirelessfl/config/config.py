@@ -81,11 +81,8 @@ class Config(Settings):
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
             idle = {place: why for place, why in idle.items() if of_tasks(given, place) == of_task}
-        for place, reason in idle.items():
-            if dropped is None and place not in loose:
-                raise ConfigError(refusal(given, place, reason))
-        if dropped is not None:
-            dropped.update(idle)
+        cls._refuse(given, idle, loose, dropped)
+        done = set(idle)
         if idle:
             given = Settings(**named_tables(_without(tables, idle)))
         # A default follows the other settings in copies.
@@ -95,13 +92,29 @@ class Config(Settings):
         if config.regime != "tasks" or of_task:
             return config
         config = config._with_tasks()
-        for place, reason in config._unused_by_tasks(places - idle.keys()).items():
-            if dropped is not None:
-                dropped.add(place)
-            elif place not in loose:
-                raise ConfigError(refusal(config, place, reason))
-            return cls.of(_without(tables, {place}), loose=loose, dropped=dropped)
-        return config
+        idle = {place: why for place, why in config.unused().items() if place in places - done}
+        cls._refuse(config, idle, loose, dropped)
+        if not idle:
+            return config
+        return cls.of(_without(tables, idle), loose=loose, dropped=dropped)
+
+    @staticmethod
+    def _refuse(
+        settings: Settings,
+        idle: Mapping[Place, str],
+        loose: Collection[Place],
+        dropped: set[Place] | None,
+    ) -> None:
+        """Refuse given settings without effect; arguments are those of ``of``.
+
+        Raises:
+            ConfigError: there is one that must not be dropped.
+        """
+        for place, reason in idle.items():
+            if dropped is None and place not in loose:
+                raise ConfigError(refusal(settings, place, reason))
+        if dropped is not None:
+            dropped.update(idle)
 
     def resolve(self) -> Config:
         """The same settings, resolved.
@@ -203,26 +216,21 @@ class Config(Settings):
 
         Values without effect are left out, so that the result is a configuration as well.
         """
-        idle = [unused(task) for task in (self._tasks or {"": self}).values()]
-        used = {
-            key: value
-            for key, value in values.items()
-            if not all(("run", key) in found for found in idle)
-        }
+        idle = self.unused()
+        used = {key: value for key, value in values.items() if ("run", key) not in idle}
         return self.with_run(used, tasks)
 
-    def _unused_by_tasks(self, places: Collection[Place]) -> dict[Place, str]:
-        """Settings of all tasks that none of them uses, with the reason.
+    def unused(self) -> dict[Place, str]:
+        """All settings without effect, by table and key, with the reason.
 
-        Args:
-            places: settings that were given.
+        A setting that tasks may have for themselves has one if a task uses it.
         """
-        idle = [unused(task) for task in (self._tasks or {}).values()]
-        return {
-            place: idle[0][place]
-            for place in places
-            if idle and of_tasks(self, place) and all(place in found for found in idle)
-        }
+        found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
+        if not tasks:
+            return found
+        run = {place: why for place, why in found.items() if not of_tasks(self, place)}
+        by_none = set.intersection(*({*task} for task in tasks))
+        return run | {place: tasks[0][place] for place in by_none if of_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.
@@ -279,7 +287,7 @@ class Config(Settings):
 
     def to_toml(self) -> str:
         """The settings with an effect, as TOML; reading it back gives the same object."""
-        plain: dict[str, Any] = _plain(kept_tables(self))
+        plain: dict[str, Any] = _plain(kept_tables(self, self.unused()))
         return tomli_w.dumps({key: table for key, table in plain.items() if table})
 
 
