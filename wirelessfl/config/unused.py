@@ -121,7 +121,7 @@ def _star(settings: Settings) -> Found:
         f'conflicts with algorithm "{settings.algorithm["name"]}", which is a star with one '
         'server: choose "hfedavg" or "hist"'
     )
-    for key in ("cells", "slowdown", "backhaul_mbps"):
+    for key in ("cells", "slowdown", "backhaul_mbps", "coherence"):
         yield ("network", key), reason
     yield ("training", "edge_rounds"), reason
 

@@ -49,7 +49,8 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     **dict.fromkeys(
         ("bandwidth_hz", "antennas", "antenna_correlation", "snr_db", "path_gain_db"), over_the_air
     ),
-    **dict.fromkeys(("coherence", "transmit_power_w"), over_the_air),
+    "transmit_power_w": over_the_air,
+    "coherence": lambda run: cells(run) and over_the_air(run),
     **dict.fromkeys(("cpu_hz", "cycles_per_step", "switched_capacitance"), computes),
     "downlink_mbps": computes,
     "slowdown": lambda run: cells(run) and computes(run),
@@ -82,6 +83,11 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "fixed_buffer": lambda run: False,
     "spread_updates": lambda run: False,
     "period": lambda run: False,
+    "size_cap": lambda run: False,  # needs optimized sizes
+    "mask_overlap": lambda run: run["algorithm"] == "hist",  # else it needs masks of a partition
+    "deadline": lambda run: False,  # needs budget deadline
+    "history_keep": lambda run: False,  # needs history
+    "elements_per_symbol": lambda run: False,  # needs the physical convention
     "requests": tasks,
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
     "wait": lambda run: not tasks(run),
