@@ -188,6 +188,11 @@ def _sessions(settings: Settings) -> Found:
     if settings.sessions.sessions is None:
         yield ("sessions", "tested_labels"), "needs sessions: give their number"
         yield ("evaluation", "eval_first"), "needs sessions: give their number"
+    elif (settings.evaluation.eval_every or 1) == 1:
+        yield (
+            ("evaluation", "eval_first"),
+            "conflicts with eval_every=1, which evaluates every round: raise eval_every",
+        )
 
 
 def _algorithm(settings: Settings) -> Found:
