@@ -1,4 +1,4 @@
-"""The data set of a configuration, with its scaling and split."""
+"""Loads, scales and splits the configured data set."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from wirelessfl.errors import ConfigError
 
 @dataclass(frozen=True)
 class Loaded:
-    """Data sets and splits that several tasks share: equal settings, the same objects."""
+    """Data sets and splits shared by tasks: equal settings give the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
     splits: dict[Any, ClientSamples] = field(default_factory=dict)
 
     def dataset(self, settings: DataSection) -> Dataset:
-        """The data set that settings name.
+        """The configured data set.
 
         Raises:
-            ConfigError: settings that do not go with it.
+            ConfigError: settings that conflict with it.
             DataError: it is absent or damaged.
         """
         key = (
@@ -57,8 +57,8 @@ class Loaded:
         """Each client's samples, and the groups of clients that attend in turn, if any.
 
         Raises:
-            ConfigError: settings that do not go together.
-            DataError: a split that cannot be made.
+            ConfigError: settings that conflict.
+            DataError: the data cannot be split as requested.
         """
         wanted, presence = choices.split, choices.presence
         groups = None if presence is None else presence.groups(data.classes, network.cell_of)
@@ -82,7 +82,7 @@ class Loaded:
 
 
 def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
-    """A data set that was given as an object, on the scale that settings ask for.
+    """A data set given as an object, with the configured range of pixels.
 
     Raises:
         ConfigError: a range of pixels for data that are not images.
@@ -91,7 +91,7 @@ def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
 
 
 def _scaled(data: Dataset, pixels: str) -> Dataset:
-    """Images on another scale than [-1, 1].
+    """Images with the requested range of pixels.
 
     Raises:
         ConfigError: the data are not images in [-1, 1].
