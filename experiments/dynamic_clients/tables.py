@@ -183,7 +183,7 @@ def _data(case: Case) -> str:
 
 
 def _labels(case: Case) -> str:
-    unseen = f", {case["unseen_labels"]} unseen labels" if case["unseen_labels"] else ""
+    unseen = f", {case['unseen_labels']} unseen labels" if case["unseen_labels"] else ""
     dealt = f"Dir({case['alpha']:g})" if case["alpha"] is not None else case["split"]
     return f"overlap {case['overlap']:g}, {dealt}{unseen}"
 
