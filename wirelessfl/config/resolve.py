@@ -8,7 +8,7 @@ from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_sessions import check_pilot, check_sessions, check_step_sizes
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
-from wirelessfl.config.sections import DataSection, SessionsSection
+from wirelessfl.config.sections import DataSection, NetworkSection, SessionsSection
 from wirelessfl.config.settings import Settings
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
@@ -127,8 +127,30 @@ def _check_network(settings: Settings) -> None:
             f"step_seconds is {network.step_seconds} and cpu_hz {network.cpu_hz}: a "
             "step takes the one, or cycles_per_step over the other. Leave one out."
         )
+    _check_cycles_per_flop(network)
     if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:
         raise ConfigError(f"cpu_hz is {network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
     gains = network.path_gain_db
     if gains and gains[0] > gains[1]:
         raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")
+
+
+def _check_cycles_per_flop(network: NetworkSection) -> None:
+    """Refuse cycles by FLOPs beside another cost of a step, and where no step is computed.
+
+    Raises:
+        ConfigError: both are given; the message names them.
+    """
+    if network.cycles_per_flop is None:
+        return
+    said = f"cycles_per_flop={network.cycles_per_flop} conflicts with"
+    for key in ("cycles_per_step", "step_seconds"):
+        if key in network.model_fields_set and (value := getattr(network, key)) is not None:
+            raise ConfigError(
+                f"{said} {key}={value}: a step costs the one or the other. Leave one out."
+            )
+    if network.delays == "shifted-exponential":
+        raise ConfigError(
+            f"{said} delays={network.delays}: the published times do not depend on the model. "
+            "Leave one out."
+        )

@@ -93,7 +93,11 @@ class Settings(Section):
 
     def to_toml(self) -> str:
         """The settings as TOML; reading it back gives the same object."""
-        shown = self.model_dump(exclude=dict(replaced(self.given, self.network)))
+        hidden = replaced(self.given, self.network)
+        tables = ({"cycles_per_flop": self.network.cycles_per_flop}, *self.task)
+        if any(table.get("cycles_per_flop") is not None for table in tables):
+            hidden["network"] = {"cycles_per_step", *hidden.get("network", ())}
+        shown = self.model_dump(exclude=dict(hidden))
         plain: dict[str, Any] = _plain(shown)
         for key in ("task", "given"):
             if not plain[key]:

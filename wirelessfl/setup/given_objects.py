@@ -81,7 +81,9 @@ def configured(
                 f'{given.network.cells} cells. Choose "hfedavg", or give a network of one cell.'
             )
     else:  # the configured network: its defaults count from now on
-        tables["network"] = settings.network.model_dump()
+        # But for the cycles of a step, which may follow from the model's FLOPs.
+        unsaid = {"cycles_per_step"} - settings.network.model_fields_set
+        tables["network"] = settings.network.model_dump(exclude=unsaid)
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)})
 
 

@@ -15,6 +15,7 @@ from solvers import allocate_requests
 from wirelessfl.config import Config
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
+from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import (
     PUBLISHED_STEP_SECONDS,
@@ -47,6 +48,7 @@ def build_times(
     models: Sequence[TaskModel],
     stream: Stream,
     *,
+    step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
 ) -> Times:
     """Schedule and work of a run.
@@ -57,6 +59,7 @@ def build_times(
         elements: [tasks], numbers that cross the air for a whole model.
         models: of each task.
         stream: the run's.
+        step_costs: [tasks], of a step of each model where it is counted; None: of none.
         records: of what clients do, and of merges; rows are not asked for by the clock then. None:
             none.
     """
@@ -77,7 +80,7 @@ def build_times(
             senders=busy,
         ),
     )
-    delays = build_delays(config, network, elements, stream)
+    delays = build_delays(config, network, elements, stream, step_costs)
     if schedule.work == "requests":
         requests = Requests(
             clock,
@@ -127,7 +130,11 @@ def _shares(given: Sequence[int | None], available: int) -> list[int]:
 
 
 def build_delays(
-    config: Config, network: Network, elements: Sequence[Elements], stream: Stream
+    config: Config,
+    network: Network,
+    elements: Sequence[Elements],
+    stream: Stream,
+    step_costs: Sequence[StepCost | None] | None = None,
 ) -> Delays:
     """How long trainings take.
 
@@ -136,6 +143,7 @@ def build_delays(
         network: cells and clients, and what a step costs otherwise.
         elements: [tasks], numbers that cross the air for a whole model.
         stream: the run's.
+        step_costs: [tasks], of a step of each model where it is counted; None: of none.
     """
     tasks = list(config.tasks.values())
     steps = [task.training.local_steps for task in tasks]
@@ -143,7 +151,11 @@ def build_delays(
         floors = [task.training.local_steps * _beta(task) for task in tasks]
         speeds = client_speeds(network.clients, stream.child("client speeds"))
         return ShiftedExponential(floors, speeds, stream.child("durations"))
-    seconds = [_step_seconds(table, network) for table in config.task or ({},)]
+    costs = step_costs or [None] * len(tasks)
+    seconds = [
+        _step_seconds(table, network, cost)
+        for table, cost in zip(config.task or ({},), costs, strict=True)
+    ]
     uplink, down = config.choices.uplink, config.network.downlink_mbps
     rate = 1e6 * down if down else uplink.downlink_bps
     return Wireless(network, uplink, steps, seconds, list(elements), rate, stream.child("uploads"))
@@ -163,8 +175,10 @@ def task_stream(config: Config, name: str, stream: Stream) -> Stream:
     return stream.child("task", name) if config.task else stream
 
 
-def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:
+def _step_seconds(table: Mapping[str, Any], network: Network, cost: StepCost | None) -> FloatArray:
     """[clients], seconds of a step of a task: the network's, unless its table has its own."""
+    if cost is not None:
+        return np.asarray(cost.cycles / network.cpu_hz)
     if table.get("step_seconds") is not None:
         return np.full(network.clients, float(table["step_seconds"]))
     cycles = table.get("cycles_per_step", network.cycles_per_step)

@@ -20,6 +20,7 @@ from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import check_given_model, configured_model
+from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.executor import Executor, TrainingData
@@ -43,6 +44,7 @@ class TrainedModel:
         test_labels: their labels.
         executor: where local updates are computed.
         computing: where it runs: device, workers, threads.
+        step_cost: of the full model, where it is counted; None: ``cycles_per_step`` or seconds.
         notes: what the user should know, a line each.
     """
 
@@ -57,6 +59,7 @@ class TrainedModel:
     test_labels: Tensor
     executor: Executor
     computing: Computing
+    step_cost: StepCost | None
     notes: list[str]
 
     def sample_weights(self, weighting: str) -> FloatArray | None:
@@ -109,6 +112,7 @@ def build_model_of(
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
     module.to(device)
+    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     # No client can fill a larger batch. All clients have one width, so chunks do not matter.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
@@ -117,7 +121,7 @@ def build_model_of(
         config.run,
         Trained(
             objective=objective,
-            data=TrainingData(data.train_inputs.to(device), data.train_labels.to(device), source),
+            data=TrainingData(inputs, labels, source),
             classes=data.classes,
             clients=len(samples),
             algorithm=config.choices.algorithm,
@@ -126,6 +130,9 @@ def build_model_of(
             workload=workload,
         ),
     )
+    step_cost = counted_cost(config, objective, inputs, labels)
+    if step_cost is not None:
+        notes.append(step_cost.note)
     return TrainedModel(
         algorithm=config.choices.algorithm,
         data=data,
@@ -138,6 +145,7 @@ def build_model_of(
         test_labels=data.test_labels.to(device),
         executor=executor,
         computing=computing,
+        step_cost=step_cost,
         notes=notes,
     )
 

@@ -38,6 +38,12 @@ class NetworkSection(Section):
         None, description="how long a channel draw lasts (default: round, the uplink's own)"
     )
     cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles of a full-model step")
+    cycles_per_flop: float | None = Field(
+        None,
+        gt=0,
+        description="CPU cycles per FLOP: a full-model step takes this times its FLOPs, counted on "
+        "the model at the batch size (default: --cycles-per-step)",
+    )
     step_seconds: float | None = Field(
         None,
         gt=0,
