@@ -1,8 +1,9 @@
 """Learning rates, searched alike for every method: all of a grid briefly, the best of them longer.
 
 Each method gets eta_l and eta_g by decades. All pairs run for a few rounds, the best quarter of
-them for more; the pair with the best accuracy there is taken. Accuracy is the mean over the second
-half of a run, since single rounds with few, unlike clients swing by ten points.
+them for more; the pair with the best accuracy there is taken. Accuracy is that on training samples
+that are held out, never on test samples; its mean over the second half of a run counts, since
+single rounds with few, unlike clients swing by ten points.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ class Search(NamedTuple):
 
 
 def score(run: RunResult) -> float:
-    """Mean accuracy over the second half of the rows."""
-    accuracies = [row["accuracy"] for row in run.rows]
+    """Mean validation accuracy over the second half of the rows."""
+    accuracies = [row["validation_accuracy"] for row in run.rows]
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 
 from channels import Network
@@ -16,7 +17,22 @@ from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
 from wirelessfl.data.splits import split
+from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
+
+
+class Split(NamedTuple):
+    """Who has which training samples.
+
+    Args:
+        client_samples: each client's.
+        groups: of clients that are there in turn; None: no such groups.
+        held_out: the validation samples, which no client has; None: none.
+    """
+
+    client_samples: ClientSamples
+    groups: LabelGroups | None
+    held_out: IntArray | None
 
 
 @dataclass(frozen=True)
@@ -24,7 +40,7 @@ class Loaded:
     """Data sets and splits that several tasks share: equal settings, the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
-    splits: dict[Any, ClientSamples] = field(default_factory=dict)
+    splits: dict[Any, tuple[ClientSamples, IntArray | None]] = field(default_factory=dict)
 
     def dataset(self, settings: DataSection) -> Dataset:
         """The data set that settings name.
@@ -57,8 +73,8 @@ class Loaded:
         data: Dataset,
         network: Network,
         stream: Stream,
-    ) -> tuple[ClientSamples, LabelGroups | None]:
-        """Each client's samples, and the groups of clients that are there in turn, if any.
+    ) -> Split:
+        """Each client's samples, those held out, and the groups of clients there in turn, if any.
 
         Raises:
             ConfigError: settings that do not go together.
@@ -68,10 +84,11 @@ class Loaded:
         wanted = settings.model_dump(exclude={"data_dir"})
         key = (tuple(sorted(wanted.items())), id(data))
         if key not in self.splits:
+            held = _held_out(settings, data, stream.child("validation"))
             shared = sessions.shared_labels
-            dealt = _dealt(settings, data, network, groups, shared, stream)
-            self.splits[key] = ClientSamples.of(dealt)
-        return self.splits[key], groups
+            self.splits[key] = _dealt(settings, data, network, groups, shared, stream, held), held
+        samples, held = self.splits[key]
+        return Split(samples, groups, held)
 
 
 def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
@@ -102,6 +119,18 @@ def _groups(sessions: SessionsSection, data: Dataset, network: Network) -> Label
     )
 
 
+def _held_out(settings: DataSection, data: Dataset, stream: Stream) -> IntArray | None:
+    """The validation samples; None: there are none. Under a natural split, whole groups.
+
+    Raises:
+        DataError: no sample would be held out, or none would be left.
+    """
+    if not settings.validation_fraction:
+        return None
+    groups = data.groups if settings.split == "natural" else None
+    return hold_out(len(data.train_labels), settings.validation_fraction, stream, groups)
+
+
 def _dealt(
     settings: DataSection,
     data: Dataset,
@@ -109,15 +138,23 @@ def _dealt(
     groups: LabelGroups | None,
     shared_labels: Literal["split", "both"],
     stream: Stream,
-) -> Sequence[IntArray]:
-    """Each client's samples."""
+    held: IntArray | None,
+) -> ClientSamples:
+    """Each client's samples, none of which is held out."""
     names = ("alpha", "shards", "min_samples", "samples_per_client", "reuse")
     options: dict[str, Any] = {name: getattr(settings, name) for name in names}
     options |= {"kind": settings.split, "cell_of": network.cell_of, "stream": stream}
-    labels = data.train_labels.numpy()
+    labels, natural, remaining = data.train_labels.numpy(), data.groups, None
+    if held is not None:
+        remaining = np.delete(np.arange(len(labels)), held)
+        labels, natural = labels[remaining], None if natural is None else natural[remaining]
+    dealt: Sequence[IntArray]
     if groups is not None:
-        return split_groups(labels, groups, shared_labels=shared_labels, **options)
-    return split(labels, network.clients, cells=network.cells, groups=data.groups, **options)
+        dealt = split_groups(labels, groups, shared_labels=shared_labels, **options)
+    else:
+        dealt = split(labels, network.clients, cells=network.cells, groups=natural, **options)
+    samples = ClientSamples.of(dealt)
+    return samples if remaining is None else RemainingSamples(samples, remaining)
 
 
 def _scaled(data: Dataset, pixels: str) -> Dataset:

@@ -176,6 +176,7 @@ def _learner(
         ),
         stream,
         spread_updates=task.choices.schedule.measured,
+        validation=model.validation,
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from channels import Network
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
@@ -23,6 +24,7 @@ from wirelessfl.setup.models import check_given_model, configured_model
 from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
+from wirelessfl.training.evaluate import Samples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.warm_starts.checked import Checked
@@ -42,6 +44,7 @@ class TrainedModel:
         start: initial parameters [P], on the device.
         test_inputs: test samples, on the device.
         test_labels: their labels.
+        validation: training samples that are held out; None: none.
         executor: where local updates are computed.
         computing: where it runs: device, workers, threads.
         step_cost: of the full model, where it is counted; None: ``cycles_per_step`` or seconds.
@@ -57,6 +60,7 @@ class TrainedModel:
     start: Tensor
     test_inputs: Tensor
     test_labels: Tensor
+    validation: Samples | None
     executor: Executor
     computing: Computing
     step_cost: StepCost | None
@@ -99,7 +103,7 @@ def build_model_of(
         data = loaded.dataset(config.data)
     else:
         data = given_dataset(config.data, given.data)
-    samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
+    samples, groups, held = loaded.split(config.data, config.sessions, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
@@ -143,11 +147,20 @@ def build_model_of(
         start=start.to(device),
         test_inputs=data.test_inputs.to(device),
         test_labels=data.test_labels.to(device),
+        validation=_validation(data, held, device),
         executor=executor,
         computing=computing,
         step_cost=step_cost,
         notes=notes,
     )
+
+
+def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> Samples | None:
+    """The samples that are held out, on the device."""
+    if held is None:
+        return None
+    rows = torch.from_numpy(held)
+    return Samples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:

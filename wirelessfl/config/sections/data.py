@@ -46,6 +46,13 @@ class DataSection(Section):
         description="with --samples-per-client, use samples again where they run out; with --split "
         "natural, groups",
     )
+    validation_fraction: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="fraction of the training samples that is held out, never trained on, and "
+        "decides in place of test samples: targets and best rows go by it",
+    )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
         description="scale of images: [-1, 1] (signed), [0, 1] (unit), or mean 0 and variance 1 a "

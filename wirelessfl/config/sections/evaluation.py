@@ -28,5 +28,6 @@ class EvaluationSection(Section):
         None,
         gt=0,
         le=1,
-        description="accuracy whose cost the closing table gives; one of several tasks ends there",
+        description="accuracy whose cost the closing table gives; one of several tasks ends there "
+        "(on validation samples where --validation-fraction holds some out)",
     )
