@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.gate.given import residual
-from wirelessfl.models import FCNN, LSTM, LeNet5, LinearClassifier, StreamDropout
+from wirelessfl.models import FCNN, LSTM, GPT2LoRA, LeNet5, LinearClassifier, StreamDropout
 from wirelessfl.training.flops import step_flops
 from wirelessfl.training.objective import Objective
 
@@ -122,3 +122,25 @@ def test_counting_leaves_no_trace():
 def test_a_users_module():
     """One that is not a chain of layers."""
     assert count(residual(), (9,)) == layers(7, 9 * 12, 12 * 12, 12 * 4)
+
+
+def test_adapters_of_a_language_model(tmp_path):
+    """GPT-2 with LoRA: frozen layers pass gradients on, but none below the first adapter."""
+    pytest.importorskip("peft")
+    transformers = pytest.importorskip("transformers")
+    length, width, rank, classes, batch = 8, 12, 2, 3, 7
+    base = transformers.GPT2Config(
+        n_layer=2, n_head=2, n_embd=width, vocab_size=20, n_positions=length
+    )
+    transformers.GPT2LMHeadModel(base).save_pretrained(tmp_path)
+    model = GPT2LoRA((length,), classes, pretrained=str(tmp_path), lora_rank=rank)
+    x, y = torch.randint(1, 20, (20, length)), torch.arange(20) % classes
+    attention = 3 * 2 * length**2 * width  # two products, and of each two gradients
+    frozen = 2 * length * (width * width + 8 * width * width)  # behind it: no weight gradients
+    query = length * width * 3 * width
+    down, up = length * width * rank, length * rank * 3 * width
+    first = query + 2 * down + 3 * up + attention + frozen
+    second = 2 * query + 3 * down + 3 * up + attention + frozen
+    head = 3 * width * classes
+    found = step_flops(Objective.of(model), x, y, batch)
+    assert found == 2 * batch * (first + second + head)
