@@ -13,6 +13,7 @@ from experiments.runs import Planned, kept_results
 from wirelessfl.config import Config
 from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.rows import deciding_accuracy
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -223,5 +224,8 @@ def _task_described(table: Settings) -> str:
 
 
 def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:
-    """The first row with at least this accuracy, in [0, 1]; None without one."""
-    return next((row for row in rows if row["accuracy"] >= accuracy), None)
+    """The first row with at least this accuracy, in [0, 1]; None without one.
+
+    Accuracy is that on validation samples if there are any.
+    """
+    return next((row for row in rows if deciding_accuracy(row) >= accuracy), None)

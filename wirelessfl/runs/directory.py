@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,19 +82,27 @@ class RunDirectory:
             )
 
     @classmethod
-    def create(cls, path: Path, config: Config, *, new: bool = False) -> RunDirectory:
+    def create(
+        cls,
+        path: Path,
+        config: Config,
+        *,
+        new: bool = False,
+        counted: Mapping[str, Any] | None = None,
+    ) -> RunDirectory:
         """A new run's folder with its configuration, and what it is made with.
 
         Args:
             path: the folder; made where it is not there.
             config: what is stored in it.
             new: whether the folder must not exist yet.
+            counted: further entries of ``about.json``: what was counted for the run.
 
         Raises:
             ConfigError: the folder holds something, or cannot be made.
             FileExistsError: ``new`` was asked for, and it exists.
         """
-        text, told = config.to_toml(), about(config.run.device)
+        text, told = config.to_toml(), about(config.run.device) | dict(counted or {})
         cls.check_free(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

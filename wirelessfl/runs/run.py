@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -77,7 +78,7 @@ def run(
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(_directory, setup.config))
+        directory = shards.by_first(partial(_directory, setup))
         return _go(setup, directory, on_row, on_note)
 
 
@@ -174,14 +175,23 @@ def _stored_params(
     return found
 
 
-def _directory(config: Config) -> RunDirectory:
+def _directory(setup: AnySetup) -> RunDirectory:
     """The folder of a new run."""
+    config, counted = setup.config, _counted(setup)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config)
-    return _new_directory(config)
+        return RunDirectory.create(config.run.out, config, counted=counted)
+    return _new_directory(config, counted)
 
 
-def _new_directory(config: Config) -> RunDirectory:
+def _counted(setup: AnySetup) -> dict[str, Any]:
+    """What ``about.json`` tells of counted steps: one entry per model, null where it is not."""
+    costs = [model.step_cost for model in setup.models]
+    if not any(costs):
+        return {}
+    return {"step_costs": [None if cost is None else asdict(cost) for cost in costs]}
+
+
+def _new_directory(config: Config, counted: Mapping[str, Any]) -> RunDirectory:
     """A new folder below ``runs/``, used by no other process."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.data.dataset for task in config.tasks.values()))
@@ -190,7 +200,7 @@ def _new_directory(config: Config) -> RunDirectory:
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         try:
             if not path.exists():
-                return RunDirectory.create(path, config, new=True)
+                return RunDirectory.create(path, config, new=True, counted=counted)
         except FileExistsError:
             pass  # another process took it between the two lines above
     raise AssertionError("there are endless names")

@@ -55,6 +55,8 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
+    if model.step_cost is not None:
+        network = replace(network, cycles_per_step=model.step_cost.cycles)
     structure = Structure(model, choices.model.layers)
     settings = TrainingSettings(
         local_steps=training.local_steps,

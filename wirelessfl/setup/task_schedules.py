@@ -15,6 +15,7 @@ from solvers import allocate_requests
 from wirelessfl.config import Config
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
+from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, Scene, TaskCosts
 from wirelessfl.tasks.model import TaskModel
@@ -40,6 +41,7 @@ def build_times(
     models: Sequence[TaskModel],
     stream: Stream,
     *,
+    step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
 ) -> Times:
     """Build schedule and regime of a run.
@@ -50,6 +52,7 @@ def build_times(
         elements: [tasks], numbers that cross the air for a whole model.
         models: model of each task.
         stream: the run's randomness.
+        step_costs: [tasks], counted cost of a step of each model; None if not counted.
         records: receives clients' work and merges, in place of timed evaluations; None for none.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
@@ -69,7 +72,7 @@ def build_times(
             senders=busy,
         ),
     )
-    delays = build_delays(config, network, elements, stream)
+    delays = build_delays(config, network, elements, stream, step_costs)
     if schedule.work == "requests":
         requests = Requests(
             clock,
@@ -119,7 +122,11 @@ def _shares(given: Sequence[int | None], available: int) -> list[int]:
 
 
 def build_delays(
-    config: Config, network: Network, elements: Sequence[Elements], stream: Stream
+    config: Config,
+    network: Network,
+    elements: Sequence[Elements],
+    stream: Stream,
+    step_costs: Sequence[StepCost | None] | None = None,
 ) -> Delays:
     """Build the latency model of requests.
 
@@ -128,20 +135,25 @@ def build_delays(
         network: cells and clients, and the default cost of a step.
         elements: [tasks], numbers that cross the air for a whole model.
         stream: the run's.
+        step_costs: [tasks], of a step of each model where it is counted; None: of none.
     """
     delays, uplink = config.choices.delays, config.choices.uplink
     assert delays is not None
-    down = config.network.downlink_mbps
+    down, tasks = config.network.downlink_mbps, config.tasks.values()
     costs = [
         TaskCosts(
             task.data.dataset,
             task.training.local_steps,
             task.network.step_seconds,
-            _step_seconds(table, network),
+            _step_seconds(table, network, cost),
             crossing,
         )
-        for task, table, crossing in zip(
-            config.tasks.values(), config.task or ({},), elements, strict=True
+        for task, table, cost, crossing in zip(
+            tasks,
+            config.task or ({},),
+            step_costs or [None] * len(tasks),
+            elements,
+            strict=True,
         )
     ]
     rate = 1e6 * down if down else uplink.downlink_bps
@@ -162,8 +174,10 @@ def task_stream(config: Config, name: str, stream: Stream) -> Stream:
     return stream.child("task", name) if config.task else stream
 
 
-def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:
+def _step_seconds(table: Mapping[str, Any], network: Network, cost: StepCost | None) -> FloatArray:
     """[clients], seconds per step of a task: its table's, or the network's."""
+    if cost is not None:
+        return np.asarray(cost.cycles / network.cpu_hz)
     if table.get("step_seconds") is not None:
         return np.full(network.clients, float(table["step_seconds"]))
     cycles = table.get("cycles_per_step", network.cycles_per_step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         models.append(model)
         learners.append(_learner(name, task, model, network, of_task))
     elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
-    times = build_times(config, network, elements, learners, stream)
+    costs = [model.step_cost for model in models]
+    if not config.task and costs[0] is not None:
+        network = replace(network, cycles_per_step=costs[0].cycles)
+    times = build_times(config, network, elements, learners, stream, step_costs=costs)
     names = list(config.tasks)
     return TasksSetup(
         config=_stored(config, models, learners),
@@ -172,6 +176,7 @@ def _learner(
         ),
         stream,
         spread_updates=task.choices.schedule.measured,
+        validation=model.validation,
     )
 
 

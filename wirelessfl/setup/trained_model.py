@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from channels import Network
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
@@ -20,8 +21,10 @@ from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
+from wirelessfl.training.evaluate import Samples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.warm_starts.checked import Checked
@@ -41,8 +44,10 @@ class TrainedModel:
         start: initial parameters [P], on the device.
         test_inputs: test samples, on the device.
         test_labels: their labels.
+        validation: held-out training samples; None without any.
         executor: computes local updates.
         computing: resolved device, workers and threads.
+        step_cost: counted cost of a full-model step; None if ``cycles_per_step`` or seconds count.
         notes: messages for the user, one line each.
     """
 
@@ -55,8 +60,10 @@ class TrainedModel:
     start: Tensor
     test_inputs: Tensor
     test_labels: Tensor
+    validation: Samples | None
     executor: Executor
     computing: Computing
+    step_cost: StepCost | None
     notes: list[str]
 
     def sample_weights(self, weighting: str) -> FloatArray | None:
@@ -96,7 +103,7 @@ def build_model_of(
         data = loaded.dataset(config.data)
     else:
         data = given_dataset(config.data, given.data)
-    samples, groups = loaded.split(config.choices, data, network, split_stream)
+    samples, groups, held = loaded.split(config.data, config.choices, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
@@ -108,6 +115,7 @@ def build_model_of(
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
     module.to(device)
+    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     # No client can fill a larger batch; equal widths keep results independent of chunks.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
@@ -116,7 +124,7 @@ def build_model_of(
         config.run,
         Trained(
             objective=objective,
-            data=TrainingData(data.train_inputs.to(device), data.train_labels.to(device), source),
+            data=TrainingData(inputs, labels, source),
             classes=data.classes,
             clients=len(samples),
             algorithm=config.choices.algorithm,
@@ -125,6 +133,9 @@ def build_model_of(
             workload=workload,
         ),
     )
+    step_cost = counted_cost(config, objective, inputs, labels)
+    if step_cost is not None:
+        notes.append(step_cost.note)
     return TrainedModel(
         algorithm=config.choices.algorithm,
         data=data,
@@ -135,10 +146,20 @@ def build_model_of(
         start=start.to(device),
         test_inputs=data.test_inputs.to(device),
         test_labels=data.test_labels.to(device),
+        validation=_validation(data, held, device),
         executor=executor,
         computing=computing,
+        step_cost=step_cost,
         notes=notes,
     )
+
+
+def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> Samples | None:
+    """The samples that are held out, on the device."""
+    if held is None:
+        return None
+    rows = torch.from_numpy(held)
+    return Samples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
