@@ -76,7 +76,7 @@ def test_a_table_without_a_name_is_of_the_default():
         "noniid",
         "fcnn",
     )
-    with pytest.raises(ConfigError, match="'rate_mbps' of uplink 'tdma'.* setting of uplink fixed"):
+    with pytest.raises(ConfigError, match=r"'rate_mbps' of uplink 'tdma'.* setting of uplink fix"):
         Config.of({"algorithm": "hist", "uplink": {"rate_mbps": 3}})
 
 

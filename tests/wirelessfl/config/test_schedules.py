@@ -134,8 +134,8 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "fedavg",
             {"clients_per_round": 3},
-            'clients_per_round=3 conflicts with schedule "buffered", which does not sample clients: '
-            'choose requests, or schedule "rounds", or leave clients_per_round out.',
+            'clients_per_round=3 conflicts with schedule "buffered", which does not sample '
+            'clients: choose requests, or schedule "rounds", or leave clients_per_round out.',
         ),
         (
             "fadamgc",
@@ -152,8 +152,8 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "fedavg",
             {"compression": "top-k"},
-            "compression='top-k' conflicts with schedule \"buffered\", which sends no round's model: "
-            'choose schedule "rounds", or leave compression out.',
+            "compression='top-k' conflicts with schedule \"buffered\", which sends no round's "
+            'model: choose schedule "rounds", or leave compression out.',
         ),
         (
             "ra-fed",
@@ -168,8 +168,8 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             (
                 "fedbuff",
                 {"weighting": weighting},
-                f"weighting='{weighting}' conflicts with algorithm \"fedbuff\", which does not merge "
-                "by a mean: leave weighting out.",
+                f"weighting='{weighting}' conflicts with algorithm \"fedbuff\", which does not "
+                "merge by a mean: leave weighting out.",
             )
             for weighting in ("samples", "uniform")
         ),
@@ -202,8 +202,8 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "hfedavg",
             {"clients_per_round": 3},
-            'clients_per_round=3 conflicts with schedule "buffered", in which all clients of a cell '
-            'train: choose schedule "rounds", or leave clients_per_round out.',
+            'clients_per_round=3 conflicts with schedule "buffered", in which all clients of a '
+            'cell train: choose schedule "rounds", or leave clients_per_round out.',
         ),
         ("hist", {"cells": 1}, 'cells is 1, and algorithm "hist" under schedule "buffered" deals'),
         ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
@@ -288,8 +288,8 @@ def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words)
             "hfedavg",
             "rounds",
             {"eval_seconds": 0.5},
-            'eval_seconds=0.5 conflicts with schedule "rounds", which evaluates after whole rounds: '
-            'choose eval_every or schedule "buffered", or leave eval_seconds out.',
+            'eval_seconds=0.5 conflicts with schedule "rounds", which evaluates after whole '
+            'rounds: choose eval_every or schedule "buffered", or leave eval_seconds out.',
         ),
         (
             "fedavg",
