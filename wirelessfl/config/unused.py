@@ -6,13 +6,14 @@ Such a setting is refused if it was given, even with its default value, and is n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config.given import replaced_by_network
 from wirelessfl.config.kinds import KINDS, with_cells
 from wirelessfl.config.settings import Settings
-from wirelessfl.data import WITHOUT_IMAGES, text_options
+from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
 from wirelessfl.wording import shown
 
 Place = tuple[str, str]
@@ -233,9 +234,16 @@ def _data(settings: Settings) -> Found:
     taken = text_options(name)
     for key in ("tokenizer", "max_length"):
         if key not in taken:
-            yield ("data", key), f'conflicts with dataset "{name}", which takes none'
+            reason = f'conflicts with dataset "{name}", which takes none: choose '
+            yield ("data", key), reason + _datasets_with(key)
     if name in WITHOUT_IMAGES:
         yield ("data", "pixels"), f'conflicts with dataset "{name}", which has no images'
+
+
+@cache
+def _datasets_with(key: str) -> str:
+    """The data sets that take a tokenizer or a length."""
+    return " or ".join(name for name in dataset_names() if key in text_options(name))
 
 
 def _given(settings: Settings) -> Found:

@@ -64,7 +64,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
         (
             ["run", "hfedavg", "--layers", "fc1,fc2"],
-            "ConfigError: layers=('fc1', 'fc2') conflicts with algorithm \"hfedavg\", which does not "
+            "layers=('fc1', 'fc2') conflicts with algorithm \"hfedavg\", which does not "
             'split layers: choose "hist", or leave layers out.',
         ),
         (["run", "fedavg", "--cells", "1"], "ConfigError: cells='1' conflicts with algorithm"),
