@@ -70,16 +70,10 @@ def configured(
     if isinstance(config, Config):  # without defaults, which a given network may replace
         tables: dict[str, Any] = config.model_dump(exclude_unset=True)
     else:
-        tables = named_tables(config if isinstance(config, Mapping) else read_toml(Path(config)))
-    settings, marks = Settings(**tables), given.marks
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
+    settings, marks = Settings(**named_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
-    star = settings.choices.algorithm.topology == "star"
-    if given.network is not None and given.network.cells > 1 and star:
-        raise ConfigError(
-            f"algorithm {settings.algorithm['name']!r} is a star, and the network has "
-            f'{given.network.cells} cells. Choose "hfedavg", or give a network of one cell.'
-        )
     loose: set[tuple[str, str]] = set()
     if given.network is None:  # the configured network: its defaults count from now on
         explicit = given_places(tables)
