@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
@@ -25,6 +26,7 @@ from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300
+NETWORK = ("clients", "cells")
 PATHS = {
     "loop": lambda task, data: LoopExecutor(task, data),
     "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
@@ -68,7 +70,6 @@ def config(tmp_path):
         made.append(algorithm)
         small = {
             "clients": 6,
-            "cells": 1 if algorithm == "fedavg" else 3,
             "local_steps": 3,
             "rounds": 3,
             "batch_size": 8,
@@ -77,8 +78,10 @@ def config(tmp_path):
             "chunk": 4,  # runs that are compared to the bit must not find their own by timing
             "out": tmp_path / f"run{len(made)}",
         }
+        if find_algorithm(algorithm).topology != "star":
+            small["cells"] = 3
         if network:
-            del small["clients"], small["cells"]
+            small = {key: value for key, value in small.items() if key not in NETWORK}
         return Config.from_flags(algorithm, **(small | flags))
 
     return make

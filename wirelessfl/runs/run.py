@@ -20,7 +20,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.fingerprints import check_fingerprint, check_version, settings_fingerprint
+from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -111,8 +111,6 @@ def resume(
     )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     checkpoint = shards.by_first(directory.load)
-    if checkpoint is not None:
-        check_version(directory, checkpoint[1])
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
         shards.by_first(

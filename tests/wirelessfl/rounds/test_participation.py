@@ -26,7 +26,7 @@ def flat(result):
     return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
-SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2, "cells": 1}
+SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2}
 SIXTY = {"clients": 60}
 
 
@@ -89,10 +89,10 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
 def test_everybody_tracking_is_the_plain_algorithm(config, toy, same):
     """S_tilde = S = n, said or left out, is the same run."""
     for name in ("fadamgc", "fa-nt", "scaffold-m"):
-        said = config(name, cells=1, clients_per_round=6, tracking_clients=6, lr=0.01)
+        said = config(name, clients_per_round=6, tracking_clients=6, lr=0.01)
         same(
             wirelessfl.run(said, data=toy, model=model()),
-            wirelessfl.run(config(name, cells=1, lr=0.01), data=toy, model=model()),
+            wirelessfl.run(config(name, lr=0.01), data=toy, model=model()),
         )
 
 

@@ -151,7 +151,7 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
             penalties(session, labels),
         )[1]
 
-    engine, _ = finished("fedavg", warm_start="continuous", cells=1, watch=watch)
+    engine, _ = finished("fedavg", warm_start="continuous", watch=watch)
     group_of, labels = engine.setup.model.groups.group_of, engine.setup.model.data.train_labels
     groups = int(group_of.max()) + 1
     expected = [(0, ())]

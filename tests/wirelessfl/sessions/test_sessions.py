@@ -27,7 +27,7 @@ from wirelessfl.schedules.events import (
 )
 from wirelessfl.setup import build
 
-FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
 
 
@@ -250,7 +250,7 @@ def test_wrong_settings_are_refused(config, flags, message):
 
 def test_asynchronous_algorithms_have_no_sessions(config):
     with pytest.raises(ConfigError, match='sessions is 3, and schedule "buffered" has none'):
-        config("fedast", sessions=3, cells=1)
+        config("fedast", sessions=3)
 
 
 def test_what_the_data_cannot_give_is_refused_before_anything_is_written(

@@ -28,7 +28,7 @@ from wirelessfl.warm_starts.distances import (
 from wirelessfl.warm_starts.proposed import Proposed
 
 SPEC = ParamSpec({"fc1.weight": (2, 3), "fc1.bias": (2,), "fc2.weight": (1, 2)})
-FLAGS = {"sessions": 5, "clients": 8, "cells": 1, "split": "iid", "rounds": 4, "lr": 0.1}
+FLAGS = {"sessions": 5, "clients": 8, "split": "iid", "rounds": 4, "lr": 0.1}
 
 
 def vectors(count, seed=0):
