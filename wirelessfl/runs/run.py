@@ -51,8 +51,8 @@ def run(
         model: trained instead of the configured model, starting from the weights it has.
         data: used instead of the configured data set.
         network: used instead of the configured network. Settings that it replaces must not be given
-            beside it, not even with their default values: all of ``[network]`` but ``coherence``,
-            ``delays``, ``delay_scale``, ``availability``, ``busy_clients``, ``drop_out``,
+            beside it, not even with their default values: ``[fading]``, and all of ``[network]``
+            but ``coherence``, ``availability``, ``busy_clients``, ``drop_out``,
             ``downlink_mbps``, ``backhaul_mbps``, and ``step_seconds`` of shifted-exponential
             delays.
         on_row: called with each row as it is written.
