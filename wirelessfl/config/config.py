@@ -16,8 +16,15 @@ from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.resolve import check, filled
+from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import given_places, named_tables, read_toml, tables_from_flags
+from wirelessfl.config.tables import (
+    given_places,
+    named_tables,
+    read_toml,
+    tables_from_flags,
+    unknown_setting,
+)
 from wirelessfl.config.task_settings import of_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
 from wirelessfl.config.unused import Place, kept_tables, refusal, unused
@@ -74,11 +81,8 @@ class Config(Settings):
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
             idle = {place: why for place, why in idle.items() if of_tasks(given, place) == of_task}
-        for place, reason in idle.items():
-            if dropped is None and place not in loose:
-                raise ConfigError(refusal(given, place, reason))
-        if dropped is not None:
-            dropped.update(idle)
+        cls._refuse(given, idle, loose, dropped)
+        done = set(idle)
         if idle:
             given = Settings(**named_tables(_without(tables, idle)))
         # A default follows the other settings in copies.
@@ -87,7 +91,30 @@ class Config(Settings):
         check(config)
         if config.regime != "tasks" or of_task:
             return config
-        return config._with_tasks([place for place in places if place not in loose])
+        config = config._with_tasks()
+        idle = {place: why for place, why in config.unused().items() if place in places - done}
+        cls._refuse(config, idle, loose, dropped)
+        if not idle:
+            return config
+        return cls.of(_without(tables, idle), loose=loose, dropped=dropped)
+
+    @staticmethod
+    def _refuse(
+        settings: Settings,
+        idle: Mapping[Place, str],
+        loose: Collection[Place],
+        dropped: set[Place] | None,
+    ) -> None:
+        """Refuse given settings without effect; arguments are those of ``of``.
+
+        Raises:
+            ConfigError: there is one that must not be dropped.
+        """
+        for place, reason in idle.items():
+            if dropped is None and place not in loose:
+                raise ConfigError(refusal(settings, place, reason))
+        if dropped is not None:
+            dropped.update(idle)
 
     def resolve(self) -> Config:
         """The same settings, resolved.
@@ -120,11 +147,8 @@ class Config(Settings):
         config._choices, config._tasks = given.choices, dict(tasks or {})
         return config
 
-    def _with_tasks(self, places: Collection[Place] = ()) -> Config:
+    def _with_tasks(self) -> Config:
         """With the tables of tasks resolved, and unlimited rounds if something else ends the run.
-
-        Args:
-            places: settings that were given for all tasks.
 
         Raises:
             ConfigError: tasks that are wrong, or do not go together.
@@ -132,7 +156,6 @@ class Config(Settings):
         names = task_names(self.task, self.data.dataset) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
-        self._check_used(places, tasks)
         check_together(tasks or {self.data.dataset: self})
         values = dict(self) | {
             "task": tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
@@ -167,6 +190,9 @@ class Config(Settings):
         """
         if not self.resolved:
             return self.resolve().with_run(values, tasks)
+        for key in values:
+            if key not in SECTIONS["run"].model_fields:
+                raise ConfigError(unknown_setting(dict(self), "run", key, values[key]))
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
         run = self.run.model_copy(update=dict(values))
@@ -181,16 +207,30 @@ class Config(Settings):
         config.model_fields_set.add("run")
         return config
 
-    def _check_used(self, places: Collection[Place], tasks: Mapping[str, Config]) -> None:
-        """Refuse a setting that was given for all tasks and that none uses.
+    def settled(
+        self,
+        values: Mapping[str, Any],
+        tasks: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Config:
+        """The same settings with what the run has chosen; arguments are those of ``with_run``.
 
-        Raises:
-            ConfigError: there is one.
+        Values without effect are left out, so that the result is a configuration as well.
         """
-        idle = [unused(task) for task in tasks.values()]
-        for place in places:
-            if idle and of_tasks(self, place) and all(place in found for found in idle):
-                raise ConfigError(refusal(self, place, idle[0][place]))
+        idle = self.unused()
+        used = {key: value for key, value in values.items() if ("run", key) not in idle}
+        return self.with_run(used, tasks)
+
+    def unused(self) -> dict[Place, str]:
+        """All settings without effect, by table and key, with the reason.
+
+        A setting that tasks may have for themselves has one if a task uses it.
+        """
+        found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
+        if not tasks:
+            return found
+        run = {place: why for place, why in found.items() if not of_tasks(self, place)}
+        by_none = set.intersection(*({*task} for task in tasks))
+        return run | {place: tasks[0][place] for place in by_none if of_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.
@@ -247,7 +287,7 @@ class Config(Settings):
 
     def to_toml(self) -> str:
         """The settings with an effect, as TOML; reading it back gives the same object."""
-        plain: dict[str, Any] = _plain(kept_tables(self))
+        plain: dict[str, Any] = _plain(kept_tables(self, self.unused()))
         return tomli_w.dumps({key: table for key, table in plain.items() if table})
 
 

@@ -5,7 +5,7 @@ Such a setting is refused if it was given, even with its default value, and is n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from wirelessfl.algorithms.base import Algorithm
@@ -257,9 +257,8 @@ RULES = (
 )
 
 
-def kept_tables(settings: Settings) -> dict[str, Any]:
-    """The tables of all settings with an effect, with their values."""
-    dropped = unused(settings)
+def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
+    """The tables of all settings, with their values, without those dropped."""
     tables: dict[str, Any] = {}
     for section, values in settings.model_dump().items():
         if isinstance(values, Mapping):

@@ -82,7 +82,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     )
     clock, tested = Clock(), algorithm.tested(structure.neurons)
     return RoundsSetup(
-        config=config.with_run(
+        config=config.settled(
             model.computing.settings() | {"client_states": states.kind, "padding": padding}
         ),
         stream=stream,

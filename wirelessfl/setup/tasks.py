@@ -181,7 +181,7 @@ def _stored(config: Config, models: list[TrainedModel], learners: list[Learner])
     # Where tasks differ, "auto" stays: it goes by their sizes alone.
     run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
     if not config.task:
-        return config.with_run(run | first.settings())
+        return config.settled(run | first.settings())
     by_task = {
         table["name"]: {
             key: value
@@ -190,4 +190,4 @@ def _stored(config: Config, models: list[TrainedModel], learners: list[Learner])
         }
         for table, model in zip(config.task, models, strict=True)
     }
-    return config.with_run(run | {"device": first.device, "threads": first.threads}, by_task)
+    return config.settled(run | {"device": first.device, "threads": first.threads}, by_task)
