@@ -55,6 +55,25 @@ def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str
     return {"name": name} | {key: _value(task, homes[key]) for key in table if key != "name"}
 
 
+def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> dict[str, Any]:
+    """What a task would have of the run instead of the settings in its table, by key.
+
+    Args:
+        settings: of the run.
+        table: of the task; settings of its own choices have nothing to inherit.
+        task: what it is trained with.
+    """
+    homes = _homes(dict(task), task.choices.schedule.per_task)
+    anew = dict(_chosen(table, dict(settings)))
+    found: dict[str, Any] = {}
+    for key in table:
+        section, field = homes.get(key, ("", ""))
+        if section and section not in anew:
+            values = getattr(settings, section)
+            found[key] = dict(values).get(field)
+    return found
+
+
 def table_places(
     settings: Settings, tables: Mapping[str, Any], table: Mapping[str, Any]
 ) -> set[Place]:

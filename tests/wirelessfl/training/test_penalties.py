@@ -386,9 +386,7 @@ def test_moon_keeps_each_clients_last_model(config, toy):
         assert torch.allclose(
             setup.training.server.states.get("previous", client), model, atol=1e-5
         )
-    without = build(
-        config("fedavg", clients_per_round=2, rounds=6), data=toy, model=toy_model()
-    )
+    without = build(config("fedavg", clients_per_round=2, rounds=6), data=toy, model=toy_model())
     for t in range(6):
         without.training.train(without.planner.plan(t), without.training.server.cloud)
     assert not torch.allclose(without.training.server.cloud["params"], expected[-1], atol=1e-3)

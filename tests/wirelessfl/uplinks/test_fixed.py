@@ -30,9 +30,7 @@ TRANSFERS = {
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
     """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, asked or not."""
-    settings = config(
-        name, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25
-    )
+    settings = config(name, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25)
     setup = build(settings, data=toy)
     down, up = TRANSFERS[name]
     size = setup.model.objective.spec.size
