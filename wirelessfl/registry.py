@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown, suggestion
@@ -57,9 +59,9 @@ class Kind(Generic[C]):
     package: str
     base: type[Any]
 
-    def classes(self) -> dict[str, type[C]]:
+    def classes(self) -> Mapping[str, type[C]]:
         """All in the folder, by name."""
-        return classes_in(self.package, self.base)
+        return classes_in(self.package, cast(Hashable, self.base))
 
     def find(self, name: str) -> type[C]:
         """The one called ``name``, or the user's at the import path ``module:Class``.
@@ -126,7 +128,8 @@ def file_name(module: str) -> str:
     return module.rpartition(".")[2].replace("_", "-")
 
 
-def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
+@cache
+def classes_in(package: str, base: Any) -> Mapping[str, Any]:
     """Every concrete subclass of ``base`` with a name in the modules of ``package``, by it.
 
     A new file in the folder is found by being there; nothing else needs editing.
@@ -149,4 +152,4 @@ def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
                     f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
                     f"{found[value.name].__module__}: give it a name of its own."
                 )
-    return found
+    return MappingProxyType(found)

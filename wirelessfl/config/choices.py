@@ -84,11 +84,18 @@ def _adapter(choice: Hashable) -> TypeAdapter[Any]:
     return adapter
 
 
+@lru_cache(maxsize=256)
+def _hints(choice: Hashable) -> Mapping[str, Any]:
+    """Annotations of a choice's settings, by name."""
+    hints = get_type_hints(choice, include_extras=True)
+    return {entry.name: hints[entry.name] for entry in fields(cast(Any, choice))}
+
+
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     """The object that a table describes, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
-    known = [entry.name for entry in fields(choice)]
-    hints = get_type_hints(choice, include_extras=True)
+    hints = _hints(cast(Hashable, choice))
+    known = list(hints)
     for key in settings:
         if key not in known:
             raise ConfigError(

@@ -12,7 +12,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config.given import replaced_by_network
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.settings import Settings
-from wirelessfl.data import text_options
+from wirelessfl.data import WITHOUT_IMAGES, text_options
 from wirelessfl.wording import shown
 
 Place = tuple[str, str]
@@ -224,7 +224,7 @@ def _data(settings: Settings) -> Found:
     for key in ("tokenizer", "max_length"):
         if key not in taken:
             yield ("data", key), f'conflicts with dataset "{name}", which takes none'
-    if "tokenizer" in taken or "max_length" in taken:
+    if name in WITHOUT_IMAGES:
         yield ("data", "pixels"), f'conflicts with dataset "{name}", which has no images'
 
 

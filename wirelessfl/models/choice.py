@@ -115,7 +115,7 @@ def model_choice(name: str) -> type[ModelChoice]:
 class ModelKind(Kind[ModelChoice]):
     """The models of this package, and the user's."""
 
-    def classes(self) -> dict[str, type[ModelChoice]]:
+    def classes(self) -> Mapping[str, type[ModelChoice]]:
         """All of the package, by name."""
         return {name: model_choice(name) for name in MODELS}
 
