@@ -39,7 +39,7 @@ def task(config, toy):
         module = FCNN((12,), 4, hidden=hidden)
         settings = {
             "clients": clients, "local_steps": STEPS, "batch_size": 8, "rounds": 9,
-            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop", "padding": 0,
+            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop",
         }  # fmt: skip
         name, more = flags or ("fedavg", {})
         setup = build(config(name, **settings | more), data=toy, model=module)
