@@ -78,7 +78,13 @@ def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, lis
 def table(results: Results) -> str:
     """Rounds, simulated seconds and MiB to a common accuracy, and the share of trial rounds."""
     head = ["data, algorithm", "uplink", "transition", "target (%)", "warm start", "seeds"]
-    head += ["rounds", "seconds", "MiB a client", "seconds of trial rounds", "MiB of trial rounds"]
+    head += [
+        "rounds",
+        "seconds",
+        "MiB per client",
+        "seconds of trial rounds",
+        "MiB of trial rounds",
+    ]
     rows = []
     for cases in groups(results):
         for number in NUMBERS:

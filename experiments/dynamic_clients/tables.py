@@ -134,7 +134,7 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
         shown = numbers or ((last(cases[0]),) if cases else ())
         head = ["data, clients", "labels", "algorithm", "variant", "seeds"]
         head += [f"transition {n}" for n in shown]
-        head += ["extra rounds", "extra uploads", "extra MiB a client", "stored MiB"]
+        head += ["extra rounds", "extra uploads", "extra MiB per client", "stored MiB"]
         rows = []
         for case in cases:
             ends = [rows[-1] for rows in results.rows(case)]

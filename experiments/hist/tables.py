@@ -45,7 +45,7 @@ LANDMARK = {
 
 
 def traffic(results: Results) -> str:
-    """Figures 3 and 4: accuracy, and rounds and MiB a client to 75 and 80 %."""
+    """Figures 3 and 4: accuracy, and rounds and MiB per client to 75 and 80 %."""
     head = ["split, learning rate", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
     head += ["rounds to 75 %", "to 80 %", "MiB to 75 %", "to 80 %"]
     rows = []
@@ -111,7 +111,7 @@ def masks(results: Results) -> str:
 
 def schemes(results: Results) -> str:
     """Figure 8: three hidden layers under both partitions."""
-    head = ["partition", "run", "MiB a client and round", "accuracy (%) after 10 / 20 / 40"]
+    head = ["partition", "run", "MiB per client and round", "accuracy (%) after 10 / 20 / 40"]
     head += ["rounds to 80 %", "MiB to 80 %"]
     return markdown(
         head,

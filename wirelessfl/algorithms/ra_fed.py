@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -44,16 +45,19 @@ class RaFed(Adaptive, FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mask_overlap and self.masks != "partition":
-            raise ValueError(
-                f"mask_overlap is {self.mask_overlap:g} and masks {self.masks!r}: parts alone "
-                'overlap. Choose masks "partition", or leave it out'
-            )
         if self.masks == "partition" and not self.fixed_shapes:
             raise ValueError(
                 f"masks is 'partition' and budget {self.budget!r}: parts of a whole are as wide as "
                 'it takes, whatever the round has time for. Choose masks "covered"'
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """Only the masks of a partition can overlap."""
+        found = dict(super().unused())
+        if self.masks != "partition":
+            reason = f'conflicts with masks="{self.masks}": choose masks "partition"'
+            found["mask_overlap"] = reason
+        return found
 
     @property
     def deals_jointly(self) -> bool:

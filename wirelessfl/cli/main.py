@@ -21,10 +21,10 @@ USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; a user's error is one line on stderr and exit status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    leads = launched()[0] == 0  # torchrun's processes run into the same errors
+    leads = launched()[0] == 0  # all processes of torchrun meet the same errors
     try:
         check_packages()
-        sys.path.append(os.getcwd())  # where users keep modules that they name
+        sys.path.append(os.getcwd())  # for modules of the user
         parsed = _parser(words).parse_args(words)
         status: int = parsed.command(parsed)
     except USER_ERRORS as error:
@@ -92,7 +92,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             _add_run_flags(command, words[1:], lists=name == "sweep")
     resume = subparsers.add_parser("resume", help="resume an interrupted run")
     resume.set_defaults(command=commands.resume)
-    resume.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
+    resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
     resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
     listing = subparsers.add_parser(
         "list", help="algorithms, data sets, models, uplinks, schedules and other choices"
@@ -111,8 +111,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="default: all",
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")
-    bench.add_argument("--repeats", type=int, default=5, metavar="N", help="runs of each (5)")
-    bench.add_argument("--quick", action="store_true", help="few clients: only to see it work")
+    bench.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="repetitions of each (5)"
+    )
+    bench.add_argument("--quick", action="store_true", help="few clients, to check that it works")
     bench.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
     return parser
 
@@ -131,7 +133,7 @@ def _add_run_flags(
 
 
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that ``run`` has not."""
+    """Arguments that ``run`` does not have."""
     parser.add_argument(
         "--seconds", type=float, default=20.0, metavar="X", help="simulated seconds to draw (20)"
     )

@@ -23,7 +23,7 @@ OWN = ("algorithm", "config", "json", "command", "jobs", "ray", "out")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that ``run`` has not."""
+    """Arguments that ``run`` does not have."""
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="runs at a time, one CPU thread each (1)"
     )

@@ -121,7 +121,7 @@ def _star(settings: Settings) -> Found:
         f'conflicts with algorithm "{settings.algorithm["name"]}", which is a star with one '
         'server: choose "hfedavg" or "hist"'
     )
-    for key in ("cells", "slowdown", "backhaul_mbps"):
+    for key in ("cells", "slowdown", "backhaul_mbps", "coherence"):
         yield ("network", key), reason
     yield ("training", "edge_rounds"), reason
 
@@ -188,6 +188,11 @@ def _sessions(settings: Settings) -> Found:
     if settings.sessions.sessions is None:
         yield ("sessions", "tested_labels"), "needs sessions: give their number"
         yield ("evaluation", "eval_first"), "needs sessions: give their number"
+    elif (settings.evaluation.eval_every or 1) == 1:
+        yield (
+            ("evaluation", "eval_first"),
+            "conflicts with eval_every=1, which evaluates every round: raise eval_every",
+        )
 
 
 def _algorithm(settings: Settings) -> Found:

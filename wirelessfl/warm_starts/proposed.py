@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -56,17 +57,9 @@ class Proposed(WarmStart):
         Field(description="which of more past sessions are kept: the latest, or the most diverse"),
     ] = "latest"
 
-    def __post_init__(self) -> None:
-        """Refuse a choice among sessions that are all kept.
-
-        Raises:
-            ValueError: it was made.
-        """
-        if self.history is None and self.history_keep != "latest":
-            raise ValueError(
-                f"history_keep is {self.history_keep!r}, and history is unbounded: give history, "
-                "how many sessions are kept."
-            )
+    def unused(self) -> Mapping[str, str]:
+        """Without a limit every past session is kept."""
+        return {} if self.history is not None else {"history_keep": "needs history: give it"}
 
     def trials(self, session: int) -> int:
         """V, from the first session after the pilot ones on."""
