@@ -17,7 +17,7 @@ from wirelessfl.config.check_together import check_together
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Settings
+from wirelessfl.config.settings import Places, Settings
 from wirelessfl.config.tables import (
     given_places,
     named_tables,
@@ -85,6 +85,7 @@ class Config(Settings):
         done = set(idle)
         if idle:
             given = Settings(**named_tables(_without(tables, idle)))
+        given._places = Places(frozenset(places - {*loose, *idle}))
         # A default follows the other settings in copies.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
@@ -135,8 +136,10 @@ class Config(Settings):
             ConfigError: a wrong value, or settings that do not go together.
         """
         tables = self.model_dump(exclude_unset=True)
-        loose = given_places(tables) if update else ()
-        return cast(Self, Config.of(tables | dict(update or {}), loose=loose))
+        loose, changed = given_places(tables) if update else (), dict(update or {})
+        copy = Config.of(tables | changed, loose=loose)
+        copy._places = Places(frozenset({*self.places, *given_places(changed)}))
+        return cast(Self, copy)
 
     @classmethod
     def _made(
@@ -145,6 +148,7 @@ class Config(Settings):
         """A resolved configuration of these values, whose choices are those of ``given``."""
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
+        config._places = given._places
         return config
 
     def _with_tasks(self) -> Config:
@@ -292,13 +296,13 @@ class Config(Settings):
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
-    """Tables without some of their settings; a choice without its name is left out."""
+    """Tables without some of their settings; a choice of which nothing is left is left out."""
     kept: dict[str, Any] = {}
     for section, table in tables.items():
-        if (section, "name") in idle:
-            continue
         if isinstance(table, Mapping):
             table = {key: value for key, value in table.items() if (section, key) not in idle}
+        if (section, "name") in idle and (isinstance(table, str) or not table):
+            continue
         kept[section] = table
     return kept
 
