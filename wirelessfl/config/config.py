@@ -25,7 +25,7 @@ from wirelessfl.config.tables import (
     tables_from_flags,
     unknown_setting,
 )
-from wirelessfl.config.task_settings import of_tasks, table_places, typed_table, with_table
+from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
 from wirelessfl.config.unused import Place, kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
@@ -80,7 +80,7 @@ class Config(Settings):
         places, given = given_places(tables), Settings(**named_tables(tables))
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
-            idle = {place: why for place, why in idle.items() if of_tasks(given, place) == of_task}
+            idle = {place: why for place, why in idle.items() if by_tasks(given, place) == of_task}
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
@@ -232,9 +232,9 @@ class Config(Settings):
         found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
         if not tasks:
             return found
-        run = {place: why for place, why in found.items() if not of_tasks(self, place)}
+        run = {place: why for place, why in found.items() if not by_tasks(self, place)}
         by_none = set.intersection(*({*task} for task in tasks))
-        return run | {place: tasks[0][place] for place in by_none if of_tasks(self, place)}
+        return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.

@@ -16,6 +16,8 @@ from wirelessfl.wording import suggestion
 
 Place = tuple[str, str]
 """Table and key of a setting."""
+OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
+"""Settings of the whole run that matter if the algorithm of any task uses them."""
 
 
 def of_tasks(settings: Settings, place: Place) -> bool:
@@ -25,6 +27,11 @@ def of_tasks(settings: Settings, place: Place) -> bool:
     if section == "schedule":
         return key in per_task
     return section in TASK_CHOICES or key in TASK_SETTINGS.get(section, ())
+
+
+def by_tasks(settings: Settings, place: Place) -> bool:
+    """Whether a setting has an effect if it has one on any of several tasks."""
+    return of_tasks(settings, place) or place in OF_ALGORITHMS
 
 
 def _homes(tables: Mapping[str, Any], per_task: tuple[str, ...]) -> dict[str, Place]:

@@ -193,7 +193,7 @@ def test_settings_of_both_are_flags(capsys, tmp_path):
     text = capsys.readouterr().out
     for flag in ("--beta2 X", "--mask-sizes", "--server-lr X", "--vhat", "--tracking-clients N"):
         assert flag in text
-    assert "(default: 0.001)" in text, "the learning rate of what runs inside"
+    assert "[0.001]" in text, "the learning rate of what runs inside"
     words = "run hist --local fadamgc --beta2 0 --dataset digits --clients 8 --rounds 1 --json"
     words += f" --cells 2 --edge-rounds 1 --local-steps 2 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0

@@ -218,7 +218,8 @@ NONSENSE = {
     ),
     "masks": ({"masks": "some"}, "masks is 'some': choose .*covered, partition"),
     "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
-    "bits": ({"compression_bits": 1}, r"training\.compression_bits is 1"),
+    "bits": ({"compression": "quantisation", "compression_bits": 1}, "compression_bits is 1: give"),
+    "bits of none": ({"compression_bits": 8}, "compression_bits=8 is a setting of compression"),
 }
 
 
