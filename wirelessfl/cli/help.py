@@ -105,12 +105,12 @@ def page(
     """The text of a help page, as wide as the terminal."""
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     description += " Defaults stand in brackets."
-    parts = [f"usage: {usage}", textwrap.fill(description, width)]
+    parts = [f"usage: {usage}", _filled(description, width)]
     for heading, lines in groups:
         if lines:
             parts.append(f"{heading}:")
             parts += [_wrapped(name, text, width) for name, text in lines]
-    return "\n".join([*parts, *(textwrap.fill(line, width) for line in closing.split("\n"))])
+    return "\n".join([*parts, *(_filled(line, width) for line in closing.split("\n"))])
 
 
 def algorithm_lines() -> list[Line]:
@@ -152,9 +152,15 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def _filled(text: str, width: int) -> str:
+    """Lines of a paragraph; flags and names stay whole."""
+    return textwrap.fill(text, width, break_on_hyphens=False)
+
+
 def _wrapped(name: str, text: str, width: int) -> str:
     """One flag; its text begins on the next line if the flag is long."""
-    body = textwrap.wrap(text, max(width - COLUMN, 20)) or [""]
+    room = max(width - COLUMN, 20)
+    body = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
     head = f"  {name}"
     lines = [head] if len(head) >= COLUMN - 1 else [f"{head:<{COLUMN}}{body.pop(0)}"]
     return "\n".join([*lines, *(" " * COLUMN + line for line in body)]).rstrip()

@@ -77,7 +77,8 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 do not go together.
         """
-        places, given = given_places(tables), Settings(**named_tables(tables))
+        given = Settings(**named_tables(tables))
+        places = given_places(tables)
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
             idle = {place: why for place, why in idle.items() if by_tasks(given, place) == of_task}

@@ -109,6 +109,8 @@ class Frame:
         """Why the run has no choice of a kind, see ``unused``; None if it has."""
         schedule, uplink = f'schedule "{self.schedule.name}"', f'uplink "{self.uplink.name}"'
         match kind:
+            case "assignment" | "delays" if self.algorithm.topology != "star":
+                return with_cells(self.algorithm.name)
             case "assignment" if self.schedule.work != "task rounds":
                 return (
                     f"conflicts with {schedule}, which has no rounds of several tasks: choose "
@@ -119,9 +121,7 @@ class Frame:
             case "warm_start" | "presence" if self.sessions is None:
                 return "needs sessions: give their number"
             case "delays" if self.regime != "tasks":
-                if self.regime == "cells":
-                    return f'conflicts with algorithm "{self.algorithm.name}", which has cells'
-                return f"conflicts with {schedule}: choose schedule buffered or simultaneous"
+                return f'conflicts with {schedule}: choose schedule "buffered" or "simultaneous"'
             case "compression" if self.regime == "tasks":
                 return (
                     f"conflicts with {schedule}, which sends no round's model: choose schedule "
@@ -132,6 +132,11 @@ class Frame:
             case "fading" if not self.uplink.radio:
                 return f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
         return None
+
+
+def with_cells(algorithm: str) -> str:
+    """Why an algorithm with cells has no settings of requests to clients and tasks."""
+    return f'conflicts with algorithm "{algorithm}", which has cells: choose one without'
 
 
 def _value(section: Any, key: str) -> Any:

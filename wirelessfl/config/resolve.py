@@ -100,13 +100,10 @@ def _check_cells(settings: Settings) -> None:
         ConfigError: there are such.
     """
     cells, clients = settings.network.cells or 1, settings.network.clients
-    edge_rounds = settings.training.edge_rounds or 1
-    star = settings.choices.algorithm.topology == "star"
-    if star and (cells > 1 or edge_rounds > 1):
+    if cells > 1 and settings.choices.algorithm.topology == "star":  # of a given network
         raise ConfigError(
-            f'algorithm "{settings.algorithm["name"]}" is a star: one server, one edge round '
-            f"(cells is {cells}, edge_rounds {edge_rounds}). Choose cells 1 and edge_rounds 1, or "
-            '"hfedavg".'
+            f'algorithm "{settings.algorithm["name"]}" is a star, and the network has {cells} '
+            'cells. Choose "hfedavg", or give a network of one cell.'
         )
     if cells > clients:
         raise ConfigError(f"cells is {cells} and clients {clients}: every cell needs a client.")

@@ -78,6 +78,8 @@ def tables_from_flags(
             continue
         if flag not in homes:
             elsewhere = _of_another(named, flag, value)
+            if elsewhere and value is None:  # not given
+                continue
             if elsewhere and dropped is not None:
                 dropped.add(flag)
                 continue

@@ -6,13 +6,14 @@ Such a setting is refused if it was given, even with its default value, and is n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config.given import replaced_by_network
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.kinds import KINDS, with_cells
 from wirelessfl.config.settings import Settings
-from wirelessfl.data import WITHOUT_IMAGES, text_options
+from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
 from wirelessfl.wording import shown
 
 Place = tuple[str, str]
@@ -92,7 +93,7 @@ def _schedule(settings: Settings) -> Found:
             yield (
                 ("schedule", key),
                 f'conflicts with algorithm "{settings.algorithm["name"]}", whose cells are the '
-                f"requests of {title}: give cells",
+                f"requests of {title}: choose an algorithm without cells",
             )
     if schedule.work != "rounds":
         reason = f'conflicts with {title}, which has no sessions: choose schedule "rounds"'
@@ -103,10 +104,12 @@ def _schedule(settings: Settings) -> Found:
             'choose schedule "rounds"',
         )
     if schedule.work == "requests":
+        clients = "in which all clients of a cell train: choose"
+        if settings.regime == "tasks":
+            clients = "which does not sample clients: choose requests, or"
         yield (
             ("training", "clients_per_round"),
-            f"conflicts with {title}, which does not sample clients: choose requests, or schedule "
-            '"rounds"',
+            f'conflicts with {title}, {clients} schedule "rounds"',
         )
     if settings.regime == "tasks" and len(settings.task) < 2:
         for key in schedule.of_several:
@@ -157,6 +160,9 @@ def _links(settings: Settings) -> Found:
 
 def _requests(settings: Settings) -> Found:
     """Network settings of requests to clients, and of rounds of tasks."""
+    if settings.choices.algorithm.topology != "star":
+        for key in ("drop_out", "availability", "busy_clients"):
+            yield ("network", key), with_cells(settings.algorithm["name"])
     title, work = f'schedule "{settings.schedule["name"]}"', settings.choices.schedule.work
     tasks = settings.regime == "tasks"
     if not tasks:
@@ -228,9 +234,16 @@ def _data(settings: Settings) -> Found:
     taken = text_options(name)
     for key in ("tokenizer", "max_length"):
         if key not in taken:
-            yield ("data", key), f'conflicts with dataset "{name}", which takes none'
+            reason = f'conflicts with dataset "{name}", which takes none: choose '
+            yield ("data", key), reason + _datasets_with(key)
     if name in WITHOUT_IMAGES:
         yield ("data", "pixels"), f'conflicts with dataset "{name}", which has no images'
+
+
+@cache
+def _datasets_with(key: str) -> str:
+    """The data sets that take a tokenizer or a length."""
+    return " or ".join(name for name in dataset_names() if key in text_options(name))
 
 
 def _given(settings: Settings) -> Found:

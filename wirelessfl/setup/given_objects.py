@@ -71,18 +71,11 @@ def configured(
         tables: dict[str, Any] = config.model_dump(exclude_unset=True)
         places = config.places
     else:
-        tables = dict(config if isinstance(config, Mapping) else read_toml(Path(config)))
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
         places = given_places(tables)
-        tables = named_tables(tables)
-    settings, marks = Settings(**tables), given.marks
+    settings, marks = Settings(**named_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(places, settings, given)
-    star = settings.choices.algorithm.topology == "star"
-    if given.network is not None and given.network.cells > 1 and star:
-        raise ConfigError(
-            f"algorithm {settings.algorithm['name']!r} is a star, and the network has "
-            f'{given.network.cells} cells. Choose "hfedavg", or give a network of one cell.'
-        )
     if given.model is not None:
         tables["model"] = {key: v for key, v in settings.model.items() if key == "layers"}
     if given.network is None:  # the configured network: its defaults count from now on

@@ -61,7 +61,13 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--threads", "1000000"], "run.threads is '1000000'"),
         (["run", "hist", "--dataset", "os:getcwd"], "data set 'os:getcwd'"),
         (["run", "hist", "--model", "math:pi"], "model 'math:pi' cannot be made"),
-        (["run", "hfedavg", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
+        (["run", "hist", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
+        (
+            ["run", "hfedavg", "--layers", "fc1,fc2"],
+            "layers=('fc1', 'fc2') conflicts with algorithm \"hfedavg\", which does not "
+            'split layers: choose "hist", or leave layers out.',
+        ),
+        (["run", "fedavg", "--cells", "1"], "ConfigError: cells='1' conflicts with algorithm"),
         (["run", "hist", "--out", "/proc/x"], "ConfigError: out is /proc/x"),
         (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
@@ -87,16 +93,17 @@ def test_samples_are_used_again_where_that_is_asked(tmp_path):
     assert "reuse = true" in (tmp_path / "again" / "config.toml").read_text()
 
 
-def test_help_explains_flags_with_units(capsys):
+def test_help_explains_flags_with_units(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
         main(["run", "hist", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
     for part in (
-        "--bandwidth-hz X",
-        "in Hz",
-        "--mask-sizes {uniform,optimized}",
-        "{aircomp,fixed,ofdma,tdma}",
+        "--bandwidth-hz X       bandwidth per cell, Hz [9e6]\n",
+        "--mask-sizes NAME      sizes of the cells' parts",
+        "uniform, optimized [uniform]\n",
+        "multiple access of the uplink: aircomp, fixed, ofdma,\n",
     ):
         assert part in text
     with pytest.raises(SystemExit):
@@ -106,16 +113,16 @@ def test_help_explains_flags_with_units(capsys):
         main(["run", "ra-fed", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--capacities X,..." in text
-    assert "(default: 1,0.5,0.25,0.125)" in text  # as it is to be given
+    assert "[1,0.5,0.25,0.125]" in text  # as it is to be given
 
 
 @pytest.mark.parametrize(
     ("words", "default"),
     [
-        (["fedbuff"], "merge (default: 10)"),
-        (["scaffold", "--schedule", "buffered"], "merge (default: 3)"),
-        (["sync-st"], "all (default: 30)"),
-        (["fedbuff", "--schedule", "simultaneous"], "all (default: 0)"),
+        (["fedbuff"], "merge [10]"),
+        (["scaffold", "--schedule", "buffered"], "merge [3]"),
+        (["sync-st"], "all [30]"),
+        (["fedbuff", "--schedule", "simultaneous"], "all [0]"),
     ],
 )
 def test_help_tells_the_defaults_that_a_name_stands_for(capsys, words, default):

@@ -84,7 +84,13 @@ def test_settings_and_folders(thing):
             {"algorithm": "hist", "training": {"rounds": [1]}},
             "rounds is [1]: give a whole",
         ),
-        ({"algorithm": "hist", "model": {"model": nn.Flatten()}}, "model.model is Flatten("),
+        ({"algorithm": "hist", "model": {"name": nn.Flatten()}}, "model is {'name': Flatten("),
+        ({"algorithm": "hist", "model": nn.Flatten()}, "model is Flatten(start_dim=1"),
+        ({"algorithm": "hist", "split": 3}, "split is 3: give a name"),
+        (
+            {"algorithm": "hist", "split": {"name": "dirichlet", "alpha": [1]}},
+            "alpha is [1]: give a number > 0.",
+        ),
         (
             {"algorithm": "hist", "training": {"rounds": np.zeros((2, 2))}},
             "rounds is array([[0",
