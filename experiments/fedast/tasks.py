@@ -104,12 +104,14 @@ SHOWN = {
     "shakespeare": "Shakespeare",
 }
 ASYNCHRONOUS = ("fedast", "fedast-nobuffer")
+SYNCHRONOUS = ("sync-st", "sync-bayes-st", "sync-ucb-st")
 ONLY = {
     "requests": ASYNCHRONOUS,
     "buffer": ("fedast",),
     "server_lr": ("fedast",),
     "period": ("fedast",),
-    "first": ("sync-st", "sync-bayes-st", "sync-ucb-st"),
+    "availability": SYNCHRONOUS,
+    "first": SYNCHRONOUS,
 }
 """Settings of a study that apply only to these methods; the others ignore them."""
 CENTRAL_STEPS = 100
@@ -134,6 +136,8 @@ def complete(settings: Settings, scale: str) -> Settings:
     if ratio is not None and method == "fedast":
         settings["buffer"] = max(round(settings["requests"] / ratio), 1)
     settings = {k: v for k, v in settings.items() if method in ONLY.get(k, (method,))}
+    if settings.get("option") != "D":
+        settings.pop("period", None)
     names = [f"{kind}-{i + 1}" if i else kind for kind in kinds for i in range(copies)]
     tables = [_table(name, settings, level, scale) for name in names]
     for table, share in zip(tables, shares or [None] * len(tables), strict=True):

@@ -28,7 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.theory",
     ),
     ("wirelessfl.training",),
-    ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data"),
+    ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data", "wirelessfl.fading"),
     ("wirelessfl.figures", "wirelessfl.registry"),
     ("wirelessfl.wording", "wirelessfl.processes", "wirelessfl.numbers", "wirelessfl.units"),
     ("wirelessfl.errors", "wirelessfl.version"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -21,9 +23,19 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.tables import named_tables, unknown_setting
+from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import explain
+
+
+@dataclass(frozen=True)
+class Places:
+    """Settings that were given, by table and key.
+
+    They do not count where settings are compared: defaults are as good.
+    """
+
+    given: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
 
 class Settings(Section):
@@ -59,6 +71,7 @@ class Settings(Section):
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()
+    _places: Places = PrivateAttr(Places())
 
     def __init__(self, **tables: Any) -> None:
         named = named_tables(tables)
@@ -67,6 +80,12 @@ class Settings(Section):
         except ValidationError as error:
             raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
         self._choices = Choices.of(dict(self))
+        self._places = Places(frozenset(given_places(tables)))
+
+    @property
+    def places(self) -> Collection[tuple[str, str]]:
+        """Settings that were given, by table and key; tables of choices are filled in."""
+        return self._places.given
 
     @property
     def choices(self) -> Choices:

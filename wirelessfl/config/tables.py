@@ -8,12 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.algorithms import LOCAL, find_algorithm
 from wirelessfl.config.kinds import (
     DEFAULTS,
     KINDS,
     MAX_OWNERS,
     Frame,
     chosen_classes,
+    class_of,
     flag_homes,
     owners,
     owners_of,
@@ -109,6 +111,11 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
         if reason is not None:
             reason = f"is a setting of {title} and {reason}"
         elif taken is not None:
+            if kind == "algorithm" and class_of(taken).takes_local:
+                local = [name for name in having if not find_algorithm(name).takes_local]
+                if local == having:  # of what runs inside cells
+                    kind = title = "local"
+                    taken = {"name": taken.get("local", LOCAL)}
             names = " or ".join(f'"{name}"' for name in having[:MAX_OWNERS])
             reason = f'is a setting of {title} {names}, and {kind} is "{taken["name"]}": choose one'
             reason = reason.replace("choose one", f"choose {title} {names}")

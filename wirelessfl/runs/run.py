@@ -21,7 +21,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.fingerprints import check_fingerprint, check_version, settings_fingerprint
+from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -52,8 +52,8 @@ def run(
         model: trained instead of the configured model, starting from the weights it has.
         data: used instead of the configured data set.
         network: used instead of the configured network. Settings that it replaces must not be given
-            beside it, not even with their default values: all of ``[network]`` but ``coherence``,
-            ``delays``, ``delay_scale``, ``availability``, ``busy_clients``, ``drop_out``,
+            beside it, not even with their default values: ``[fading]``, and all of ``[network]``
+            but ``coherence``, ``availability``, ``busy_clients``, ``drop_out``,
             ``downlink_mbps``, ``backhaul_mbps``, and ``step_seconds`` of shifted-exponential
             delays.
         on_row: called with each row as it is written.
@@ -112,8 +112,6 @@ def resume(
     )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     checkpoint = shards.by_first(directory.load)
-    if checkpoint is not None:
-        check_version(directory, checkpoint[1])
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
         shards.by_first(

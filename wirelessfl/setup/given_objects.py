@@ -69,16 +69,18 @@ def configured(
     check_settings(config)
     if isinstance(config, Config):  # without defaults, which a given network may replace
         tables: dict[str, Any] = config.model_dump(exclude_unset=True)
+        places = config.places
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
+        places = given_places(tables)
     settings, marks = Settings(**named_tables(tables)), given.marks
     check_given(settings.given, given)
-    _check_replaced(tables, settings, given)
-    loose: set[tuple[str, str]] = set()
+    _check_replaced(places, settings, given)
+    if given.model is not None:
+        tables["model"] = {key: v for key, v in settings.model.items() if key == "layers"}
     if given.network is None:  # the configured network: its defaults count from now on
-        explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
-        loose = given_places(tables) - explicit
+    loose = given_places(tables) - {*places}
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
 
 
@@ -110,16 +112,22 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     )
 
 
-def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenObjects) -> None:
+def _check_replaced(
+    places: Collection[tuple[str, str]], settings: Settings, given: GivenObjects
+) -> None:
     """Refuse settings that the given objects replace.
+
+    Args:
+        places: table and key of what was given.
+        settings: of the run.
+        given: the objects.
 
     Raises:
         ConfigError: there are such; the message names all of them.
     """
-    places = given_places(tables)
     replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
     if given.model is not None and settings.given.model is None:
-        table = settings.model if ("model", "name") in places else {}
+        table = settings.model
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
     if given.data is not None and settings.given.data is None:
