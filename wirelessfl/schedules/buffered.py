@@ -81,6 +81,10 @@ class Buffered(Schedule):
         ),
     ] = 8
 
+    def default_rounds(self, rounds: int, senders: int) -> int:
+        """Merges that take as many updates as ``rounds`` rounds in which all senders take part."""
+        return -(-rounds * senders // self.buffer)
+
     @property
     def active(self) -> int:
         """R_m."""

@@ -19,8 +19,9 @@ class TrainingSection(Section):
     rounds: int = Field(
         30,
         ge=1,
-        description="T, global rounds (per session); under schedule buffered, merges (per task). "
-        "Tasks have no limit where --max-seconds or targets end the run",
+        description="T, global rounds (per session); under schedule buffered, merges (per task), "
+        "by default 30 n / b, which take the updates of 30 rounds of all n clients (over cells: "
+        "30 N / B). Tasks have no limit where --max-seconds or targets end the run",
     )
     max_seconds: float | None = Field(
         None, gt=0, description="simulated seconds after which a run ends (default: none)"
