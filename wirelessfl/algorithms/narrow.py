@@ -31,6 +31,7 @@ class Narrow(Algorithm):
     it, whatever the algorithm makes of that mean.
 
     Args:
+        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg's.
         capacities: what clients can afford, in ``budget``'s unit: shares of the full model (1, 1/2,
             ...), or above 1 bytes or FLOPs themselves; dealt out evenly among the clients at
             random, once for the run.
@@ -40,6 +41,7 @@ class Narrow(Algorithm):
 
     name = ""
 
+    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.1
     capacities: Annotated[
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(

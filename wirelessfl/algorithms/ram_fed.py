@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.ra_fed import RaFed
@@ -32,10 +33,15 @@ class RamFed(RaFed):
     The server needs each client's own update. What clients keep elsewhere (``client_states``: in
     host memory or on disk) holds for u_n, too. Where clients weigh by their samples, so do both
     means.
+
+    Args:
+        lr: step size gamma; half of RA-Fed's, because remembered changes may be stale.
     """
 
     name = "ram-fed"
     merges_by_lr: ClassVar[bool] = True
+
+    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.05
 
     @property
     def payloads(self) -> tuple[Payload, ...]:

@@ -51,6 +51,15 @@ class Schedule(Choice, ABC):
     report_every: ClassVar[int] = 1
     """Rounds, or merges of a task, between rows, unless the settings say."""
 
+    def default_rounds(self, rounds: int, senders: int) -> int:
+        """Rounds of a run, or merges of a task, unless the settings say.
+
+        Args:
+            rounds: default of synchronous training.
+            senders: clients of the run; cells, where these are the requests.
+        """
+        return rounds
+
     @property
     def active(self) -> int | None:
         """R, requests of a task that are out at a time; None where there are rounds."""

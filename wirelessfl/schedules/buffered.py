@@ -95,6 +95,10 @@ class Buffered(Schedule):
         reason = "conflicts with option='S': choose option 'D'"
         return {"spread_updates": reason, "period": reason}
 
+    def default_rounds(self, rounds: int, senders: int) -> int:
+        """Merges that take as many updates as ``rounds`` rounds in which all senders take part."""
+        return -(-rounds * senders // self.buffer)
+
     @property
     def active(self) -> int:
         """R_m."""

@@ -370,3 +370,32 @@ def test_one_entry_of_a_list_may_stand_alone_in_a_task():
     config = Config.from_flags("heterofl", schedule="buffered", task=["digits,capacities=0.5"])
     (narrow,) = (task.choices.algorithm for task in config.tasks.values())
     assert narrow.capacities == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "merges"),
+    [
+        ("fedavg", {}, 30),
+        ("sync-st", {}, 30),
+        ("fedast", {}, 600),
+        ("fedast", {"clients": 7}, 70),
+        ("fedbuff", {}, 180),
+        ("fedbuff", {"clients": 7, "buffer": 4}, 53),
+        ("fedasync", {}, 1800),
+        ("fedasync", {"rounds": 30}, 30),
+        ("hist", {"schedule": "buffered", "buffer": 2, "cells": 4}, 60),
+    ],
+)
+def test_by_default_merges_take_the_updates_of_30_rounds(algorithm, flags, merges):
+    """30 n / b, rounded up; over cells 30 N / B."""
+    config = Config.from_flags(algorithm, **flags)
+    assert config.training.rounds == merges
+    assert Config.of(tomllib.loads(config.to_toml())) == config
+
+
+def test_default_merges_follow_the_schedule_and_a_given_network():
+    config = Config.from_flags("fedast")
+    again = config.model_copy(update={"schedule": {"name": "buffered", "buffer": 10}})
+    assert again.training.rounds == 180
+    network = {"cells": 1, "clients": 9}
+    assert config.model_copy(update={"given": {"network": network}}).training.rounds == 90
