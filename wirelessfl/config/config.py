@@ -19,6 +19,7 @@ from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import (
+    checked_tables,
     given_places,
     named_tables,
     read_toml,
@@ -77,7 +78,7 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 do not go together.
         """
-        given = Settings(**named_tables(tables))
+        given = Settings(**checked_tables(tables))
         places = given_places(tables)
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
@@ -85,7 +86,7 @@ class Config(Settings):
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
-            given = Settings(**named_tables(_without(tables, idle)))
+            given = Settings(**_without(tables, idle))
         # A default follows the other settings in copies.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
@@ -123,7 +124,7 @@ class Config(Settings):
         Raises:
             ConfigError: settings that do not go together.
         """
-        return self if self.resolved else self.model_copy()
+        return self if self.resolved else Config.of(self.given_tables())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The configuration with other tables, resolved anew: what followed from them follows.
@@ -146,6 +147,7 @@ class Config(Settings):
         """A resolved configuration of these values, whose choices are those of ``given``."""
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
+        config._origin = given._origin
         return config
 
     def _with_tasks(self) -> Config:

@@ -13,7 +13,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.given import Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import given_places, named_tables, read_toml
+from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -68,10 +68,10 @@ def configured(
     """
     check_settings(config)
     if isinstance(config, Config):  # without defaults, which a given network may replace
-        tables: dict[str, Any] = config.model_dump(exclude_unset=True)
+        tables: dict[str, Any] = config.given_tables()
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
-    settings, marks = Settings(**named_tables(tables)), given.marks
+    settings, marks = Settings(**checked_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
     loose: set[tuple[str, str]] = set()
@@ -119,7 +119,7 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
     places = given_places(tables)
     replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
     if given.model is not None and settings.given.model is None:
-        table = settings.model if ("model", "name") in places else {}
+        table = settings.model
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
     if given.data is not None and settings.given.data is None:
