@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 Against = Literal["round", "uplink_mib", "sim_seconds"]
-What = Literal["accuracy", "loss"]
+What = Literal["accuracy", "loss", "validation_accuracy", "validation_loss"]
 
 LABELS: dict[Against, str] = {
     "round": "global round",
@@ -69,7 +69,7 @@ def draw_curves(
         what: field of the rows on the vertical axis.
     """
     ends = []
-    accuracy = what == "accuracy"
+    accuracy = what.endswith("accuracy")
     places = list(styles) or list(runs)
     for label, seeds in runs.items():
         i = places.index(label)
@@ -90,7 +90,8 @@ def draw_curves(
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=9)
-    axes.set_ylabel("test accuracy (%)" if accuracy else "test loss", fontsize=9)
+    shown = what.replace("_", " ") if what.startswith("validation") else f"test {what}"
+    axes.set_ylabel(f"{shown} (%)" if accuracy else shown, fontsize=9)
     if legend:
         axes.legend(fontsize=8, frameon=False, loc="lower right" if accuracy else "upper right")
 

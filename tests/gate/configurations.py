@@ -92,6 +92,8 @@ STAR = {
         fading="rician", rician_k_db=3.0, antenna_correlation=0.4, antennas=4, bandwidth_hz=5e6,
         transmit_power_w=0.2, switched_capacitance=2e-28, coherence="edge-round",
     ),
+    "cycles-per-flop": one("fedavg", cycles_per_flop=2.0, model="mlp", hidden=(12, 10), rounds=2),
+    "validation-fraction": one("fedavg", validation_fraction=0.2, target=0.3),
     "max-seconds": one("fedavg", max_seconds=0.5, rounds=50, step_seconds=0.05, eval_every=2),
 }  # fmt: skip
 

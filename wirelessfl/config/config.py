@@ -17,16 +17,15 @@ from wirelessfl.config.check_together import check_together
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Settings
+from wirelessfl.config.settings import Places, Settings
 from wirelessfl.config.tables import (
-    checked_tables,
     given_places,
     named_tables,
     read_toml,
     tables_from_flags,
     unknown_setting,
 )
-from wirelessfl.config.task_settings import of_tasks, table_places, typed_table, with_table
+from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
 from wirelessfl.config.unused import Place, kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
@@ -78,15 +77,16 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 do not go together.
         """
-        given = Settings(**checked_tables(tables))
+        given = Settings(**named_tables(tables))
         places = given_places(tables)
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
-            idle = {place: why for place, why in idle.items() if of_tasks(given, place) == of_task}
+            idle = {place: why for place, why in idle.items() if by_tasks(given, place) == of_task}
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
-            given = Settings(**_without(tables, idle))
+            given = Settings(**named_tables(_without(tables, idle)))
+        given._places = Places(frozenset(places - {*loose, *idle}))
         # A default follows the other settings in copies.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
@@ -124,7 +124,7 @@ class Config(Settings):
         Raises:
             ConfigError: settings that do not go together.
         """
-        return self if self.resolved else Config.of(self.given_tables())
+        return self if self.resolved else self.model_copy()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The configuration with other tables, resolved anew: what followed from them follows.
@@ -137,8 +137,10 @@ class Config(Settings):
             ConfigError: a wrong value, or settings that do not go together.
         """
         tables = self.model_dump(exclude_unset=True)
-        loose = given_places(tables) if update else ()
-        return cast(Self, Config.of(tables | dict(update or {}), loose=loose))
+        loose, changed = given_places(tables) if update else (), dict(update or {})
+        copy = Config.of(tables | changed, loose=loose)
+        copy._places = Places(frozenset({*self.places, *given_places(changed)}))
+        return cast(Self, copy)
 
     @classmethod
     def _made(
@@ -147,7 +149,7 @@ class Config(Settings):
         """A resolved configuration of these values, whose choices are those of ``given``."""
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
-        config._origin = given._origin
+        config._places = given._places
         return config
 
     def _with_tasks(self) -> Config:
@@ -231,9 +233,9 @@ class Config(Settings):
         found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
         if not tasks:
             return found
-        run = {place: why for place, why in found.items() if not of_tasks(self, place)}
+        run = {place: why for place, why in found.items() if not by_tasks(self, place)}
         by_none = set.intersection(*({*task} for task in tasks))
-        return run | {place: tasks[0][place] for place in by_none if of_tasks(self, place)}
+        return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         """What a task is trained with.
@@ -295,13 +297,13 @@ class Config(Settings):
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
-    """Tables without some of their settings; a choice without its name is left out."""
+    """Tables without some of their settings; a choice of which nothing is left is left out."""
     kept: dict[str, Any] = {}
     for section, table in tables.items():
-        if (section, "name") in idle:
-            continue
         if isinstance(table, Mapping):
             table = {key: value for key, value in table.items() if (section, key) not in idle}
+        if (section, "name") in idle and (isinstance(table, str) or not table):
+            continue
         kept[section] = table
     return kept
 

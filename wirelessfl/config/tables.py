@@ -8,12 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.algorithms import LOCAL, find_algorithm
 from wirelessfl.config.kinds import (
     DEFAULTS,
     KINDS,
     MAX_OWNERS,
     Frame,
     chosen_classes,
+    class_of,
     flag_homes,
     owners,
     owners_of,
@@ -109,6 +111,11 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
         if reason is not None:
             reason = f"is a setting of {title} and {reason}"
         elif taken is not None:
+            if kind == "algorithm" and class_of(taken).takes_local:
+                local = [name for name in having if not find_algorithm(name).takes_local]
+                if local == having:  # of what runs inside cells
+                    kind = title = "local"
+                    taken = {"name": taken.get("local", LOCAL)}
             names = " or ".join(f'"{name}"' for name in having[:MAX_OWNERS])
             reason = f'is a setting of {title} {names}, and {kind} is "{taken["name"]}": choose one'
             reason = reason.replace("choose one", f"choose {title} {names}")
@@ -178,27 +185,17 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     return f"unknown setting {key!r} outside a table.{hint(key, (), homes)}"
 
 
-def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``tables``, if they are tables by name.
-
-    Raises:
-        ConfigError: they are something else.
-    """
-    if isinstance(tables, Mapping) and all(isinstance(key, str) for key in tables):
-        return tables
-    raise ConfigError(
-        f"settings are {shown(tables)}: give tables by name, such as "
-        '{"algorithm": {"name": "hist"}}.'
-    )
-
-
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of ``tables`` in which each choice that the run has is a table with a name.
 
     Raises:
         ConfigError: one of them is no name and no table with a name.
     """
-    tables = checked_tables(tables)
+    if not isinstance(tables, Mapping) or not all(isinstance(key, str) for key in tables):
+        raise ConfigError(
+            f"settings are {shown(tables)}: give tables by name, such as "
+            '{"algorithm": {"name": "hist"}}.'
+        )
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
     tasks = copy.get("task")
     if isinstance(tasks, dict) or tasks == []:

@@ -16,6 +16,8 @@ from wirelessfl.wording import suggestion
 
 Place = tuple[str, str]
 """Table and key of a setting."""
+OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
+"""Settings of the whole run that matter if the algorithm of any task uses them."""
 
 
 def of_tasks(settings: Settings, place: Place) -> bool:
@@ -25,6 +27,11 @@ def of_tasks(settings: Settings, place: Place) -> bool:
     if section == "schedule":
         return key in per_task
     return section in TASK_CHOICES or key in TASK_SETTINGS.get(section, ())
+
+
+def by_tasks(settings: Settings, place: Place) -> bool:
+    """Whether a setting has an effect if it has one on any of several tasks."""
+    return of_tasks(settings, place) or place in OF_ALGORITHMS
 
 
 def _homes(tables: Mapping[str, Any], per_task: tuple[str, ...]) -> dict[str, Place]:
@@ -53,6 +60,25 @@ def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str
     """
     homes = _homes(dict(task), task.choices.schedule.per_task)
     return {"name": name} | {key: _value(task, homes[key]) for key in table if key != "name"}
+
+
+def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> dict[str, Any]:
+    """What a task would have of the run instead of the settings in its table, by key.
+
+    Args:
+        settings: of the run.
+        table: of the task; settings of its own choices have nothing to inherit.
+        task: what it is trained with.
+    """
+    homes = _homes(dict(task), task.choices.schedule.per_task)
+    anew = dict(_chosen(table, dict(settings)))
+    found: dict[str, Any] = {}
+    for key in table:
+        section, field = homes.get(key, ("", ""))
+        if section and section not in anew:
+            values = getattr(settings, section)
+            found[key] = dict(values).get(field)
+    return found
 
 
 def table_places(

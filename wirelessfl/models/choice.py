@@ -87,6 +87,11 @@ class GivenModel(ModelChoice):
     name = "model=..."
 
 
+def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
+    """A model with its settings, as pickles name it: its class has no place in a module."""
+    return model_choice(name)(**settings)
+
+
 @cache
 def model_choice(name: str) -> type[ModelChoice]:
     """The settings of a model, as a class.
@@ -107,6 +112,7 @@ def model_choice(name: str) -> type[ModelChoice]:
             "factory": staticmethod(factory),
             "__doc__": factory.__doc__,
             "__module__": __name__,
+            "__reduce__": lambda self: (_chosen, (name, vars(self))),
         },
         frozen=True,
     )

@@ -17,8 +17,8 @@ from wirelessfl.version import version
 
 ROWS_SCHEMA = 1
 """Version of the rows' fields and their meaning: raised when a field changes or goes."""
-CHECKPOINT_LAYOUT = 3
-"""Layout of checkpoints: raised when their tensors or states get other names or meanings."""
+CHECKPOINT_LAYOUT = 4
+"""Layout of checkpoints and ``config.toml``: raised when tensors, states or settings move."""
 NUMERICS = 1
 """Version of the results: raised whenever those of a run change on purpose.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import about
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about
 
 try:
     import fcntl
@@ -82,19 +82,27 @@ class RunDirectory:
             )
 
     @classmethod
-    def create(cls, path: Path, config: Config, *, new: bool = False) -> RunDirectory:
+    def create(
+        cls,
+        path: Path,
+        config: Config,
+        *,
+        new: bool = False,
+        counted: Mapping[str, Any] | None = None,
+    ) -> RunDirectory:
         """A new run's folder with its configuration, and what it is made with.
 
         Args:
             path: the folder; made where it is not there.
             config: what is stored in it.
             new: whether the folder must not exist yet.
+            counted: further entries of ``about.json``: what was counted for the run.
 
         Raises:
             ConfigError: the folder holds something, or cannot be made.
             FileExistsError: ``new`` was asked for, and it exists.
         """
-        text, told = config.to_toml(), about(config.run.device)
+        text, told = config.to_toml(), about(config.run.device) | dict(counted or {})
         cls.check_free(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,18 +121,49 @@ class RunDirectory:
         """An existing run's folder and its configuration.
 
         Raises:
-            ConfigError: there is no run in it, or its settings are wrong, as those of another
-                version may be.
+            ConfigError: there is no run in it, an incompatible version of the package began it, or
+                its checkpoint or settings are wrong.
         """
-        file = path / "config.toml"
+        file, directory = path / "config.toml", cls(path)
         if not file.is_file():
             raise ConfigError(f"{path} is not a run directory (no config.toml).")
+        directory._check_version()  # other versions may have other settings
         try:
-            return cls(path), Config.from_toml(file)
+            return directory, Config.from_toml(file)
         except ConfigError as error:
             raise ConfigError(
                 f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
             ) from error
+
+    def _check_version(self) -> None:
+        """Refuse a checkpoint of an incompatible version of the package.
+
+        Raises:
+            ConfigError: its layout differs, or resuming it would give other results; or it is
+                damaged.
+        """
+        state = self._state()
+        if state is None:
+            return
+        remedy = f"Start a new run: wirelessfl run --config {self.path}/config.toml --out NEW"
+        layout = state.get("layout", 1)  # the first one did not say
+        if layout != CHECKPOINT_LAYOUT:
+            age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
+            raise ConfigError(
+                f"the run in {self.path} was begun with {age} version of wirelessfl (checkpoint "
+                f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}). {remedy}. It names "
+                "settings that this version does not have."
+            )
+        if state.get("schema") != ROWS_SCHEMA:
+            raise ConfigError(
+                f"{self.path} has rows of schema {state.get('schema')}, and this version of "
+                f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
+            )
+        if not state["finished"] and state["numerics"] != NUMERICS:
+            raise ConfigError(
+                f"{self.path} began with numerics {state['numerics']}, and this version of "
+                f"wirelessfl has {NUMERICS}: its results differ. {remedy}"
+            )
 
     def _write_about(self, told: dict[str, Any]) -> None:
         with _replacing(self._about_file) as draft:
@@ -210,10 +249,32 @@ class RunDirectory:
         """
         if not self._checkpoint_file.exists():
             return None
+        with self._checkpoint() as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(file.metadata()["state"])
+
+    def _state(self) -> dict[str, Any] | None:
+        """The checkpoint's state, without its tensors; None when none was written yet.
+
+        Raises:
+            ConfigError: it is damaged.
+        """
+        if not self._checkpoint_file.exists():
+            return None
+        with self._checkpoint() as file:
+            state: dict[str, Any] = json.loads(file.metadata()["state"])
+            return state
+
+    @contextmanager
+    def _checkpoint(self) -> Iterator[Any]:
+        """The checkpoint, open.
+
+        Raises:
+            ConfigError: it is damaged.
+        """
         try:
             with safe_open(self._checkpoint_file, framework="pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                return tensors, json.loads(file.metadata()["state"])
+                yield file
         except (SafetensorError, OSError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{self._checkpoint_file} is damaged: {error}. Begin a new run with its settings: "

@@ -15,7 +15,6 @@ from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.objective import Objective
 
@@ -34,32 +33,6 @@ def check_fingerprint(
                 f"{directory.path}: {name} not those that the run began with. Restore them, or "
                 "begin a new run."
             )
-
-
-def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
-    """Refuse a checkpoint of an incompatible version of the package.
-
-    Raises:
-        ConfigError: its layout differs, or resuming it would give other results.
-    """
-    remedy = f"Start a new run: wirelessfl run --config {directory.path}/config.toml --out NEW"
-    if state.get("schema") != ROWS_SCHEMA:
-        raise ConfigError(
-            f"{directory.path} has rows of schema {state.get('schema')}, and this version of "
-            f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
-        )
-    layout = state.get("layout", 1)  # the first one did not say
-    if layout != CHECKPOINT_LAYOUT:
-        age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
-        raise ConfigError(
-            f"the run in {directory.path} was begun with {age} version of wirelessfl (checkpoint "
-            f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}). {remedy}"
-        )
-    if not state["finished"] and state["numerics"] != NUMERICS:
-        raise ConfigError(
-            f"{directory.path} began with numerics {state['numerics']}, and this version of "
-            f"wirelessfl has {NUMERICS}: its results differ. {remedy}"
-        )
 
 
 def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:

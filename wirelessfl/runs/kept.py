@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
 from wirelessfl.config.sections import PLACES
+from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
@@ -40,14 +41,7 @@ def _said(config: Config) -> dict[str, Any]:
     for section, settings in config:
         if section == "task":
             if settings:
-                said["task"] = [
-                    {
-                        name: value
-                        for name, value in sorted(table.items())
-                        if name == "name" or value != _of_run(config, name)
-                    }
-                    for table in settings
-                ]
+                said["task"] = [_said_of_task(config, table) for table in settings]
             continue
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}
@@ -64,12 +58,12 @@ def _said(config: Config) -> dict[str, Any]:
     return said
 
 
-def _of_run(config: Config, key: str) -> Any:
-    """What the run says for all tasks of a setting that a task may have of its own."""
-    for section, keys in TASK_SETTINGS.items():
-        if key in keys:
-            return getattr(getattr(config, section), key)
-    return config.algorithm.get(key)
+def _said_of_task(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
+    """A task's table without what the run says for it anyway."""
+    run = inherited(config, table, config.tasks[table["name"]])
+    return {
+        key: value for key, value in sorted(table.items()) if key not in run or value != run[key]
+    }
 
 
 def _same_settings(config: Config, folder: Path) -> bool:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
+from wirelessfl.runs.rows import VALIDATION, deciding_accuracy
 from wirelessfl.runs.transitions import Transition, transitions
 
 TO_TARGET = {
@@ -30,13 +31,15 @@ class RunResult:
         rows: one dict an evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
             and ``joules``, mean over clients so far; ``backhaul_mib``, mean over edge servers so
             far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
-            finite; ``numerics``, raised when results change on purpose (``wirelessfl.runs.about``);
-            ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry its
-            ``version``, ``staleness_mean`` and ``staleness_max`` since its last row, ``requests``
-            that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of cells that
-            are merged as they come count merges as rounds, and carry ``version``,
-            ``staleness_mean``, ``staleness_max`` and ``updates``, cells that have come in. Rows of
-            sessions have more, see docs/sessions.md.
+            finite; with a validation set ``validation_accuracy`` and ``validation_loss``, the same
+            on the training samples that are held out; ``numerics``, raised when results change on
+            purpose (``wirelessfl.runs.about``); ``wall_seconds`` since the start. Rows of tasks
+            name their ``task``, and carry its ``version``, ``staleness_mean`` and
+            ``staleness_max`` since its last row, ``requests`` that are out, ``buffer``,
+            ``allocation``, ``updates`` and ``lost``. Rows of cells that are merged as they come
+            count merges as rounds, and carry ``version``, ``staleness_mean``, ``staleness_max``
+            and ``updates``, cells that have come in. Rows of sessions have more, see
+            docs/sessions.md.
         params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``,
             tied ones under each of their names; of tasks in tables, with the task's name and a dot
             in front.
@@ -80,6 +83,9 @@ class RunResult:
     def summary(self) -> dict[str, Any]:
         """One line of a closing table: the last row, the best accuracy, the cost of the target.
 
+        With a validation set, ``best_accuracy`` is the test accuracy of the row that is best on
+        validation samples, and the target is reached on these.
+
         Of several tasks: means of what models reach, and the cost until the last of them has
         reached its target.
         """
@@ -95,6 +101,11 @@ class RunResult:
             "uplink": self.config.uplink["name"],
             "round": max(summary["round"] for summary in each),
             **{key: _mean([summary[key] for summary in each]) for key in ("accuracy", "loss")},
+            **{
+                key: _mean([summary[key] for summary in each])
+                for key in VALIDATION
+                if all(key in summary for summary in each)
+            },
             "best_accuracy": _mean([summary["best_accuracy"] for summary in each]),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
@@ -113,13 +124,14 @@ class RunResult:
             "dataset": config.data.dataset,
             "uplink": config.uplink["name"],
             **{key: last[key] for key in ("round", "accuracy", "loss")},
-            "best_accuracy": max(row["accuracy"] for row in rows),
+            **{key: last[key] for key in VALIDATION if key in last},
+            "best_accuracy": max(rows, key=deciding_accuracy)["accuracy"],
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
         if config.sessions.sessions is not None:
             summary["transition_accuracy"] = self._after_transitions()
         if target is not None:
-            hit = next((row for row in rows if row["accuracy"] >= target), None)
+            hit = next((row for row in rows if deciding_accuracy(row) >= target), None)
             summary["target"] = target
             for name, key in TO_TARGET.items():
                 summary[name] = None if hit is None else hit[key]

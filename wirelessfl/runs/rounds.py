@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ from torch import Tensor
 
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
+from wirelessfl.runs.rows import evaluation_fields, finite
 from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
-from wirelessfl.training.evaluate import deployed, evaluate
+from wirelessfl.training.evaluate import Samples, deployed, evaluate
 
 
 class RoundsEngine:
@@ -32,22 +32,32 @@ class RoundsEngine:
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
         training = self.setup.training
-        objective, params = self.setup.model.objective, training.server.cloud["params"]
-        tested = deployed(objective, params, self.setup.tested)
-        accuracy, loss = evaluate(*tested, *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
             **asdict(training.totals),
             **{name: finite(value) for name, value in training.metrics.items()},
-            "accuracy": accuracy,
-            "loss": finite(loss),
+            **self.evaluated(),
         }
         return row, None
 
-    def test_samples(self) -> tuple[Tensor, Tensor]:
-        """What it is evaluated on: inputs and labels."""
-        return self.setup.model.test_inputs, self.setup.model.test_labels
+    def evaluated(self) -> Row:
+        """Accuracy and loss of the cloud's model."""
+        params = self.setup.training.server.cloud["params"]
+        tested = deployed(self.setup.model.objective, params, self.setup.tested)
+        held = self.validation_samples()
+        return evaluation_fields(
+            evaluate(*tested, *self.test_samples()),
+            None if held is None else evaluate(*tested, *held),
+        )
+
+    def test_samples(self) -> Samples:
+        """Test samples that it is evaluated on."""
+        return Samples(self.setup.model.test_inputs, self.setup.model.test_labels)
+
+    def validation_samples(self) -> Samples | None:
+        """Likewise validation samples; None: none are held out."""
+        return self.setup.model.validation
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state."""
@@ -93,8 +103,3 @@ class RoundsEngine:
         return self.setup.model.objective.spec.named(
             self.setup.training.server.cloud["params"].cpu()
         )
-
-
-def finite(value: float) -> float | None:
-    """``value``, or None for a number that JSON cannot hold."""
-    return value if math.isfinite(value) else None

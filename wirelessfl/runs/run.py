@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.fingerprints import check_fingerprint, check_version, settings_fingerprint
+from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -51,8 +52,8 @@ def run(
         model: trained instead of the configured model, starting from the weights it has.
         data: used instead of the configured data set.
         network: used instead of the configured network. Settings that it replaces must not be given
-            beside it, not even with their default values: all of ``[network]`` but ``coherence``,
-            ``delays``, ``delay_scale``, ``availability``, ``busy_clients``, ``drop_out``,
+            beside it, not even with their default values: ``[fading]``, and all of ``[network]``
+            but ``coherence``, ``availability``, ``busy_clients``, ``drop_out``,
             ``downlink_mbps``, ``backhaul_mbps``, and ``step_seconds`` of shifted-exponential
             delays.
         on_row: called with each row as it is written.
@@ -77,7 +78,7 @@ def run(
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(_directory, setup.config))
+        directory = shards.by_first(partial(_directory, setup))
         return _go(setup, directory, on_row, on_note)
 
 
@@ -111,8 +112,6 @@ def resume(
     )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     checkpoint = shards.by_first(directory.load)
-    if checkpoint is not None:
-        check_version(directory, checkpoint[1])
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
         shards.by_first(
@@ -174,14 +173,23 @@ def _stored_params(
     return found
 
 
-def _directory(config: Config) -> RunDirectory:
+def _directory(setup: AnySetup) -> RunDirectory:
     """The folder of a new run."""
+    config, counted = setup.config, _counted(setup)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config)
-    return _new_directory(config)
+        return RunDirectory.create(config.run.out, config, counted=counted)
+    return _new_directory(config, counted)
 
 
-def _new_directory(config: Config) -> RunDirectory:
+def _counted(setup: AnySetup) -> dict[str, Any]:
+    """What ``about.json`` tells of counted steps: one entry per model, null where it is not."""
+    costs = [model.step_cost for model in setup.models]
+    if not any(costs):
+        return {}
+    return {"step_costs": [None if cost is None else asdict(cost) for cost in costs]}
+
+
+def _new_directory(config: Config, counted: Mapping[str, Any]) -> RunDirectory:
     """A new folder below ``runs/``, used by no other process."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.data.dataset for task in config.tasks.values()))
@@ -190,7 +198,7 @@ def _new_directory(config: Config) -> RunDirectory:
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         try:
             if not path.exists():
-                return RunDirectory.create(path, config, new=True)
+                return RunDirectory.create(path, config, new=True, counted=counted)
         except FileExistsError:
             pass  # another process took it between the two lines above
     raise AssertionError("there are endless names")

@@ -12,6 +12,7 @@ from wirelessfl.runs.fingerprints import digest
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.setup import SessionsSetup
+from wirelessfl.training.evaluate import Samples
 
 
 class SessionsEngine(RoundsEngine):
@@ -21,7 +22,7 @@ class SessionsEngine(RoundsEngine):
 
     def __init__(self, setup: SessionsSetup) -> None:
         super().__init__(setup)
-        self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
+        self._tested: dict[str, tuple[tuple[int, ...], Samples]] = {}
 
     def start(self) -> None:
         """Start or resume sessions, and the changes of clients."""
@@ -33,28 +34,44 @@ class SessionsEngine(RoundsEngine):
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 
-    def test_samples(self) -> tuple[Tensor, Tensor]:
+    def test_samples(self) -> Samples:
         """Those with labels that are tested.
 
         Raises:
             DataError: the test set has none of them.
         """
-        inputs, labels = super().test_samples()
+        return self._of_present("test", super().test_samples(), "Add some")
+
+    def validation_samples(self) -> Samples | None:
+        """Likewise of those held out.
+
+        Raises:
+            DataError: the validation set has none of them.
+        """
+        held = super().validation_samples()
+        if held is None:
+            return None
+        return self._of_present("validation", held, "Raise validation_fraction")
+
+    def _of_present(self, kind: str, samples: Samples, remedy: str) -> Samples:
+        """Those of the samples whose labels are tested."""
         wanted, data = self.setup.regime.labels, self.setup.model.data
         if not self.setup.only_present_labels or not wanted:  # no client has joined yet
-            return inputs, labels
-        if self._tested is None or self._tested[0] != wanted:
-            known = labels.new_zeros(data.classes, dtype=labels.dtype).bool()
+            return samples
+        kept = self._tested.get(kind)
+        if kept is None or kept[0] != wanted:
+            known = samples.labels.new_zeros(data.classes, dtype=samples.labels.dtype).bool()
             known[list(wanted)] = True
-            chosen = known[labels]
+            chosen = known[samples.labels]
             if not bool(chosen.any()):
                 raise DataError(
-                    f"{data.name}: no test sample has one of the labels "
-                    f"{', '.join(map(str, wanted))}, which the clients present have. Add some, or "
+                    f"{data.name}: no {kind} sample has one of the labels "
+                    f"{', '.join(map(str, wanted))}, which the clients present have. {remedy}, or "
                     "choose tested_labels all."
                 )
-            self._tested = wanted, (inputs[chosen], labels[chosen])
-        return self._tested[1]
+            kept = wanted, Samples(samples.inputs[chosen], samples.labels[chosen])
+            self._tested[kind] = kept
+        return kept[1]
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state, and what is kept of past sessions."""

@@ -14,7 +14,7 @@ from wirelessfl.runs.fingerprints import (
     model_fingerprint,
     network_fingerprint,
 )
-from wirelessfl.runs.rounds import finite
+from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import TasksSetup
@@ -36,7 +36,7 @@ class TasksEngine:
         """Evaluate a task's model; one that reaches its target ends."""
         assert report.task is not None
         setup, regime, number = self.setup, self.setup.regime, report.task
-        accuracy, loss = setup.learners[number].evaluate()
+        learner = setup.learners[number]
         clients, sizes = setup.network.clients, setup.elements
         beside = setup.config.choices.uplink.side_elements
         up = sum(
@@ -56,12 +56,11 @@ class TasksEngine:
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
             "joules": regime.joules / clients,
-            **{name: finite(value) for name, value in setup.learners[number].metrics.items()},
-            "accuracy": accuracy,
-            "loss": finite(loss),
+            **{name: finite(value) for name, value in learner.metrics.items()},
+            **evaluation_fields(learner.evaluate(), learner.validate()),
         }
         target = setup.targets[number]
-        if target is None or accuracy < target or number in self.reached:
+        if target is None or deciding_accuracy(row) < target or number in self.reached:
             return row, None
         self.reached.add(number)
         return row, Reached(number)

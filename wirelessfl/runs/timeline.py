@@ -21,11 +21,12 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import configured
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.network import build_network
+from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.setup.task_schedules import build_times
-from wirelessfl.submodels import ParamSpec
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
+from wirelessfl.training.objective import Objective
 from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
@@ -176,13 +177,15 @@ def timeline(config: Config, seconds: float) -> Timeline:
             )
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
-    elements = [_elements(task) for task in tasks.values()]
+    counted = [_counted(task) for task in tasks.values()]
+    elements = [found for found, _ in counted]
     times = build_times(
         config,
         build_network(config.network, stream, config.choices.fading),
         elements,
         [Untrained(found.up) for found in elements],
         stream,
+        step_costs=[cost for _, cost in counted],
         records=records,
     )
     begin(times.clock, seconds)
@@ -191,15 +194,19 @@ def timeline(config: Config, seconds: float) -> Timeline:
     return Timeline(list(tasks), seconds, spans, records.merges)
 
 
-def _elements(task: Config) -> Elements:
-    """Numbers that cross the air, where it matters; names of data and model are checked anyway.
+def _counted(task: Config) -> tuple[Elements, StepCost | None]:
+    """Numbers that cross the air, and a step's counted cost, where they matter.
+
+    Names of data and model are checked anyway.
 
     Raises:
-        ConfigError: the data set or model is unknown.
+        ConfigError: the data set or model is unknown, or no FLOPs are counted.
     """
     find_dataset(task.data.dataset)
     by_name("model", task.model["name"], MODELS)
     if not task.frame.radio:
-        return Elements(0, 0)
-    model = configured_model(task.choices.model, Loaded().dataset(task.data), Stream(0))
-    return Elements.of(task.choices.algorithm, ParamSpec.of(model).size)
+        return Elements(0, 0), None
+    data = Loaded().dataset(task.data)
+    objective = Objective.of(configured_model(task.choices.model, data, Stream(0)))
+    elements = Elements.of(task.choices.algorithm, objective.spec.size)
+    return elements, counted_cost(task, objective, data.train_inputs, data.train_labels)

@@ -1,4 +1,4 @@
-"""The Python objects given to a run instead of settings, checked against its configuration."""
+"""Python objects given to a run instead of settings, checked against its configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.given import Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import checked_tables, given_places, read_toml
+from wirelessfl.config.tables import given_places, named_tables, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -25,9 +25,9 @@ class GivenObjects:
     """Python objects that a run gets instead of settings.
 
     Args:
-        model: trained instead of the configured model, from the weights it has.
-        data: used instead of the configured data set.
-        network: used instead of the configured network and the settings that describe it.
+        model: module trained instead of the configured model, from its present weights.
+        data: data set used instead of the configured one.
+        network: network used instead of the configured one and its settings.
     """
 
     model: nn.Module | None = None
@@ -36,7 +36,7 @@ class GivenObjects:
 
     @property
     def marks(self) -> Given:
-        """What the settings say of them."""
+        """The marks that settings carry for these objects."""
         network = self.network
         return Given(
             model=None if self.model is None else type(self.model).__name__,
@@ -53,7 +53,7 @@ NOTHING = GivenObjects()
 def configured(
     config: Config | Mapping[str, Any] | str | Path, given: GivenObjects = NOTHING
 ) -> Config:
-    """The configuration of the run that these settings and objects describe, checked as a whole.
+    """The checked configuration of a run with these settings and objects.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
@@ -63,31 +63,33 @@ def configured(
         The settings, resolved, with the objects marked in ``given``.
 
     Raises:
-        ConfigError: the settings need an object that is absent, the network replaces a setting
-            that was given too, or settings and network do not go together.
+        ConfigError: the settings need an object that is absent, an object replaces a setting that
+            was given too, or settings and network conflict.
     """
     check_settings(config)
     if isinstance(config, Config):  # without defaults, which a given network may replace
-        tables: dict[str, Any] = config.given_tables()
+        tables: dict[str, Any] = config.model_dump(exclude_unset=True)
+        places = config.places
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
-    settings, marks = Settings(**checked_tables(tables)), given.marks
+        places = given_places(tables)
+    settings, marks = Settings(**named_tables(tables)), given.marks
     check_given(settings.given, given)
-    _check_replaced(tables, settings, given)
-    loose: set[tuple[str, str]] = set()
+    _check_replaced(places, settings, given)
+    if given.model is not None:
+        tables["model"] = {key: v for key, v in settings.model.items() if key == "layers"}
     if given.network is None:  # the configured network: its defaults count from now on
-        explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
-        loose = given_places(tables) - explicit
+    loose = given_places(tables) - {*places}
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
-    """Refuse settings that describe a run only together with objects that are not there.
+    """Refuse settings of a run with given objects if those are absent.
 
     Args:
-        marks: of the settings.
-        given: the objects that are there.
+        marks: marks of the settings.
+        given: the objects at hand.
 
     Raises:
         ConfigError: an object is absent, or is another network; the message names it.
@@ -110,13 +112,19 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     )
 
 
-def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenObjects) -> None:
+def _check_replaced(
+    places: Collection[tuple[str, str]], settings: Settings, given: GivenObjects
+) -> None:
     """Refuse settings that the given objects replace.
+
+    Args:
+        places: table and key of what was given.
+        settings: of the run.
+        given: the objects.
 
     Raises:
         ConfigError: there are such; the message names all of them.
     """
-    places = given_places(tables)
     replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
     if given.model is not None and settings.given.model is None:
         table = settings.model

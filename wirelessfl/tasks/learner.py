@@ -27,7 +27,7 @@ from wirelessfl.tasks.spread import spread
 from wirelessfl.tasks.star_merge import StarMerge
 from wirelessfl.tasks.transmissions import AirLoad
 from wirelessfl.training.cohort import State
-from wirelessfl.training.evaluate import deployed, evaluate
+from wirelessfl.training.evaluate import Samples, deployed, evaluate
 from wirelessfl.training.objective import Objective
 
 
@@ -58,6 +58,7 @@ class Learner:
         test: what the model is tested on.
         stream: the task's.
         spread_updates: V, the latest updates whose spread is measured; None: it is not.
+        validation: what is held out of training to decide, tested in the same way; None: nothing.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class Learner:
         test: EvaluationSet,
         stream: Stream,
         spread_updates: int | None = None,
+        validation: Samples | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
+        self.validation = validation
         clients, spec = len(server.present), local.objective.spec
         self.submodels = RequestSubmodels(server.algorithm, spec, local.neurons, clients, stream)
         self.deferred = DeferredTraining(local, server.states, self.submodels)
@@ -244,6 +247,10 @@ class Learner:
     def evaluate(self) -> tuple[float, float]:
         """Accuracy and loss on the test set."""
         return evaluate(*self._deployed(), self.test.inputs, self.test.labels)
+
+    def validate(self) -> tuple[float, float] | None:
+        """Likewise on the samples that are held out; None: there are none."""
+        return None if self.validation is None else evaluate(*self._deployed(), *self.validation)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state that is tensors, for a checkpoint."""

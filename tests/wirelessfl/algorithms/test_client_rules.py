@@ -172,7 +172,7 @@ def test_momentum_takes_corrected_gradients():
 )
 def test_what_would_be_ignored_is_no_setting(name, setting):
     """The message names the algorithms that have it."""
-    message = rf"unknown setting '{setting}' of algorithm '{name}'.*It is a setting of algorithm "
+    message = rf'^{setting}=0.5 is a setting of algorithm ".*, and algorithm is "{name}": choose '
     with pytest.raises(ConfigError, match=message):
         Config.from_flags(name, **{setting: 0.5})
 

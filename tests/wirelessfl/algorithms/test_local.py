@@ -44,9 +44,9 @@ def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer,
     payloads = find_algorithm(local)().payloads
     tracking = {"tracking_clients": 2} if any(p.senders == "tracking" for p in payloads) else {}
     narrow = {"capacities": (0.5, 1.0)} if local in OWN else {}
-    flags = {"cells": 1, "rounds": 4, "lr": 0.01, "clients_per_round": 4, "chunk": 2}
+    flags = {"rounds": 4, "lr": 0.01, "clients_per_round": 4, "chunk": 2}
     flags |= tracking | narrow
-    inside = config(outer, local=local, edge_rounds=1, **flags)
+    inside = config(outer, local=local, cells=1, edge_rounds=1, **flags)
     one = wirelessfl.run(inside, data=toy, model=model())
     two = wirelessfl.run(config(local, **flags), data=toy, model=model())
     assert torch.equal(flat(one), flat(two))
@@ -61,9 +61,9 @@ def test_parts_of_cells_have_no_submodels_of_clients(config, local):
 
 
 def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
-    flags = {"cells": 1, "rounds": 3, "lr": 0.01, "uplink": "aircomp", "tracking_clients": 3}
+    flags = {"rounds": 3, "lr": 0.01, "uplink": "aircomp", "tracking_clients": 3}
     one = wirelessfl.run(
-        config("hist", local="fadamgc", edge_rounds=1, **flags), data=toy, model=model()
+        config("hist", local="fadamgc", cells=1, edge_rounds=1, **flags), data=toy, model=model()
     )
     two = wirelessfl.run(config("fadamgc", **flags), data=toy, model=model())
     assert torch.equal(flat(one), flat(two))
@@ -183,7 +183,7 @@ def test_errors_over_the_air_are_told_by_payload(config, toy):
         assert all(row["air_error"] > 0 and row["air_error_tracking"] > 0 for row in own)
     one, six = (sum(r["air_error_tracking_predicted"] for r in rows[n]) for n in (1, 6))
     assert one > 0.5 * six
-    again = wirelessfl.run(config("fedavg", cells=1, rounds=1, uplink="aircomp"), data=toy).rows
+    again = wirelessfl.run(config("fedavg", rounds=1, uplink="aircomp"), data=toy).rows
     assert "air_error_tracking" not in again[1]
 
 
@@ -193,7 +193,7 @@ def test_settings_of_both_are_flags(capsys, tmp_path):
     text = capsys.readouterr().out
     for flag in ("--beta2 X", "--mask-sizes", "--server-lr X", "--vhat", "--tracking-clients N"):
         assert flag in text
-    assert "(default: 0.001)" in text, "the learning rate of what runs inside"
+    assert "[0.001]" in text, "the learning rate of what runs inside"
     words = "run hist --local fadamgc --beta2 0 --dataset digits --clients 8 --rounds 1 --json"
     words += f" --cells 2 --edge-rounds 1 --local-steps 2 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0

@@ -32,7 +32,7 @@ def flat(result):
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex", "fedavg-small"])
 def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
     """Bit for bit, whoever takes part; seconds and joules are added up in another order."""
-    flags = {"clients_per_round": per_round, "weighting": weighting, "cells": 1}
+    flags = {"clients_per_round": per_round, "weighting": weighting}
     flags |= {"split": "dirichlet", "min_samples": 5, "server_lr": 0.7}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
     own = wirelessfl.run(config(name, capacities=(1.0,), **flags), data=toy, model=model())
@@ -49,7 +49,7 @@ def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weighting):
     """To rounding, (u + (mean D - u)) for mean D; those who stay away count, too."""
-    flags = {"weighting": weighting, "cells": 1, "rounds": 6}
+    flags = {"weighting": weighting, "rounds": 6}
     flags |= {"split": "dirichlet", "min_samples": 5}
     for per_round, equal in ((None, True), (4, False)):
         flags["clients_per_round"] = per_round
@@ -68,7 +68,7 @@ def test_parts_are_hist(config, toy, weighting, overlap):
     flags = {"clients": 5, "rounds": 4, "weighting": weighting, "split": "dirichlet"}
     flags |= {"min_samples": 5, "mask_overlap": overlap}
     hist = config("hist", cells=5, edge_rounds=1, **flags)
-    own = config("ra-fed", cells=1, masks="partition", capacities=(1.0,), **flags)
+    own = config("ra-fed", masks="partition", capacities=(1.0,), **flags)
     one, two = (wirelessfl.run(made, data=toy, model=model((15,))) for made in (hist, own))
     assert torch.allclose(flat(one), flat(two), atol=2e-6)
     assert one.rows[-1]["uplink_mib"] == pytest.approx(two.rows[-1]["uplink_mib"])
@@ -125,7 +125,7 @@ SAMPLES = (1.0, 3.0, 4.0)
 
 
 def prepared(config, toy, name, weighting):
-    settings = config(name, clients=3, cells=1, weighting=weighting, lr=0.5)
+    settings = config(name, clients=3, weighting=weighting, lr=0.5)
     setup = build(settings, data=toy, model=model((4,)))
     if weighting == "samples":
         setup.training.server.weights.samples[:] = SAMPLES
@@ -181,7 +181,7 @@ def test_ram_feds_merge_by_hand(config, toy):
 def test_parts_that_overlap_meet_in_their_mean(config, toy):
     """Three parts of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
-    settings = config("ra-fed", clients=3, cells=1, **flags)
+    settings = config("ra-fed", clients=3, **flags)
     setup = build(settings, data=toy, model=model((12,)))
     plan, training = setup.planner.plan(0), setup.training
     holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
@@ -265,8 +265,8 @@ def written_out(setup, module, data, rounds, memory):
 
 
 COHORTS = {
-    "star": {"cells": 1},
-    "some of them": {"cells": 1, "clients_per_round": 4, "weighting": "samples"},
+    "star": {},
+    "some of them": {"clients_per_round": 4, "weighting": "samples"},
     "cells": {"cells": 2, "edge_rounds": 2, "clients_per_round": 5, "weighting": "samples"},
     "equal cells": {"cells": 2, "edge_rounds": 2},
 }
@@ -288,7 +288,7 @@ def test_against_a_loop_written_out(config, toy, name, own, cohort):
     """Masks on parameters and gradients of the full model equal submodels taken out of it."""
     flags = COHORTS[cohort] | own | {"split": "dirichlet", "min_samples": 5, "lr": LR}
     flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}
-    inside = flags["cells"] > 1
+    inside = "cells" in flags
     settings = config("hfedavg", local=name, **flags) if inside else config(name, **flags)
     setup = build(settings, data=toy, model=model((9, 8)))
     expected = written_out(setup, model((9, 8)), toy, 3, name == "ram-fed")

@@ -11,7 +11,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.setup import build
 from wirelessfl.training.executor import Chunk
 
-FLAGS = {"cells": 1, "capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
+FLAGS = {"capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
 
 
 def model(hidden=(10,)):
@@ -106,7 +106,7 @@ def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
 
 def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
     """Sessions of other labels: at each begin the server's mean is made again."""
-    flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3, "cells": 1}
+    flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3}
     settings = config("ram-fed", capacities=(0.7, 0.4), checkpoint_seconds=0, **flags)
     result = wirelessfl.run(settings, data=toy, model=model())
     tensors, _ = RunDirectory(result.directory).load()
@@ -143,7 +143,7 @@ def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
 
 def test_steps_that_shrink_keep_their_gradients(config, toy):
     """With gamma_t falling u_n stays in units of gradients: full models are FedAvg all the same."""
-    flags = {"cells": 1, "lr_schedule": "poly", "rounds": 4}
+    flags = {"lr_schedule": "poly", "rounds": 4}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
     own = wirelessfl.run(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
     assert torch.allclose(flat(own), flat(full), atol=2e-6)
@@ -175,7 +175,7 @@ def test_steps_that_shrink_keep_their_gradients(config, toy):
 
 @pytest.mark.parametrize("who", ["algorithm", "local"])
 def test_a_sum_over_the_air_is_refused(config, who):
-    name, flags = "ram-fed", {"cells": 1}
+    name, flags = "ram-fed", {}
     if who == "local":
         name, flags = "hfedavg", {"local": "ram-fed"}
     with pytest.raises(ConfigError) as caught:

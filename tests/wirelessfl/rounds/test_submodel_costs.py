@@ -25,7 +25,7 @@ def make(config, toy):
     """A maker of what a run is made of."""
 
     def made(name="ra-fed", **flags):
-        small = {"cells": 1, "capacities": (1.0, 0.5, 0.2), "local_steps": 7}
+        small = {"capacities": (1.0, 0.5, 0.2), "local_steps": 7}
         return build(config(name, **small | flags), data=toy, model=model())
 
     return made
@@ -76,7 +76,7 @@ def test_seconds_bytes_and_joules_by_hand(make, uplink):
 
 
 def test_rows_add_up_what_rounds_cost(config, toy):
-    settings = config("ra-fed", cells=1, capacities=(1.0, 0.2), clients_per_round=4)
+    settings = config("ra-fed", capacities=(1.0, 0.2), clients_per_round=4)
     setup = build(settings, data=toy, model=model())
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
     plans = [setup.planner.plan(t) for t in range(3)]
@@ -124,7 +124,7 @@ def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options,
     """Four tensors' scales, places of 10 bits in 514 elements, or a bitmap; up it is as ever."""
     own = {"capacities": (1.0, 0.5, 0.2)} if name == "ra-fed" else {}
     free, paid = (
-        build(config(name, cells=1, **own, **flags), data=toy, model=model()).planner
+        build(config(name, **own, **flags), data=toy, model=model()).planner
         for flags in ({}, options | {"downlink_mbps": 0.01})
     )
     before, after = free.plan(0), paid.plan(0)
@@ -289,7 +289,7 @@ def test_a_cell_that_covers_too_little_is_named(make):
 
 
 def test_rows_say_the_coverage_that_was_asked_for(config, toy):
-    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered", "cells": 1}
+    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     result = wirelessfl.run(config("ra-fed", rounds=4, **flags), data=toy, model=model())
     assert all(row["coverage"] >= 2 for row in result.rows[1:])
     assert all(row["uncovered"] == 0 for row in result.rows[1:])
@@ -297,7 +297,7 @@ def test_rows_say_the_coverage_that_was_asked_for(config, toy):
 
 def test_who_is_late_is_named_by_its_number(config, toy):
     """Not by its place among those who take part."""
-    flags = {"budget": "deadline", "cells": 1, "clients": 9, "clients_per_round": 3, "seed": 2}
+    flags = {"budget": "deadline", "clients": 9, "clients_per_round": 3, "seed": 2}
     planner = build(config("ra-fed", deadline=9.0, **flags), data=toy, model=model()).planner
     senders = planner.plan(0).clients
     slowest = senders[planner.network.cpu_hz[senders].argmin()]

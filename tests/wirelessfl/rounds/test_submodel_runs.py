@@ -44,7 +44,7 @@ RESUMED = {
 def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
     name, own = RESUMED[case]
     # Runs that time their chunks by themselves may differ by rounding.
-    flags = {"cells": 1, "rounds": 4, "capacities": (1.0, 0.5, 0.2), "chunk": 3}
+    flags = {"rounds": 4, "capacities": (1.0, 0.5, 0.2), "chunk": 3}
     flags["checkpoint_seconds"] = 0
     flags |= own if "sessions" in own else own | {"clients_per_round": 4}
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
@@ -57,7 +57,7 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, ha
 
 
 def test_without_noise_the_air_carries_what_wires_do(config, toy):
-    flags = {"cells": 1, "rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
+    flags = {"rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
     wired = wirelessfl.run(
         config("ra-fed", coherence="edge-round", **flags), data=toy, model=model()
     )
@@ -81,7 +81,7 @@ def test_noise_is_larger_where_few_cover(config, toy):
 
     Some 1000 elements of each kind: standard errors of 4.5 % in a variance.
     """
-    flags = {"cells": 1, "clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
+    flags = {"clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
     flags |= {"weighting": "samples", "split": "dirichlet", "min_samples": 5}
     wide = {"uplink": "aircomp", "snr_db": 10.0, "capacities": (1.0,), "local_steps": 1}
     loud, clear = (
@@ -114,7 +114,7 @@ def test_noise_is_larger_where_few_cover(config, toy):
 
 def test_what_nobody_covers_hears_no_noise(config, toy):
     """Uncovered coordinates rest, and the error that rows tell is that of the others alone."""
-    flags = {"cells": 1, "uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
+    flags = {"uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
     flags |= {"convention": "physical"}
     loud, clear = (
         build(config("heterofl", snr_db=snr, **flags), data=toy, model=model())
@@ -146,7 +146,7 @@ COMPRESSED = {
 @pytest.mark.parametrize("name", ["fedavg", "ra-fed", "hist"])
 def test_compressed_models_have_their_error(config, toy, name):
     """Between none and sqrt(1 - k/P), or half a step; eight bits change next to nothing."""
-    flags = {"rounds": 2} if name == "hist" else {"cells": 1, "rounds": 3}
+    flags = {"rounds": 2 if name == "hist" else 3}
     flags |= {"capacities": (1.0, 0.5)} if name == "ra-fed" else {}
     clear = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert "compression_error" not in clear.rows[-1]
@@ -167,7 +167,7 @@ def test_compressed_models_have_their_error(config, toy, name):
 
 def test_clients_start_from_the_compressed_model(config, toy):
     """theta_{n,0} = C(theta) (.) m_n, and the change from there is what the server adds."""
-    flags = {"cells": 1, "capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
+    flags = {"capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
     setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
     training, spec, seen = setup.training, setup.model.objective.spec, []
     real = training.executor.train
@@ -218,7 +218,8 @@ NONSENSE = {
     ),
     "masks": ({"masks": "some"}, "masks is 'some': choose .*covered, partition"),
     "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
-    "bits": ({"compression_bits": 1}, r"training\.compression_bits is 1"),
+    "bits": ({"compression": "quantisation", "compression_bits": 1}, "compression_bits is 1: give"),
+    "bits of none": ({"compression_bits": 8}, "compression_bits=8 is a setting of compression"),
 }
 
 
@@ -226,7 +227,7 @@ NONSENSE = {
 def test_nonsense_is_one_line(config, case):
     flags, words = NONSENSE[case]
     with pytest.raises(ConfigError, match=f"^{words}") as caught:
-        config("ra-fed", cells=1, **flags)
+        config("ra-fed", **flags)
     assert "\n" not in str(caught.value)
     assert str(caught.value).count("capacities") <= 1
 
@@ -240,7 +241,7 @@ def test_models_without_neurons_are_refused(config, toy):
         (torch.nn.Linear(12, 4), toy, "model Linear has no hidden neurons"),
         (lstm, texts, r"model LSTM, layer 'layers\.0', cannot be traced"),
     ):
-        settings = config("ra-fed", cells=1)
+        settings = config("ra-fed")
         with pytest.raises(ConfigError, match=f"^{words}") as caught:
             wirelessfl.run(settings, data=data, model=module)
         assert "\n" not in str(caught.value)
@@ -266,7 +267,7 @@ POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 client
     ],
 )
 def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags, words):
-    settings = config("ra-fed", cells=1, **{"capacities": (1.0, 0.5, 0.2)} | flags)
+    settings = config("ra-fed", **{"capacities": (1.0, 0.5, 0.2)} | flags)
     with pytest.raises(ConfigError, match=words) as caught:
         wirelessfl.run(settings, data=toy, model=model((30,)))
     assert "\n" not in str(caught.value)
@@ -292,7 +293,7 @@ def test_parts_without_a_channel_are_refused_before_anything_is_written(config, 
     x = torch.zeros(36, 1, 28, 28)
     data = Dataset("images", x, torch.arange(36) % 4, x[:4], torch.arange(4), 4)
     lenet = build_model("lenet5", (1, 28, 28), 4, dropout=0, stream=Stream(1))
-    settings = config("ra-fed", cells=1, masks="partition", split="iid", **flags)
+    settings = config("ra-fed", masks="partition", split="iid", **flags)
     words = f"of the 6 channels of layer 'features.0' none is left for client .* round {number}\\."
     with pytest.raises(ConfigError, match=words):
         wirelessfl.run(settings, data=data, model=lenet)

@@ -61,7 +61,7 @@ def test_a_folder_tells_what_its_run_is_made_with(config, toy):
 
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
-    [("hist", {}), ("fedast", {"cells": 1}), ("fedavg", {"sessions": 2, "split": "iid"})],
+    [("hist", {}), ("fedast", {}), ("fedavg", {"sessions": 2, "split": "iid"})],
 )
 def test_every_row_names_its_numerics(config, toy, algorithm, flags):
     rows = wirelessfl.run(config(algorithm, **flags), data=toy).rows

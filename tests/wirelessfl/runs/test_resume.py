@@ -310,6 +310,14 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
         message = f"begun with {age} version of wirelessfl .*{read}.* NEW"
         with pytest.raises(ConfigError, match=message):
             wirelessfl.resume(settings.run.out, data=toy)
+    file = directory.path / "config.toml"
+    text = file.read_text()
+    assert '[split]\nname = "noniid"' in text
+    file.write_text(text.replace("[split]", "[gone]"))  # whatever settings had been called
+    with pytest.raises(ConfigError, match=r"begun with a later version of wirelessfl") as caught:
+        wirelessfl.resume(settings.run.out, data=toy)
+    assert "\n" not in str(caught.value)
+    file.write_text(text)
     directory.save(tensors, state | {"numerics": 0})
     if finished:
         assert wirelessfl.resume(settings.run.out).rows

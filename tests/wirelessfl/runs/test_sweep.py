@@ -251,6 +251,27 @@ def test_runs_are_told_apart_by_what_is_not_a_default():
     assert settings_hash(Config.from_flags("hist", clients=8, out="x")) == settings_hash(plain)
 
 
+def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
+    """What a table repeats of the run counts for nothing, unless it makes another choice."""
+    run = {"split": "dirichlet", "alpha": 0.5, "lr": 0.1, "clients": 8, "requests": 4}
+
+    def hash_of(words):
+        return settings_hash(Config.from_flags("fedast", **run, task=["digits", words]))
+
+    plain = hash_of("mnist")
+    assert plain == hash_of("mnist,split=dirichlet,alpha=0.5,lr=0.1,requests=4,model=fcnn")
+    others = [
+        "mnist,alpha=0.4",
+        "mnist,split=natural",
+        "mnist,requests=3",
+        "mnist,algorithm=fedast",
+        "mnist,algorithm=fedast,lr=0.1",
+        "mnist,algorithm=fedavg,lr=0.1",
+        "mnist,algorithm=fedavg",
+    ]
+    assert len({plain, *map(hash_of, others)}) == 1 + len(others)
+
+
 def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory

@@ -109,7 +109,7 @@ def test_where_states_are_kept_by_default():
         make_states("disk", ("a",), 10, 10, 2)
 
 
-FLAGS = {"clients": 9, "clients_per_round": 4, "tracking_clients": 2, "lr": 0.01, "cells": 1}
+FLAGS = {"clients": 9, "clients_per_round": 4, "tracking_clients": 2, "lr": 0.01}
 
 
 def test_memory_and_disk_give_the_same_run(config, toy, same):
@@ -167,7 +167,7 @@ def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_pa
     torch.manual_seed(0)
     large = FCNN((12,), 4, hidden=(5880,))
     settings = config(
-        "fadamgc", clients=100_000, cells=1, clients_per_round=4, rounds=1, split="iid",
+        "fadamgc", clients=100_000, clients_per_round=4, rounds=1, split="iid",
         local_steps=1, lr=0.01, antennas=1,
     )  # fmt: skip
     setup = build(settings, data=data, model=large)

@@ -13,7 +13,7 @@ from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory, Overlay
 from wirelessfl.setup import build
 
-FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
 
 
@@ -50,7 +50,7 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
     ("name", "flags"),
     [
         ("hist", {"cells": 2, "mask_sizes": "optimized"}),
-        ("fadamgc", {"cells": 1}),
+        ("fadamgc", {}),
         ("hist", {"cells": 2, "local": "fadamgc"}),
     ],
 )

@@ -64,9 +64,10 @@ def round_seconds(network, channel, number, present, *, edge_rounds=1):
 def test_trial_rounds_are_paid_for(finished, cells):
     """One before each session but the first: up and down, E times, over channels of their own."""
     edge_rounds = cells
-    more = {"edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6} if cells > 1 else {}
-    engine, rows = finished(
-        "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="proposed", **more
+    more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
+    flags = {"warm_start": "proposed"}
+    engine, rows = (
+        finished("hfedavg", **flags, **more) if cells > 1 else finished("fedavg", **flags)
     )
     last, network = rows[-1], engine.setup.regime.planner.network
     group_of, stream = engine.setup.model.groups.group_of, Stream(2)
@@ -95,9 +96,10 @@ def test_trial_rounds_are_paid_for(finished, cells):
 @pytest.mark.parametrize("cells", [1, 2])
 def test_teachers_are_paid_for_once_a_session(finished, cells):
     """To the clients who are there, and to the edge servers before; then rounds take their own."""
-    more = {"edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6} if cells > 1 else {}
-    engine, rows = finished(
-        "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="continuous", **more
+    more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
+    flags = {"warm_start": "continuous"}
+    engine, rows = (
+        finished("hfedavg", **flags, **more) if cells > 1 else finished("fedavg", **flags)
     )
     last, network = rows[-1], engine.setup.regime.planner.network
     group_of = engine.setup.model.groups.group_of
@@ -151,7 +153,7 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
             penalties(session, labels),
         )[1]
 
-    engine, _ = finished("fedavg", warm_start="continuous", cells=1, watch=watch)
+    engine, _ = finished("fedavg", warm_start="continuous", watch=watch)
     group_of, labels = engine.setup.model.groups.group_of, engine.setup.model.data.train_labels
     groups = int(group_of.max()) + 1
     expected = [(0, ())]

@@ -11,7 +11,7 @@ import pytest
 import wirelessfl
 from wirelessfl.runs.directory import RunDirectory
 
-FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 
 
 RESUMED = {

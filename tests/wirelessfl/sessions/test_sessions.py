@@ -27,7 +27,7 @@ from wirelessfl.schedules.events import (
 )
 from wirelessfl.setup import build
 
-FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
 
 
@@ -222,18 +222,18 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
     [
         ({"sessions": 0}, "sessions.sessions is 0"),
         ({"overlap": 1.5}, "overlap is 1.5"),
-        ({"sessions": None, "overlap": 0.2}, "overlap is 0.2, and there are no sessions"),
-        ({"sessions": None, "eval_first": 3}, "eval_first is 3, and there are no sessions"),
-        ({"trace": "x.csv"}, "trace is x.csv, which is for presence 'trace'"),
+        ({"sessions": None, "overlap": 0.2}, "overlap=0.2 is a setting of presence and needs"),
+        ({"sessions": None, "eval_first": 3}, "eval_first=3 needs sessions: give their number"),
+        ({"trace": "x.csv"}, 'trace=\'x.csv\' is a setting of presence "trace"'),
         ({"presence": "trace"}, "needs trace"),
         ({"presence": "arrivals", "arrival_rate": 1.0}, "needs mean_stay"),
-        ({"presence": "arrivals", "overlap": 0.2}, "overlap is 0.2, which is for presence"),
-        ({"split": "natural"}, "split is 'natural'"),
-        ({"sessions": 1}, "Have at least 2 sessions"),
-        ({"sessions": 2, "unseen_labels": 1}, "Have at least 3 sessions"),
-        ({"shared_labels": "both"}, "shared_labels is 'both', and overlap is 0"),
-        ({"presence_unit": "rounds"}, "presence_unit is 'rounds'"),
-        ({"lr_ratio": 0.2}, "lr_ratio is 0.2, and lr_schedule is 'constant'"),
+        ({"presence": "arrivals", "overlap": 0.2}, 'overlap=0.2 is a setting of presence "labels"'),
+        ({"split": "natural"}, "split=natural conflicts with presence=labels"),
+        ({"sessions": 1}, "Use at least 2 sessions"),
+        ({"sessions": 2, "unseen_labels": 1}, "Use at least 3 sessions"),
+        ({"shared_labels": "both"}, "shared_labels='both' needs overlap above 0"),
+        ({"presence_unit": "rounds"}, 'setting of presence "arrivals" or "trace"'),
+        ({"lr_ratio": 0.2}, 'lr_ratio=0.2 is a setting of lr-schedule "poly"'),
         (
             {
                 "presence": "arrivals", "arrival_rate": 1.0, "mean_stay": 1.0,
@@ -249,8 +249,8 @@ def test_wrong_settings_are_refused(config, flags, message):
 
 
 def test_asynchronous_algorithms_have_no_sessions(config):
-    with pytest.raises(ConfigError, match='sessions is 3, and schedule "buffered" has none'):
-        config("fedast", sessions=3, cells=1)
+    with pytest.raises(ConfigError, match='sessions=3 conflicts with schedule "buffered"'):
+        config("fedast", sessions=3)
 
 
 def test_what_the_data_cannot_give_is_refused_before_anything_is_written(

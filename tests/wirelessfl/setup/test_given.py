@@ -46,6 +46,7 @@ REPLACED = {
     "snr_db": 20.0,
     "cpu_hz": (1e9, 2e9),
     "cycles_per_step": 1e6,
+    "cycles_per_flop": 2.0,
     "step_seconds": 0.1,
     "transmit_power_w": 0.1,
     "switched_capacitance": 1e-28,

@@ -38,8 +38,8 @@ def task(config, toy):
         torch.manual_seed(3)
         module = FCNN((12,), 4, hidden=hidden)
         settings = {
-            "clients": clients, "cells": 1, "local_steps": STEPS, "batch_size": 8, "rounds": 9,
-            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop", "padding": 0,
+            "clients": clients, "local_steps": STEPS, "batch_size": 8, "rounds": 9,
+            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop",
         }  # fmt: skip
         name, more = flags or ("fedavg", {})
         setup = build(config(name, **settings | more), data=toy, model=module)

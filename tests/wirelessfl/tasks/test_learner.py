@@ -5,6 +5,7 @@ are drawn again from the named streams, and a request is trained when its update
 """
 
 import heapq
+from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
@@ -202,14 +203,14 @@ def test_one_client_trains_several_versions_together(ran, toy, algorithm):
 
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize(
-    ("algorithm", "drop_out", "weighting"),
-    [("fedbuff", 0.0, "uniform"), ("fedast", 0.3, "samples")],
+    ("algorithm", "drop_out", "flags"),
+    [("fedbuff", 0.0, {}), ("fedast", 0.3, {"weighting": "samples"})],
 )
-def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, weighting, executor):
+def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, flags, executor):
     """Requests of several clients and versions, out of order, and some that are lost."""
     run = ran(
         algorithm, clients=5, requests=7, buffer=3, rounds=14, drop_out=drop_out,
-        weighting=weighting, executor=executor,
+        executor=executor, **flags,
     )  # fmt: skip
     sizes = np.array([len(part) for part in run.client_samples])
     assert len(set(sizes.tolist())) == 5
@@ -230,23 +231,25 @@ def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, weight
 
 
 def test_spread_looks_at_the_latest_updates(ran, toy):
-    """Option D, V = 4: sigma of Algorithm 4 over the last four that came in, whenever it asks."""
+    """V = 4: sigma of Algorithm 4 over the last four that came in, whenever option D asks.
+
+    Settings have option D for several tasks only; here it is that of one.
+    """
     seen = []
 
     def watch(engine):
         learner, back = engine.setup.learners[0], engine.setup.regime.returned
+        learner.spread_updates, learner.recent = 4, deque(maxlen=4)
+        engine.setup.schedule.period = 4  # 0.7 M sum R
         spread = learner.spread
         learner.spread = lambda: (seen.append((back[0], spread())), seen[-1][1])[1]
 
-    run = ran(
-        "fedast", clients=5, requests=6, buffer=3, rounds=10, option="D", spread_updates=4,
-        period=0.7, watch=watch,
-    )  # fmt: skip
+    run = ran("fedast", clients=5, requests=6, buffer=3, rounds=10, watch=watch)
     layers, rows, back = asynchronous(
         toy, run, even_weights, clients=5, requests=6, buffer=3, merges=10
     )
     assert_same(run, layers, rows)
-    assert [count for count, _ in seen] == list(range(4, 31, 4))  # every 0.7 M sum R
+    assert [count for count, _ in seen] == list(range(4, 31, 4))
     for count, sigma in seen:
         latest = [torch.cat([u.flatten() for u in own]) for own in back[count - 4 : count]]
         mean = sum(latest) / 4

@@ -28,7 +28,7 @@ from wirelessfl.warm_starts.distances import (
 from wirelessfl.warm_starts.proposed import Proposed
 
 SPEC = ParamSpec({"fc1.weight": (2, 3), "fc1.bias": (2,), "fc2.weight": (1, 2)})
-FLAGS = {"sessions": 5, "clients": 8, "cells": 1, "split": "iid", "rounds": 4, "lr": 0.1}
+FLAGS = {"sessions": 5, "clients": 8, "split": "iid", "rounds": 4, "lr": 0.1}
 
 
 def vectors(count, seed=0):
@@ -382,9 +382,12 @@ def test_what_ones_own_warm_start_gives_is_checked(
     [
         ({"warm_start": "proposed", "history_keep": "diverse"}, "history_keep is 'diverse'"),
         ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
-        ({"similarity_scale": 3}, "It is a setting of warm_start proposed and random-pilot"),
+        ({"similarity_scale": 3}, 'is a setting of warm start "proposed" or "random-pilot", and'),
         ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
-        ({"warm_start": "previous", "trial_rounds": 2}, "unknown setting 'trial_rounds'"),
+        (
+            {"warm_start": "previous", "trial_rounds": 2},
+            "trial_rounds=2 is a setting of warm start",
+        ),
         ({"warm_start": "proposed", "similarity_scale": -1}, "similarity_scale is -1"),
         ({"warm_start": "proposed", "history": 0}, "history is 0"),
         ({"warm_start": "continuous", "distillation": "mse"}, "distillation is 'mse'"),
@@ -396,5 +399,5 @@ def test_wrong_settings_are_refused(config, flags, message):
 
 
 def test_a_warm_start_without_sessions_is_refused(config):
-    with pytest.raises(ConfigError, match="warm_start is 'average', and there are no sessions"):
+    with pytest.raises(ConfigError, match="warm_start='average' needs sessions: give their number"):
         config("fedavg", warm_start="average")
