@@ -281,7 +281,7 @@ def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any
     for section, values in settings.model_dump().items():
         if isinstance(values, Mapping):
             kept = {key: v for key, v in values.items() if (section, key) not in dropped}
-            if section not in KINDS or "name" in kept:
+            if section not in KINDS or kept:
                 tables[section] = kept
         elif values is not None:
             tables[section] = values

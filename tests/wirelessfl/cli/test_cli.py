@@ -67,7 +67,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
             "layers=('fc1', 'fc2') conflicts with algorithm \"hfedavg\", which does not "
             'split layers: choose "hist", or leave layers out.',
         ),
-        (["run", "fedavg", "--cells", "1"], "ConfigError: cells='1' conflicts with algorithm"),
+        (["run", "fedavg", "--cells", "1"], "ConfigError: cells=1 conflicts with algorithm"),
         (["run", "hist", "--out", "/proc/x"], "ConfigError: out is /proc/x"),
         (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),

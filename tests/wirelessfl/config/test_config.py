@@ -237,13 +237,14 @@ def test_optional_settings_survive_toml(own, tmp_path):
 
 def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatch):
     """And so does not take its parent's place; equal names are an error."""
-    package = tmp_path / "fl_folder"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
-    (package / "my_rule.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    assert list(classes_in("fl_folder", Algorithm)) == ["my-rule"]
+    code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
+    for folder in ("fl_folder", "fl_twice"):
+        package = tmp_path / folder
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "my_rule.py").write_text(code)
     (package / "second.py").write_text(code.replace("pass", "name = 'my-rule'"))
-    with pytest.raises(ConfigError, match=r"is called 'my-rule', and so is fl_folder\.my_rule"):
-        classes_in("fl_folder", Algorithm)
+    assert list(classes_in("fl_folder", Algorithm)) == ["my-rule"]
+    with pytest.raises(ConfigError, match=r"is called 'my-rule', and so is fl_twice\.my_rule"):
+        classes_in("fl_twice", Algorithm)

@@ -24,7 +24,6 @@ BESIDE = {
     "backhaul_mbps": 7.0,
 }
 BESIDE_TASKS = {
-    "coherence": "round",
     "downlink_mbps": 5.0,
     "busy_clients": 3,
     "drop_out": 0.2,
@@ -123,7 +122,7 @@ def test_what_a_network_replaces_is_refused_before_any_work(config, toy, star, r
     algorithm, flags = {
         "rounds": ("hfedavg" if of_cells else "fedavg", {}),
         "sessions": ("hfedavg" if of_cells else "fedavg", {"sessions": 2}),
-        "tasks": ("hfedavg", {"schedule": "buffered"}) if of_cells else ("fedast", {}),
+        "tasks": ("hfedavg", {"schedule": "buffered", "buffer": 1}) if of_cells else ("fedast", {}),
     }[regime]
     flags |= FADING if key in FADING else {key: REPLACED[key]}
     settings = config(algorithm, network=True, **flags)
@@ -317,13 +316,15 @@ def test_settings_of_a_given_network_are_not_slipped_into_the_file(config, toy, 
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
     file = result.directory / "config.toml"
     edited = tmp_path / "edited.toml"
-    edited.write_text(file.read_text().replace("[network]\n", "[network]\nantennas = 4\n"))
+    text = file.read_text()
+    assert "[network]" not in text
+    edited.write_text(text + "[network]\nantennas = 4\n")
     said = r"antennas=4 conflicts with network=\.\.\., which is given .*: leave antennas out"
     with pytest.raises(ConfigError, match=said):
         wirelessfl.run(elsewhere(edited, tmp_path / "again"), data=toy, network=star)
     with pytest.raises(ConfigError, match="replaces antennas=4: leave this setting out"):
         wirelessfl.run(edited, data=toy, network=star)
-    edited.write_text(file.read_text() + "[fading]\nname = 'rician'\n")
+    edited.write_text(text + "[fading]\nname = 'rician'\n")
     with pytest.raises(ConfigError, match="replaces fading=rician: leave this setting out"):
         wirelessfl.run(edited, data=toy, network=star)
 
