@@ -136,7 +136,7 @@ class Config(Settings):
         Raises:
             ConfigError: a wrong value, or settings that do not go together.
         """
-        tables = self.model_dump(exclude_unset=True)
+        tables = self.given_tables()
         loose = given_places(tables) if update else ()
         return cast(Self, Config.of(tables | dict(update or {}), loose=loose))
 
