@@ -80,11 +80,11 @@ def test_parts_stay_disjoint_and_whole(case):
 @pytest.mark.parametrize(
     ("name", "settings", "buffer", "message"),
     [
-        ("hfedavg", {}, 4, r"buffer is 4, and cells is 3: .* Lower buffer to 3 or less"),
-        ("hfedavg", {}, 0, r"buffer is 0, and cells is 3"),
-        ("hist", {}, 1, r'buffer is 1, and algorithm "hist".*Choose a buffer of 2 or more'),
-        ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes is "optimized", and schedule'),
-        ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap is 0\.5, and schedule is "buffered"'),
+        ("hfedavg", {}, 4, r"buffer=4 conflicts with cells=3: .* Choose buffer 1 to 3"),
+        ("hfedavg", {}, 0, r"buffer=0 conflicts with cells=3"),
+        ("hist", {}, 1, r'buffer=1 conflicts with algorithm="hist".*Choose a buffer of 2 or more'),
+        ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes="optimized" conflicts with schedule'),
+        ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap=0\.5 conflicts with schedule="buffered"'),
     ],
 )
 def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):

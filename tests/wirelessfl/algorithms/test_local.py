@@ -56,7 +56,7 @@ def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer,
 
 @pytest.mark.parametrize("local", OWN)
 def test_parts_of_cells_have_no_submodels_of_clients(config, local):
-    with pytest.raises(ConfigError, match=f"local is '{local}'.*hist.*choose hfedavg"):
+    with pytest.raises(ConfigError, match=f"local='{local}'.*hist.*Choose algorithm hfedavg"):
         config("hist", local=local)
 
 
@@ -226,5 +226,5 @@ def test_what_would_silently_run_fedavg_instead_is_refused(monkeypatch):
         "wirelessfl.algorithms.by_name",
         lambda kind, name, known: Own if kind == "local" else known[name],
     )
-    with pytest.raises(ConfigError, match="derive it from"):
+    with pytest.raises(ConfigError, match="Derive 'own' from"):
         find_algorithm("hist", "own")

@@ -182,7 +182,7 @@ def test_a_silent_channel_is_one_line():
     h = air.draw.h.copy()
     h[5] = 0
     broken = AirRound(**{**vars(air), "draw": type(air.draw)(air.draw.network, h)})
-    where = r"of clients 4 to 5, which are cell 1: client 1 has \|a\^H h\| = 0"
+    where = r"cell 1 \(clients 4 to 5\): client 1 has \|a\^H h\| = 0"
     with pytest.raises(ConfigError, match=where):
         received(AirComp(), broken, updates())
 
@@ -293,7 +293,7 @@ class NeedsEach(FedAvg):
 
 def test_a_beamformer_without_its_solver_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("wirelessfl.uplinks.aircomp.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match="beamformer is 'sdr', which needs cvxpy"):
+    with pytest.raises(ConfigError, match="beamformer is 'sdr': it needs cvxpy"):
         Config.from_flags("fedavg", uplink="aircomp", beamformer="sdr")
 
 
