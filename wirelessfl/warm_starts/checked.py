@@ -46,7 +46,7 @@ class Checked:
         found = self._of("penalties", self.warm_start.penalties(session, labels_before), tuple)
         for one in found:
             if not isinstance(one, Penalty):
-                raise self._wrong("penalties", one, "a Penalty")
+                raise self._wrong("penalties", one, "entries of type Penalty")
         return found
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
@@ -56,12 +56,12 @@ class Checked:
     def _params(self, method: str, value: Any, like: Tensor) -> Tensor:
         shape, kind = tuple(like.shape), like.dtype
         if not isinstance(value, Tensor) or value.shape != shape or value.dtype != kind:
-            raise self._wrong(method, value, f"{kind} {list(shape)} parameters")
+            raise self._wrong(method, value, f"a {kind} tensor of shape {list(shape)}")
         return value.to(like.device)
 
     def _of(self, method: str, value: Any, kind: type[T]) -> T:
         if not isinstance(value, kind):
-            raise self._wrong(method, value, f"a {kind.__name__}")
+            raise self._wrong(method, value, f"a value of type {kind.__name__}")
         return value
 
     def _wrong(self, method: str, value: Any, wanted: str) -> ConfigError:

@@ -343,10 +343,10 @@ def test_a_thousand_clients_take_little_memory():
 @pytest.mark.parametrize(
     ("available", "shares", "message"),
     [
-        ([0, 1], [2, 1], "shares add up to 3, and 2 clients are available"),
-        ([0, 1], [3, -1], "shares holds -1"),
-        ([0, 0, 1], [1, 1], "available holds client 0 twice"),
-        ([-1, 2], [1, 1], "available holds client -1"),
+        ([0, 1], [2, 1], "shares sum to 3, and 2 clients are available"),
+        ([0, 1], [3, -1], "shares contains -1"),
+        ([0, 0, 1], [1, 1], "available contains client 0 twice"),
+        ([-1, 2], [1, 1], "available contains client -1"),
         ([0.5], [1, 0], r"available has shape \(1,\) and dtype float64"),
         ([[0]], [1, 0], r"available has shape \(1, 1\)"),
     ],
@@ -358,11 +358,11 @@ def test_rounds_that_cannot_be(kind, available, shares, message):
 
 @pytest.mark.parametrize("kind", [bayes, bandit])
 def test_learners_know_their_clients_and_tasks(kind):
-    with pytest.raises(ValueError, match="available holds client 4: clients count from 0, below 4"):
+    with pytest.raises(ValueError, match="available contains client 4: .* >= 0 and < 4"):
         kind(4, 2).choose(0, np.array([0, 4]), np.array([1, 1]))
     with pytest.raises(ValueError, match="shares has 1 entries: give one for each of 2 tasks"):
         kind(4, 2).choose(0, np.array([0, 3]), np.array([1]))
-    with pytest.raises(ValueError, match="the state is of another run"):
+    with pytest.raises(ValueError, match="give the state of a run with shape"):
         kind(4, 2).restore(kind(4, 3).state())
 
 

@@ -117,7 +117,7 @@ def test_cells_take_part_in_proportion(network_of):
         who = draw_participants(network, 8, 4, Stream(t))
         assert np.bincount(network.cell_of[who.clients]).tolist() == [4, 2, 2]
         assert np.bincount(network.cell_of[who.clients], who.tracking).tolist() == [2, 1, 1]
-    with pytest.raises(ConfigError, match="cell 1 of 2 has only 1 of the 10 clients: in"):
+    with pytest.raises(ConfigError, match="cell 1 of 2 has only 1 of the 10 clients"):
         draw_participants(network_of(np.repeat([0, 1], [9, 1])), 3, None, Stream(1))
 
 
@@ -163,12 +163,12 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         (
             "fadamgc",
             {**SIXTY, "tracking_clients": 61},
-            "is 61, and 60 clients take part",
+            "=61 conflicts with 60 participating clients",
         ),
         (
             "fadamgc",
             {"clients_per_round": 5, "tracking_clients": 6},
-            "tracking_clients is 6, and 5 clients take part in a round: choose 1 to 5",
+            "tracking_clients=6 conflicts with 5 participating clients per round: choose .* 1 to 5",
         ),
         (
             "fa-nt",

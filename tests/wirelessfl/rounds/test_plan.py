@@ -162,7 +162,7 @@ def test_impossible_sizes_name_the_constraint():
     module = FCNN((12,), 4, hidden=(10,))
     with pytest.raises(ConfigError, match=r"mask sizes: .*cap.*2"):
         planner("hist", module, cells=4, mask_sizes="optimized", size_cap=1.0).plan(0)
-    with pytest.raises(ConfigError, match='needs partition "alternate"'):
+    with pytest.raises(ConfigError, match='conflicts with partition="all"'):
         planner("hist", module, cells=2, mask_sizes="optimized", partition="all").plan(0)
 
 

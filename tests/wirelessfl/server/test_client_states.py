@@ -105,7 +105,7 @@ def test_where_states_are_kept_by_default():
     assert make_states("auto", (), *large, 1).kind == "memory"
     assert make_states("auto", ("a",), *large, 2).kind == "memory", "each process has its own"
     assert make_states("memory", ("a",), *large, 1).kind == "memory"
-    with pytest.raises(ConfigError, match="client_states is 'disk', and 2 processes"):
+    with pytest.raises(ConfigError, match="client_states='disk' conflicts with 2 processes"):
         make_states("disk", ("a",), 10, 10, 2)
 
 

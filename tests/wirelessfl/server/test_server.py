@@ -115,9 +115,7 @@ def test_a_merge_that_loses_state_is_refused():
             return {"params": server["params"]}
 
     server = server_of(Forgetful())
-    message = (
-        r"begins with the server state \['count', 'params'\], and its merge gives \['params'\]"
-    )
+    message = r"its merge gets the server state \['count', 'params'\] and returns \['params'\]"
     with pytest.raises(wirelessfl.ConfigError, match=message):
         merged(server, [0], torch.ones(1, 3))
     assert server.version == 0
@@ -143,7 +141,7 @@ def test_over_the_air_needs_simultaneous_uploads():
     """An upload without a channel draw, as of clients who upload each at a time of its own."""
     server = server_of(FedAvg(), uplink="aircomp")
     upload = upload_of(server, [0, 1])
-    with pytest.raises(wirelessfl.ConfigError, match="each uploads at a time of its own"):
+    with pytest.raises(wirelessfl.ConfigError, match="each client uploads at a different time"):
         upload.open("now")
     draw = Network(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
     assert upload.open("now", draw=draw).draw is draw

@@ -354,13 +354,13 @@ class Features(Base):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Bare", "initial gives torch.float32 .*, and a Initial is needed"),
-        ("Short", r"initial gives Initial|initial gives torch.float32 \[5\]"),
-        ("Double", "initial gives torch.float64"),
-        ("Half", "trials gives 0.5, and a whole number >= 0"),
-        ("Forgetful", "remember gives None, and a Past"),
-        ("Strange", "penalties gives 1, and a Penalty"),
-        ("Trial", "trial_model gives None"),
+        ("Bare", "initial returned torch.float32 .* Return a value of type Initial"),
+        ("Short", r"initial returned Initial|initial returned torch.float32 \[5\]"),
+        ("Double", "initial returned torch.float64"),
+        ("Half", "trials returned 0.5. Return an integer >= 0"),
+        ("Forgetful", "remember returned None. Return a value of type Past"),
+        ("Strange", "penalties returned 1. Return entries of type Penalty"),
+        ("Trial", "trial_model returned None"),
         ("Features", 'executor "stacked" cannot train .* warm_start "own_starts:Features" does'),
     ],
 )
