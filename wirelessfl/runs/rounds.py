@@ -46,7 +46,7 @@ class RoundsEngine:
         return row, None
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
-        """What it is evaluated on: inputs and labels."""
+        """Test inputs and labels."""
         return self.setup.model.test_inputs, self.setup.model.test_labels
 
     def tensors(self) -> dict[str, Tensor]:
@@ -54,7 +54,7 @@ class RoundsEngine:
         return self.setup.training.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Rounds done, and what they cost."""
+        """The completed rounds and their costs."""
         spec = self.setup.model.objective.spec
         return {
             "schedule": self.setup.schedule.snapshot(),
@@ -72,15 +72,15 @@ class RoundsEngine:
         self.start()
 
     def attach(self, folder: Path) -> None:
-        """Client states may lie in the run's folder."""
+        """Set the run's folder for client states on disk."""
         self.setup.training.server.states.attach(folder)
 
     def saved(self) -> None:
-        """Note that a checkpoint covers the client states on disk."""
+        """Report that a checkpoint covers the client states on disk."""
         self.setup.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
-        """Of model, data and network."""
+        """Hashes of model, data and network."""
         model = self.setup.model
         return {
             "the model's layers and frozen parameters are": model_fingerprint(model.objective),
@@ -89,12 +89,12 @@ class RoundsEngine:
         }
 
     def params(self) -> dict[str, Tensor]:
-        """The cloud's."""
+        """Parameters of the cloud's model by name."""
         return self.setup.model.objective.spec.named(
             self.setup.training.server.cloud["params"].cpu()
         )
 
 
 def finite(value: float) -> float | None:
-    """``value``, or None for a number that JSON cannot hold."""
+    """Return ``value``, or None if it is not finite, which JSON cannot represent."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A run in sessions of clients that join and leave."""
+"""A run of one model in sessions, with clients that join and leave."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class SessionsEngine(RoundsEngine):
         self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
 
     def start(self) -> None:
-        """Start or resume sessions, and the changes of clients."""
+        """Start or resume sessions, and put the first change of clients on the clock."""
         super().start()
         self.setup.regime.attendance.start()
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model, on the labels of the clients present."""
+        """Evaluate the cloud's model, by default on the labels of the present clients."""
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 
     def test_samples(self) -> tuple[Tensor, Tensor]:
-        """Those with labels that are tested.
+        """Test inputs and labels, restricted to the tested labels.
 
         Raises:
-            DataError: the test set has none of them.
+            DataError: the test set has no sample with these labels.
         """
         inputs, labels = super().test_samples()
         wanted, data = self.setup.regime.labels, self.setup.model.data
@@ -49,23 +49,23 @@ class SessionsEngine(RoundsEngine):
             chosen = known[labels]
             if not bool(chosen.any()):
                 raise DataError(
-                    f"{data.name}: no test sample has one of the labels "
-                    f"{', '.join(map(str, wanted))}, which the clients present have. Add some, or "
-                    "choose tested_labels all."
+                    f"{data.name}: no test sample has a label of the present clients "
+                    f"({', '.join(map(str, wanted))}). Add test samples, or choose tested_labels "
+                    "all."
                 )
             self._tested = wanted, (inputs[chosen], labels[chosen])
         return self._tested[1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state, and what is kept of past sessions."""
+        """Model, server and client state, and what is stored about past sessions."""
         return self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Where the session stands, too."""
+        """Also the state of the current session."""
         return {**super().snapshot(), "sessions": self.setup.regime.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on behind the last round, or where a session is to be opened."""
+        """Continue after the last round, or before a session is opened."""
         self.setup.regime.restore(tensors, state["sessions"], state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]

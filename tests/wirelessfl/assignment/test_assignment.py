@@ -358,7 +358,7 @@ def test_rounds_that_cannot_be(kind, available, shares, message):
 
 @pytest.mark.parametrize("kind", [bayes, bandit])
 def test_learners_know_their_clients_and_tasks(kind):
-    with pytest.raises(ValueError, match="available contains client 4: .* >= 0 and < 4"):
+    with pytest.raises(ValueError, match=r"available contains client 4: .* >= 0 and < 4"):
         kind(4, 2).choose(0, np.array([0, 4]), np.array([1, 1]))
     with pytest.raises(ValueError, match="shares has 1 entries: give one for each of 2 tasks"):
         kind(4, 2).choose(0, np.array([0, 3]), np.array([1]))

@@ -152,14 +152,14 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         (
             "fedavg",
             {**SIXTY, "clients_per_round": 61},
-            "is 61, with 60 clients in 1 cell",
+            "=61 conflicts with 60 clients in 1 cell",
         ),
         (
             "hist",
             {**SIXTY, "clients_per_round": 3},
-            "is 3, with 60 clients in 4 cells",
+            "=3 conflicts with 60 clients in 4 cells",
         ),
-        ("fedavg", {"tracking_clients": 3}, "tracking_clients is 3, and algorithm 'fedavg' tracks"),
+        ("fedavg", {"tracking_clients": 3}, "tracking_clients=3 conflicts with algorithm='fedavg'"),
         (
             "fadamgc",
             {**SIXTY, "tracking_clients": 61},
@@ -202,7 +202,7 @@ def test_what_cannot_be_is_said_before_any_work(algorithm, flags, message):
 
 def test_a_given_network_is_checked_too(config, toy, network_of):
     settings = config("fedavg", network=True, clients_per_round=5)
-    with pytest.raises(ConfigError, match="clients_per_round is 5, with 4 clients"):
+    with pytest.raises(ConfigError, match="clients_per_round=5 conflicts with 4 clients"):
         build(settings, data=toy, model=model(), network=network_of(np.zeros(4, dtype=int)))
 
 

@@ -152,7 +152,10 @@ def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
     out = halted.run.out
     assert notes == [f"interrupted; to resume: wirelessfl resume {out}"]
     for given, message in (
-        ({}, r"began with data=..., network=... given to wirelessfl.run, and resume got none"),
+        (
+            {},
+            r"was started by wirelessfl.run with data=..., network=..., and resume got no objects",
+        ),
         ({"data": toy}, "resume got data=..."),
         ({"data": toy, "network": uneven}, "the network's values are not those"),
         ({"data": toy, "network": network_of([0, 0, 0, 1, 1, 1], 2e9)}, "the network's values"),
@@ -191,7 +194,7 @@ def test_lost_rows_are_named(config, toy, same):
     rows = settings.run.out / "rows.jsonl"
     whole = rows.read_bytes()
     rows.write_bytes(whole[:40])
-    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, and the checkpoint knows of"):
+    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, and the checkpoint needs"):
         wirelessfl.resume(settings.run.out, data=toy)
     assert rows.read_bytes() == whole[:40]
     rows.write_bytes(whole)
@@ -215,7 +218,7 @@ def test_two_processes_do_not_share_a_run(config, toy):
     out = halted_run(config, toy).run.out
     with (
         RunDirectory(out).at_work(),
-        pytest.raises(wirelessfl.ConfigError, match="another process is at work"),
+        pytest.raises(wirelessfl.ConfigError, match="another process is using"),
     ):
         wirelessfl.resume(out, data=toy)
 
@@ -306,15 +309,15 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     earlier = {name: value for name, value in state.items() if name != "layout"}
     for other, age, layout in ((earlier, "an earlier", 1), (state | {"layout": 9}, "a later", 9)):
         directory.save(tensors, other)
-        read = f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}"
-        message = f"begun with {age} version of wirelessfl .*{read}.* NEW"
+        read = f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}"
+        message = f"started with {age} version of wirelessfl .*{read}.* NEW"
         with pytest.raises(ConfigError, match=message):
             wirelessfl.resume(settings.run.out, data=toy)
     directory.save(tensors, state | {"numerics": 0})
     if finished:
         assert wirelessfl.resume(settings.run.out).rows
         return
-    with pytest.raises(ConfigError, match=r"began with numerics 0, and this version"):
+    with pytest.raises(ConfigError, match=r"started with numerics 0, and this version"):
         wirelessfl.resume(settings.run.out, data=toy)
 
 

@@ -188,5 +188,5 @@ def test_a_run_that_diverges_says_so_once(config, toy):
     rows = wirelessfl.run(settings, data=toy, on_note=notes.append).rows
     assert rows[-1]["loss"] is None
     assert [n for n in notes if "diverged" in n] == [
-        "training has diverged by round 1: lower --lr or --server-lr."
+        "training has diverged by round 1. Lower --lr or --server-lr."
     ]

@@ -163,7 +163,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
     pytest.importorskip("ray")
-    with pytest.raises(ConfigError, match=f"ray is {address}, and no cluster answers there"):
+    with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
         sweep(configs(), tmp_path, ray=address)
 
 
@@ -261,5 +261,5 @@ def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
     assert is_finished(config, tmp_path), "made before there was the setting"
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
     assert not is_finished(config, tmp_path)
-    with pytest.raises(ConfigError, match="holds a run made when settings left out had other def"):
+    with pytest.raises(ConfigError, match="contains a run made with other default settings"):
         kept_run(config, tmp_path)

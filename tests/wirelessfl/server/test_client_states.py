@@ -64,7 +64,7 @@ def test_a_log_is_cut_to_what_its_checkpoint_knows(tmp_path):
     assert again.get("drift", 5) is None
     assert (tmp_path / "clients-0.log").stat().st_size == 16
     (tmp_path / "clients-0.log").write_bytes(b"1234")
-    with pytest.raises(ConfigError, match="has 4 bytes, and the checkpoint knows of 16"):
+    with pytest.raises(ConfigError, match="has 4 bytes, and the checkpoint needs 16"):
         again.restore(saved)
 
 

@@ -248,26 +248,26 @@ HEADER = "client,join,leave\n"
         ("", r"trace\.csv is empty: give the header client,join,leave"),
         ("\n \n", "is empty"),
         (HEADER, "has a header and no stays"),
-        ("client,join\n0,1\n", "line 1: column 'leave' stands 0 times .* 'client,join'"),
-        ("client,join,join,leave\n0,1,1,2\n", "line 1: column 'join' stands 2 times"),
-        ("\n0,1,2\n0,1,2\n", "line 2: column 'client' stands 0 times"),
-        (HEADER + "\nx,0,1\n", "line 3: client is 'x'. Give a whole number"),
+        ("client,join\n0,1\n", "line 1: .* 'client,join' has 0 columns 'leave'"),
+        ("client,join,join,leave\n0,1,1,2\n", "line 1: .* has 2 columns 'join'"),
+        ("\n0,1,2\n0,1,2\n", "line 2: .* has 0 columns 'client'"),
+        (HEADER + "\nx,0,1\n", "line 3: client is 'x'. Give a client number"),
         (HEADER + "1.0,0,1\n", r"line 2: client is '1\.0'"),
         (HEADER + "0,,1\n", "line 2: join is ''. Give a number"),
         (HEADER + "0,soon,1\n", "line 2: join is 'soon'"),
         (HEADER + "0,0,late\n", "line 2: leave is 'late'. Give a number, or nothing"),
         (HEADER + "0,nan,1\n", "line 2: join is nan. Give a finite number"),
         (HEADER + "0,inf,\n", "line 2: join is inf"),
-        (HEADER + "0,0,nan\n", r"line 2: leave is nan, with join 0\.0\. Give a later time"),
+        (HEADER + "0,0,nan\n", r"line 2: leave is nan, and join is 0\.0\. Give a leave time"),
         (HEADER + "0,-1,1\n", r"line 2: join is -1\.0"),
-        (HEADER + "0,2,2\n", r"line 2: leave is 2\.0, with join 2\.0"),
+        (HEADER + "0,2,2\n", r"line 2: leave is 2\.0, and join is 2\.0"),
         (HEADER + "0,2,1\n", r"line 2: leave is 1\.0"),
         (HEADER + "3,0,1\n", "line 2: client is 3, and there are 3. Give 0 to 2"),
         (HEADER + "-1,0,1\n", "line 2: client is -1"),
-        (HEADER + "0,0,1,5\n", "line 2: 4 values under 3 columns"),
+        (HEADER + "0,0,1,5\n", "line 2 has 4 values, and the header has 3 columns"),
         (
             HEADER + "1,4,9\n0,0,5\n0,6,\n1,0,4.5\n",
-            r"line 2: client 1 joins at 4\.0 and is there from 0\.0 to 4\.5 already .*line 5\)",
+            r"line 2: client 1 joins at 4\.0, and is already present from 0\.0 to 4\.5 .*line 5\)",
         ),
         (HEADER + "0,0,\n1,0,1\n0,3,4\n", "line 4: client 0 joins at 3.0 .*to inf .*line 2"),
         (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0 .*line 2"),
@@ -286,10 +286,10 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         read_trace(tmp_path, 3)
     (tmp_path / "trace.csv").write_bytes(b"client,join,leave\n\xff,0,1\n")
-    with pytest.raises(ConfigError, match=r"is no CSV text: .*0xff"):
+    with pytest.raises(ConfigError, match=r"is not a CSV file: .*0xff"):
         read_trace(tmp_path / "trace.csv", 3)
     long = "x" * (csv.field_size_limit() + 1)
-    with pytest.raises(ConfigError, match="is no CSV text: field larger"):
+    with pytest.raises(ConfigError, match="is not a CSV file: field larger"):
         read_trace(written(tmp_path, HEADER + long), 3)
 
 
