@@ -16,7 +16,7 @@ from wirelessfl.training.cohort import Cohort, State
 
 @dataclass(frozen=True)
 class FANT(Tracked, LocalAdam):
-    """Local Adam with naive tracking: drift correction after the moments (Chen et al., App. C).
+    """Local Adam with drift correction after the moments (Chen et al., 2025, Appendix C).
 
     x_i <- x_i - eta_l (m / (sqrt(vhat) + eps) + y - y_i), where y_i is the client's mean step.
 

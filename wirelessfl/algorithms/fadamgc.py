@@ -13,7 +13,7 @@ from wirelessfl.algorithms.tracking import Tracking
 
 @dataclass(frozen=True)
 class FAdamGC(Tracking, LocalAdam):
-    """Local Adam with gradient correction before the moments (Chen et al., Algorithm 1).
+    """Local Adam with gradient correction before the moments (Chen et al., 2025, Algorithm 1).
 
     In round t each sampled client i starts from x_i = x, m = 0, v = vhat = v_i, and K times does
         g_k: gradient of a mini-batch;  ghat = g_k + y - y_i;

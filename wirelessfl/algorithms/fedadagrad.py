@@ -13,9 +13,10 @@ from wirelessfl.algorithms.fedadam import AdaptiveServer
 
 @dataclass(frozen=True)
 class FedAdagrad(AdaptiveServer):
-    """Adagrad at the server: FedAdam with v <- v + D^2 (Reddi et al., ICLR 2021).
+    """FedAvg with Adagrad at the server (Reddi et al., ICLR 2021, Algorithm 2).
 
-    The second moment v is the sum of all squared mean changes D^2. b1 is 0 by default.
+    It is FedAdam with v <- v + D^2: the second moment is the sum of all squared mean changes. b1 is
+    0 by default.
     """
 
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0

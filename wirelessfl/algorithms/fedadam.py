@@ -65,7 +65,9 @@ class AdaptiveServer(FedAvg):
 
 @dataclass(frozen=True)
 class FedAdam(AdaptiveServer):
-    """Adam at the server: v = b2 v + (1 - b2) D^2 (Reddi et al., ICLR 2021).
+    """FedAvg with Adam at the server (Reddi et al., ICLR 2021, Algorithm 2).
+
+    v <- b2 v + (1 - b2) D^2 for the mean change D of the clients.
 
     Args:
         beta2: b2.

@@ -15,10 +15,10 @@ from wirelessfl.training.cohort import State
 
 @dataclass(frozen=True)
 class FedAMS(FedAdam):
-    """AMSGrad at the server: FedAdam with the largest v so far (Wang et al., ICML 2022).
+    """FedAvg with AMSGrad and max stabilisation at the server (Wang et al., ICML 2022).
 
-    vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat), option 1 of the paper. Initially
-    v = 0.
+    It is FedAdam with the largest second moment so far, option 1 of the paper:
+    vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat). Initially v = 0.
 
     Args:
         eps: minimum of vhat.

@@ -12,7 +12,7 @@ from wirelessfl.algorithms.task_rule import TaskRule
 
 @dataclass(frozen=True)
 class FedASTNoBuffer(TaskRule):
-    """FedAST that merges each update on arrival, a baseline of its paper (Askin et al., 2024)."""
+    """FedAST without a buffer: each update is merged on arrival (Askin et al., UAI 2024)."""
 
     name = "fedast-nobuffer"
 

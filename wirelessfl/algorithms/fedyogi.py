@@ -11,9 +11,10 @@ from wirelessfl.algorithms.fedadam import FedAdam
 
 @dataclass(frozen=True)
 class FedYogi(FedAdam):
-    """Yogi at the server: FedAdam with v <- v - (1 - b2) D^2 sign(v - D^2) (Reddi et al., 2021).
+    """FedAvg with Yogi at the server (Reddi et al., ICLR 2021, Algorithm 2).
 
-    The step of v is proportional to the squared mean change D^2, and not to v.
+    It is FedAdam with v <- v - (1 - b2) D^2 sign(v - D^2): the step of the second moment v is
+    proportional to the squared mean change D^2, and not to v.
     """
 
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:

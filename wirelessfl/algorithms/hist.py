@@ -19,7 +19,7 @@ from wirelessfl.submodels.partition import Scheme, even_sizes
 
 @dataclass(frozen=True)
 class Hist(HFedAvg):
-    """Each cell trains a disjoint submodel, redrawn every global round (Fang, Han and Brinton).
+    """HFedAvg whose cells train disjoint submodels, redrawn every round (Fang et al., 2023).
 
     Each cell runs FedAvg on its submodel, (4) to (6). The cloud assembles the submodels, (7), and
     averages parameters that several cells hold: those that belong to no partitioned neuron, which

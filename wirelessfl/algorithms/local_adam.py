@@ -15,8 +15,9 @@ from wirelessfl.training.cohort import Cohort, State
 
 @dataclass(frozen=True)
 class LocalAdam(Averaging):
-    """Adam (AMSGrad form) on the clients, averaging at the server: FAdamGC without tracking.
+    """Adam on the clients and averaging at the server: FAdamGC without tracking (Chen et al.).
 
+    Clients use the AMSGrad form of Adam:
     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  vhat = max(vhat, v);
     x_i <- x_i - eta_l m / (sqrt(vhat) + eps), without bias correction.
 

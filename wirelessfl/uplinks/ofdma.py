@@ -11,9 +11,9 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Ofdma(Uplink):
-    """Frequency division: each of n_j clients gets 1/n_j of the band (HIST paper, footnote 2).
+    """Frequency division: the clients of a cell share the band equally (HIST paper, footnote 2).
 
-    Each client concentrates its power in its part of the band.
+    Each of n_j clients concentrates its power in 1/n_j of the band.
     """
 
     name = "ofdma"

@@ -11,7 +11,10 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Tdma(Uplink):
-    """Time division: the n_j clients of a cell take turns; n_j / R_i seconds per bit (17)."""
+    """Time division: the clients of a cell take turns on the whole band (HIST paper, (17)).
+
+    With n_j clients in a cell an upload takes n_j / R_i seconds per bit.
+    """
 
     name = "tdma"
 

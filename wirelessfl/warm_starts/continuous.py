@@ -14,7 +14,7 @@ from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 
 @dataclass(frozen=True)
 class Continuous(WarmStart):
-    """Start from the latest model, and distil from it during the session (continual learning).
+    """Start from the latest model, and distil from it during the session.
 
     The teacher is sent over the downlink once per session.
 

@@ -262,7 +262,7 @@ HEADER = "client,join,leave\n"
         (HEADER + "0,-1,1\n", r"line 2: join is -1\.0"),
         (HEADER + "0,2,2\n", r"line 2: leave is 2\.0, and join is 2\.0"),
         (HEADER + "0,2,1\n", r"line 2: leave is 1\.0"),
-        (HEADER + "3,0,1\n", "line 2: client is 3, and there are 3. Give 0 to 2"),
+        (HEADER + "3,0,1\n", "line 2: client is 3, and the run has 3 clients. Give 0 to 2"),
         (HEADER + "-1,0,1\n", "line 2: client is -1"),
         (HEADER + "0,0,1,5\n", "line 2 has 4 values, and the header has 3 columns"),
         (
