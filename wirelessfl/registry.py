@@ -56,7 +56,7 @@ class Kind(Generic[C]):
         """Find the choice called ``name``, or the user's class at the path ``module:Class``.
 
         Raises:
-            ConfigError: there is none, or it is not a subclass of ``base``.
+            ConfigError: it does not exist, or is not a subclass of ``base``.
         """
         found: type[C] = subclass(
             self.name, name, by_name(self.name, name, self.classes()), self.base
@@ -84,7 +84,7 @@ def by_name(kind: str, name: object, known: Mapping[str, Any]) -> Any:
     """Find the object called ``name`` in ``known``, or at the import path ``module:name``.
 
     Raises:
-        ConfigError: there is none; the message lists the known names.
+        ConfigError: it does not exist; the message lists the known names.
     """
     if not isinstance(name, str):
         raise ConfigError(f"{kind} is {shown(name)}: give a name, or an import path module:name.")

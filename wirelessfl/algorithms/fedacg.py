@@ -26,7 +26,7 @@ class FedACG(FedAvg):
     Inside cells (``--local``) each edge server has its own m.
 
     Args:
-        acceleration: lambda; 0.85 in the paper.
+        acceleration: lambda, decay of the server's momentum; 0.85 in the paper.
         beta: weight of the proximal term; 0.01 in the paper.
     """
 

@@ -25,8 +25,8 @@ class AdaptiveServer(FedAvg):
     Inside cells each edge server has its own moments.
 
     Args:
-        server_lr: eta_g.
-        beta1: b1.
+        server_lr: server step size eta_g.
+        beta1: b1, decay of the first moment.
         eps: tau of the paper, the degree of adaptivity.
     """
 
@@ -70,7 +70,7 @@ class FedAdam(AdaptiveServer):
     v <- b2 v + (1 - b2) D^2 for the mean change D of the clients.
 
     Args:
-        beta2: b2.
+        beta2: b2, decay of the second moment.
     """
 
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99

@@ -18,7 +18,7 @@ class FedAST(TaskRule):
     ``fedast`` selects this rule with schedule ``buffered``, whose option D is Algorithm 3.
 
     Args:
-        server_lr: eta_s.
+        server_lr: server step size eta_s.
     """
 
     name = "fedast"

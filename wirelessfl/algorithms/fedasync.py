@@ -21,7 +21,7 @@ class FedAsync(TaskRule):
     models, not the changes.
 
     Args:
-        server_lr: alpha in (0, 1].
+        server_lr: weight alpha in (0, 1] of a client's model without staleness.
         staleness_exponent: a of the polynomial weight; 0 gives a constant weight.
     """
 

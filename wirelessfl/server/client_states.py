@@ -184,7 +184,7 @@ class OnDisk(ClientStates):
         self._outdated: Path | None = None
 
     def _log(self, number: int) -> Path:
-        assert self._folder is not None, "attach comes first"
+        assert self._folder is not None, "call attach first"
         return self._folder / f"{self._mark}clients-{number}.log"
 
     def attach(self, folder: Path, mark: str = "") -> None:
@@ -260,7 +260,7 @@ class OnDisk(ClientStates):
         self._record = {
             name: tensors[f"clients.{name}.record"].numpy().copy() for name in self.names
         }
-        assert self._folder is not None, "attach comes first"
+        assert self._folder is not None, "call attach first"
         for other in self._folder.glob(f"{self._mark}clients-*.log"):
             if other != self._log(self._number):
                 other.unlink()

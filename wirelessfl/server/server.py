@@ -76,7 +76,7 @@ class Server:
         self._present_weights: FloatArray | None = None  # computed on demand, once
 
     def leave(self, client: int) -> None:
-        """Remove a client that has left."""
+        """Remove a client that has left from the present clients."""
         present = self._present.copy()
         present[client] = False
         self.admit(present)

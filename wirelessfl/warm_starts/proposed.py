@@ -75,7 +75,7 @@ class Proposed(WarmStart):
         return self.trial_rounds if session >= self.pilot_sessions else 0
 
     def trial_model(self, opening: Opening) -> Tensor:
-        """The pilot model."""
+        """The pilot model, from which trial rounds start."""
         assert opening.past.pilot is not None
         return opening.past.pilot
 

@@ -1,4 +1,4 @@
-"""Parts of the model that merged cells deal anew among them, and buffers that this needs."""
+"""Reassigned submodels of merged cells, and the buffer sizes that this needs."""
 
 import heapq
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ def merges_of_cells(draw):
 
 @given(merges_of_cells())
 def test_parts_stay_disjoint_and_whole(case):
-    """Over 20 merges of cells that end at random times: sizes stay, and who is at work keeps."""
+    """20 merges of cells with random durations: sizes are constant, busy cells keep their parts."""
     cells, buffer, hidden, scheme, seed = case
     module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
     spec = ParamSpec.of(module)
@@ -94,7 +94,7 @@ def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):
 
 
 def test_buffers_that_fit():
-    """Down to a cell at a time of whole models, and two of parts; up to all."""
+    """1 cell or more per merge with full models, 2 or more with submodels, up to all cells."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
             find_algorithm(name)().check_merged_cells(buffer, 3)

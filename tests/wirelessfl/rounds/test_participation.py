@@ -1,4 +1,4 @@
-"""Who takes part and who tracks: against rounds written out, and what it costs."""
+"""Participants and trackers of rounds: against reference rounds, and their costs."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ SIXTY = {"clients": 60}
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("name", ["fadamgc", "scaffold"])
 def test_against_the_algorithm_written_out(config, toy, name, weighting):
-    """S of n and S_tilde of S, four rounds, client by client, as Algorithm 1 has it."""
+    """S of n clients and S_tilde of S trackers, four rounds, client by client (Algorithm 1)."""
     settings = config(
         name, **SAMPLED, rounds=4, lr=0.02, server_lr=0.8, weighting=weighting, split="dirichlet",
         min_samples=5,
@@ -81,13 +81,13 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
     assert len(sampled) > 5
     assert len(tracked) > 2
     result = wirelessfl.run(settings, data=toy, model=model())
-    # Adam divides by roots of single squared gradients, which lifts rounding.
+    # Adam divides by roots of single squared gradients, which amplifies rounding errors.
     assert torch.allclose(flat(result), x, atol=2e-4 if name == "fadamgc" else 2e-6)
     assert not torch.allclose(flat(result), spec.from_module(model()), atol=1e-2)
 
 
 def test_everybody_tracking_is_the_plain_algorithm(config, toy, same):
-    """S_tilde = S = n, said or left out, is the same run."""
+    """S_tilde = S = n, given or by default, is the same run."""
     for name in ("fadamgc", "fa-nt", "scaffold-m"):
         said = config(name, cells=1, clients_per_round=6, tracking_clients=6, lr=0.01)
         same(
@@ -97,7 +97,7 @@ def test_everybody_tracking_is_the_plain_algorithm(config, toy, same):
 
 
 def test_clients_are_drawn_evenly_and_afresh(network_of):
-    """400 rounds of 3 of 10: each is asked 120 times, with a standard deviation of 9."""
+    """400 rounds of 3 of 10 clients: each participates 120 times, standard deviation 9."""
     network, stream = network_of(np.zeros(10, dtype=int)), Stream(5)
     asked, tracked = np.zeros(10), np.zeros(10)
     for t in range(400):
@@ -123,7 +123,7 @@ def test_cells_take_part_in_proportion(network_of):
 
 @pytest.mark.parametrize(("sampled", "tracking"), [(5, 2), (7, 1), (11, 3)])
 def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampled, tracking):
-    """What does not divide is rounded at random: 1000 rounds, four standard deviations."""
+    """Fractions are rounded at random: 1000 rounds, four standard deviations."""
     network = network_of(np.repeat([0, 1, 2, 3], [5, 5, 6, 4]))
     asked, tracked = np.zeros(20), np.zeros(20)
     for t in range(1000):
@@ -209,7 +209,7 @@ def test_a_given_network_is_checked_too(config, toy, network_of):
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
-    """Adam's square roots lift rounding, so eps is large here."""
+    """Adam's square roots amplify rounding errors, so eps is large here."""
     flags = dict(SAMPLED, lr=0.01, eps=1e-2)
     settings = config("fadamgc", **flags, executor=executor, chunk=2, workers=workers)
     reference = config("fadamgc", **flags, executor="stacked", chunk=5)

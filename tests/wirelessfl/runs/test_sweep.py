@@ -1,4 +1,4 @@
-"""Sweeps: the same runs in turn, in processes and on Ray; failures that keep the others."""
+"""Sweeps: the same runs in sequence, in processes and on Ray; failures do not stop the others."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
 
 
 def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
-    """In the order asked for, equal settings once, and a second sweep runs nothing."""
+    """In the requested order, equal settings once, and a second sweep runs nothing."""
     wanted = configs()
     wanted.append(wanted[0])
     seen = []
@@ -80,7 +80,7 @@ class Broken(FedAvg):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
-    """Our errors and a user's own, each reason once."""
+    """Errors of this package and of a user's class, each reason once."""
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
@@ -180,7 +180,7 @@ print(json.dumps([result.rows for result in results]))
 
 
 def test_a_local_ray_gives_the_same_rows(tmp_path):
-    """In a process of its own: Ray leaves threads and sockets behind that are not ours."""
+    """In a separate process: Ray leaves its own threads and sockets behind."""
     pytest.importorskip("ray")
     done = subprocess.run(
         [sys.executable, "-c", ON_RAY, str(tmp_path / "ray")],
@@ -231,7 +231,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
 
 
 def test_runs_are_told_apart_by_what_is_not_a_default():
-    """So a setting that is added later, and left at its default, finds the runs made before it."""
+    """So a setting that is added later, with its default value, still finds earlier runs."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
     others = (

@@ -1,4 +1,4 @@
-"""Drops and recoveries of rows written by hand, and by formula for any rows."""
+"""Drops and recoveries from rows by hand, and by formula from any rows."""
 
 import statistics
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Arrivals against the law of a loss system, traces by hand, and what both keep to."""
+"""Arrivals against the law of a loss system, traces by hand, and common invariants."""
 
 import csv
 import itertools
@@ -30,7 +30,7 @@ def until(presence, time):
 
 
 def check_order(presence, changes):
-    """Changes lie after 0, in order, and a client comes only while away and goes while there."""
+    """Changes come after 0, in order; clients join only while absent and leave while present."""
     present = presence.initial()
     keys = [(change.time, change.joins, change.client) for change in changes]
     assert keys == sorted(set(keys))
@@ -50,7 +50,7 @@ def mean_and_error(samples):
 
 
 def erlang(load, servers):
-    """Stationary law [0 .. servers] of the number present; the last is Erlang's B."""
+    """Stationary distribution [0 .. servers] of the number present; the last is Erlang's B."""
     weights = [load**n / math.factorial(n) for n in range(servers + 1)]
     return np.array(weights) / sum(weights)
 
@@ -59,7 +59,7 @@ def erlang(load, servers):
     ("clients", "rate", "mean_stay"), [(5, 2.0, 1.5), (12, 0.5, 20.0), (1, 1.0, 1.0)]
 )
 def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
-    """Shares of time with n present, their mean, and arrivals that found nobody away."""
+    """Fractions of time with n present, their mean, and arrivals without an absent client."""
     law = erlang(rate * mean_stay, clients)
     begin, length = 10 * mean_stay, 400 * mean_stay
     shares, lost = [], []
@@ -87,8 +87,10 @@ def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
 
 
 def test_many_clients_come_and_stay_as_asked():
-    """With clients to spare no arrival is lost. Stays that began in the last quarter are left out:
-    of those only the short ones are over."""
+    """With enough clients no arrival is lost.
+
+    Stays that began in the last quarter are omitted: only the short ones of these have ended.
+    """
     presence = arrivals(clients=5000, rate=30.0, mean_stay=4.0, initially=120)
     changes = until(presence, 400.0)
     joined = [change.time for change in changes if change.joins]
@@ -110,7 +112,7 @@ def test_many_clients_come_and_stay_as_asked():
 
 
 def test_everybody_comes_equally_often():
-    """Counts of joins by client; those of a busy client are at most Poisson in spread."""
+    """Counts of joins by client; the variance of a busy client's is at most Poisson."""
     joins = [
         c.client for c in until(arrivals(clients=10, rate=5.0, mean_stay=1.0), 4000) if c.joins
     ]
@@ -151,7 +153,7 @@ def test_the_first_ones_are_random():
 
 
 def test_arrivals_repeat():
-    """Also when two iterators take turns, and not under another stream."""
+    """Also with two iterators in turn, and not with another stream."""
     presence = arrivals()
     first, second = presence.changes(), presence.changes()
     ahead = [next(first) for _ in range(3000)]
@@ -170,7 +172,7 @@ def test_arrivals_repeat():
     st.integers(0, 999),
 )
 def test_nobody_joins_twice_without_leaving(clients, rate, mean_stay, initially, seed):
-    """Also where rounding would end a stay as it begins."""
+    """Also if rounding would end a stay when it begins."""
     stream = Stream(seed, ("any",))
     presence = Arrivals(clients, rate, mean_stay, min(initially, clients), stream)
     changes = list(itertools.islice(presence.changes(), 300))
@@ -217,7 +219,7 @@ def written(folder, text):
 
 
 def test_a_trace_by_hand(tmp_path):
-    """Client 0's first two stays are one; at 7 two leave before one joins."""
+    """Client 0's first two stays are one; at 7 two clients leave before one joins."""
     trace = read_trace(written(tmp_path, BY_HAND), 5)
     assert trace.initial().tolist() == [True, False, False, True, False]
     expected = [
@@ -318,7 +320,7 @@ def test_wrong_stays_by_hand_are_named(stays, clients, message):
     st.randoms(use_true_random=False),
 )
 def test_any_trace_says_who_is_there(clients, random):
-    """Stays from one time of a client to the next but one, some touching: against their union."""
+    """A client's stays between random times, some of which touch: against their union."""
     stays = []
     for client, times in clients:
         times = sorted(set(times))
