@@ -80,7 +80,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
         bases=(outer, inner),
         namespace={
             "name": outer.name,
-            "__doc__": f"{outer.__doc__}\n\n    Cells run {local}.\n    ",
+            "__doc__": outer.__doc__ if local == LOCAL else f"{outer.name} with {local} in cells.",
             "__module__": outer.__module__,
             "__reduce__": lambda algorithm: (_remake, (outer, inner, local, vars(algorithm))),
         },

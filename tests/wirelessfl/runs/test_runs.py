@@ -143,7 +143,9 @@ def test_a_configuration_made_by_hand_is_completed(config, toy, tmp_path):
 
 def test_more_cells_than_neurons_are_refused(config, toy):
     torch.manual_seed(0)
-    with pytest.raises(wirelessfl.ConfigError, match="cells is 6, and the model has 4 neurons"):
+    with pytest.raises(
+        wirelessfl.ConfigError, match="cells=6 conflicts with the model's 4 neurons"
+    ):
         wirelessfl.run(config(cells=6), data=toy, model=FCNN((12,), 4, hidden=(4,)))
 
 

@@ -271,8 +271,8 @@ HEADER = "client,join,leave\n"
             HEADER + "1,4,9\n0,0,5\n0,6,\n1,0,4.5\n",
             r"line 2: client 1 joins at 4\.0, and is already present from 0\.0 to 4\.5 .*line 5\)",
         ),
-        (HEADER + "0,0,\n1,0,1\n0,3,4\n", "line 4: client 0 joins at 3.0 .*to inf .*line 2"),
-        (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0 .*line 2"),
+        (HEADER + "0,0,\n1,0,1\n0,3,4\n", "line 4: client 0 joins at 3.0, .*to inf .*line 2"),
+        (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0, .*line 2"),
     ],
 )
 def test_wrong_traces_are_named(tmp_path, text, message):
@@ -300,7 +300,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     [
         ((), 3, "stays is empty"),
         ((Stay(0, 0, 2), Stay(1, 3, 3)), 3, r"stays\[1\]: leave is 3"),
-        ((Stay(0, 0, 2), Stay(0, 1, 3)), 3, r"stays\[1\]: client 0 joins at 1 .*\(stays\[0\]\)"),
+        ((Stay(0, 0, 2), Stay(0, 1, 3)), 3, r"stays\[1\]: client 0 joins at 1, .*\(stays\[0\]\)"),
         ((Stay(1.5, 0, 2),), 3, r"stays\[0\]: client is 1\.5: give an integer"),
         ((Stay(0, 0, 2),), 0, "clients is 0"),
     ],

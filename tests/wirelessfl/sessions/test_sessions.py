@@ -276,7 +276,7 @@ def test_what_the_data_cannot_give_is_refused_before_anything_is_written(
 def test_labels_without_test_samples(config, toy):
     keep = toy.test_labels < 2
     half = replace(toy, test_inputs=toy.test_inputs[keep], test_labels=toy.test_labels[keep])
-    with pytest.raises(DataError, match="no test sample has one of the labels 2, 3"):
+    with pytest.raises(DataError, match=r"no test sample has a label of .* \(2, 3\)"):
         wirelessfl.run(config("fedavg", **FLAGS), data=half)
     wirelessfl.run(config("fedavg", **FLAGS, tested_labels="all"), data=half)
 

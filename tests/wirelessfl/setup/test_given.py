@@ -209,7 +209,7 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
     ("algorithm", "flags", "said"),
     [
         ("fedavg", {"clients_per_round": 70}, "clients_per_round=70 conflicts with 60 clients"),
-        ("fadamgc", {"tracking_clients": 70}, "tracking_clients is 70, and 60 clients"),
+        ("fadamgc", {"tracking_clients": 70}, "tracking_clients=70 conflicts with 60"),
         ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
         ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks want 59 clients"),
         (

@@ -119,7 +119,7 @@ def test_beyond_the_limit_all_wait_for_each_other():
         ([5], [6], 4, None, r"buffer is 5.*min\(6 requests, 4 clients\) = 4.*Lower buffer to 4"),
         ([4], [6], 10, 3, r"buffer is 4.*busy_clients 3\) = 3.*Lower buffer to 3"),
         ([1, 3], [9, 2], 30, None, r"buffer is 3.* 2 requests.*Lower buffer to 2"),
-        ([3, 4], [9, 9], 5, None, r"buffer is 3 \+ 4 = 7 .* = 5 busy.*Lower buffer to 6 in all"),
+        ([3, 4], [9, 9], 5, None, r"buffer is 3 \+ 4 = 7 .* = 5 busy.*buffers to 6"),
     ],
 )
 def test_buffers_that_may_never_fill_are_refused(buffers, requests, clients, busy, message):
