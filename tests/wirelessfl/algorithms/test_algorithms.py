@@ -262,5 +262,7 @@ class Forgetful(FedAvg):
 
 def test_server_state_that_a_merge_loses_is_said(config, toy, monkeypatch):
     monkeypatch.setattr(FIND, lambda name, local: Forgetful)
-    with pytest.raises(ConfigError, match=r"begins with the server state \['momentum', 'params'\]"):
+    with pytest.raises(
+        ConfigError, match=r"its merge gets the server state \['momentum', 'params'\]"
+    ):
         wirelessfl.run(config("fedavg"), data=toy, model=model())
