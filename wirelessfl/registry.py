@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown, suggestion
@@ -30,6 +32,15 @@ class Choice:
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
 
+    def unused(self) -> Mapping[str, str]:
+        """Settings of this choice that its other settings leave without effect.
+
+        Returns:
+            By name, why, as the end of a sentence that begins with the name and value:
+            "conflicts with option=S" or "needs samples_per_client".
+        """
+        return {}
+
 
 C = TypeVar("C", bound=Choice)
 
@@ -48,9 +59,9 @@ class Kind(Generic[C]):
     package: str
     base: type[Any]
 
-    def classes(self) -> dict[str, type[C]]:
+    def classes(self) -> Mapping[str, type[C]]:
         """All choices in the folder, by name."""
-        return classes_in(self.package, self.base)
+        return classes_in(self.package, cast(Hashable, self.base))
 
     def find(self, name: str) -> type[C]:
         """Find the choice called ``name``, or the user's class at the path ``module:Class``.
@@ -117,7 +128,8 @@ def file_name(module: str) -> str:
     return module.rpartition(".")[2].replace("_", "-")
 
 
-def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
+@cache
+def classes_in(package: str, base: Any) -> Mapping[str, Any]:
     """All concrete subclasses of ``base`` with a name in the modules of ``package``, by name.
 
     A new file in the folder is discovered automatically; no list needs editing.
@@ -140,4 +152,4 @@ def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
                     f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
                     f"{found[value.name].__module__}: give it a name of its own."
                 )
-    return found
+    return MappingProxyType(found)

@@ -11,7 +11,7 @@ def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys):
     assert traffic[0] > 3.9 * traffic[1]
     seconds = [s["sim_seconds"] for s in summaries]
     assert seconds[0] > seconds[1] > seconds[2] > 3 * seconds[3]
-    assert "MiB a client" in capsys.readouterr().out
+    assert "MiB per client" in capsys.readouterr().out
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [
         "demo-accuracy-mib.pdf",

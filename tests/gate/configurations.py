@@ -154,7 +154,7 @@ SUBMODELS = {
         "ra-fed", **WIDE, masks="covered", budget="deadline", deadline=0.01, uplink="ofdma"
     ),
     "ra-fed-fastest": one("ra-fed", **WIDE, masks="covered", budget="fastest", min_coverage=2),
-    "ra-fed-top-k": one("ra-fed", **WIDE, compression="top-k", cells=1),
+    "ra-fed-top-k": one("ra-fed", **WIDE, compression="top-k"),
     "ram-fed": one("ram-fed", **WIDE, clients_per_round=5, client_states="memory"),
     "ram-fed-fastest": one("ram-fed", **WIDE, budget="fastest", min_coverage=3, masks="covered"),
     "ram-fed-lenet5": one(
@@ -258,7 +258,7 @@ SEVERAL_TASKS = {
         drop_out=0.2, busy_clients=4, weight_decay=1e-3,
     ),
     "fedast-published-times": one(
-        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist, dataset="mnist",
+        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist,
         delay_scale=0.3, max_seconds=3.0, eval_seconds=1.0, alpha=0.2, min_samples=2,
         split="dirichlet",
     ),

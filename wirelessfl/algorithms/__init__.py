@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from typing import Any, get_type_hints
@@ -23,7 +24,7 @@ def algorithm_classes() -> dict[str, type[Algorithm]]:
     }
 
 
-def _classes() -> dict[str, type[Algorithm]]:
+def _classes() -> Mapping[str, type[Algorithm]]:
     return classes_in(__name__, Algorithm)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -67,6 +67,17 @@ class Hist(HFedAvg):
         float,
         Field(ge=0, description="overlap between submodels, relative to submodel size"),
     ] = 0.0
+
+    def unused(self) -> Mapping[str, str]:
+        """A cap needs optimized sizes, an overlap equal ones."""
+        found = dict(super().unused())
+        if self.mask_sizes == "uniform":
+            reason = 'conflicts with mask_sizes="uniform": choose mask_sizes "optimized"'
+            found["size_cap"] = reason
+        else:
+            reason = f'conflicts with mask_sizes="{self.mask_sizes}": choose mask_sizes "uniform"'
+            found["mask_overlap"] = reason
+        return found
 
     def __post_init__(self) -> None:
         if self.mask_overlap and self.mask_sizes == "optimized":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -120,16 +120,23 @@ class Adaptive(Narrow):
         super().__post_init__()
         if self.budget == "deadline" and self.deadline is None:
             raise ValueError("budget is 'deadline', and deadline is missing: give its seconds")
-        if self.budget != "deadline" and self.deadline is not None:
-            raise ValueError(
-                f"deadline={self.deadline} conflicts with budget={self.budget!r}: choose budget "
-                "deadline, or omit deadline"
-            )
         if self.budget == "fastest" and not self.min_coverage:
             raise ValueError(
                 "budget='fastest' conflicts with min_coverage=0: the smallest submodels would "
                 "always be the fastest. Raise min_coverage to 1 or more"
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """Widths from the network replace capacities, and only one budget has a deadline."""
+        found = dict(super().unused())
+        if self.budget != "deadline":
+            found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
+        if self.budget in ("deadline", "fastest"):
+            found["capacities"] = (
+                f'conflicts with budget="{self.budget}", which takes widths from the network: '
+                'choose budget "width"'
+            )
+        return found
 
     @property
     def fixed_shapes(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -46,17 +47,20 @@ class RaFed(Adaptive, FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mask_overlap and self.masks != "partition":
-            raise ValueError(
-                f"mask_overlap={self.mask_overlap:g} conflicts with masks={self.masks!r}: choose "
-                'masks "partition", or omit mask_overlap'
-            )
         if self.masks == "partition" and not self.fixed_shapes:
             raise ValueError(
                 f"masks='partition' conflicts with budget={self.budget!r}: a partition scales the "
                 "submodels to cover each layer once, whatever widths the budget allows. Choose "
                 'masks "covered"'
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """Only the masks of a partition can overlap."""
+        found = dict(super().unused())
+        if self.masks != "partition":
+            reason = f'conflicts with masks="{self.masks}": choose masks "partition"'
+            found["mask_overlap"] = reason
+        return found
 
     @property
     def deals_jointly(self) -> bool:

@@ -17,7 +17,7 @@ from channels.streams import Stream
 from channels.validation import checked_cells
 from wirelessfl.data.label_splits import deal_evenly
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
-from wirelessfl.data.splits import split
+from wirelessfl.data.splits import Samples, Split, split
 from wirelessfl.errors import DataError
 
 
@@ -144,7 +144,7 @@ def split_groups(
     groups: LabelGroups,
     *,
     shared_labels: Literal["split", "both"] = "split",
-    kind: str,
+    kind: str | Split,
     cell_of: ArrayLike,
     alpha: float = 0.5,
     shards: int = 2,
@@ -163,7 +163,7 @@ def split_groups(
         groups: who holds which labels.
         shared_labels: whether the samples of a label that groups 0 and 1 share go half and half to
             them at random (``split``), or all to both (``both``).
-        kind: as in ``split``, but ``natural``, whose clients bring labels of their own.
+        kind: as in ``split``, except ``natural``; or a split with its settings.
         cell_of: [clients], sorted, the cell of each client.
         alpha, shards, min_samples, samples_per_client, reuse: as in ``split``; for each group.
         stream: where the randomness comes from; equal streams give equal splits.
@@ -174,10 +174,10 @@ def split_groups(
     Raises:
         DataError: the request is impossible, with the group where it is.
     """
-    if kind == "natural":
+    if kind == "natural" or (not isinstance(kind, str) and kind.by_groups):
         raise DataError(
-            'split "natural" takes clients with the labels they have, and groups say which labels '
-            "a client has. Choose another split."
+            'split "natural" keeps the labels that each client has, and groups of clients '
+            "determine them too. Choose another split."
         )
     if shared_labels not in ("split", "both"):
         raise DataError(f"shared_labels is {shared_labels!r}: choose split or both.")
@@ -198,19 +198,24 @@ def split_groups(
                 "the data have."
             )
         try:
-            dealt = split(
-                labels[mine],
-                len(members),
-                kind=kind,
-                # Cells without a client of the group have no part in its samples.
-                cell_of=np.unique(cells[members], return_inverse=True)[1],
-                alpha=alpha,
-                shards=shards,
-                min_samples=min_samples,
-                samples_per_client=samples_per_client,
-                reuse=reuse,
-                stream=stream.child("group", group),
-            )
+            # Cells without a client of the group have no part in its samples.
+            cell_of_member = np.unique(cells[members], return_inverse=True)[1]
+            randomness = stream.child("group", group)
+            if isinstance(kind, Split):
+                dealt = kind.deal(Samples(labels[mine]), cell_of_member, randomness)
+            else:
+                dealt = split(
+                    labels[mine],
+                    len(members),
+                    kind=kind,
+                    cell_of=cell_of_member,
+                    alpha=alpha,
+                    shards=shards,
+                    min_samples=min_samples,
+                    samples_per_client=samples_per_client,
+                    reuse=reuse,
+                    stream=randomness,
+                )
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
         for client, rows in zip(members.tolist(), dealt, strict=True):

@@ -16,7 +16,7 @@ from wirelessfl.rounds.costs import Cost, Costs, Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
 from wirelessfl.rounds.settings import TrainingSettings
-from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.units import BITS_PER_ELEMENT
@@ -114,7 +114,7 @@ class Planner:
     settings: TrainingSettings
     stream: Stream
     participation: Participation = Participation()
-    lr_share: Callable[[int], float] = constant
+    lr_share: Callable[[int], float] = unchanged
 
     @property
     def network(self) -> Network:

@@ -146,7 +146,7 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
                 error = caught
         if leading and shards.count > 1:
             settled, error = shards.from_first((setup.config.run if setup else None, error))
-            config = config if settled is None else config.with_run(dict(settled))
+            config = config if settled is None else config.settled(dict(settled))
     failed = next((caught for caught in shards.all(error) if caught is not None), None)
     if failed is not None:
         if setup is not None:

@@ -180,7 +180,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     elements = [_elements(task) for task in tasks.values()]
     times = build_times(
         config,
-        build_network(config.network, stream),
+        build_network(config.network, stream, config.choices.fading),
         elements,
         [Untrained(found.up) for found in elements],
         stream,
@@ -201,8 +201,8 @@ def _elements(task: Config) -> Elements:
         ConfigError: the data set or model is unknown.
     """
     find_dataset(task.data.dataset)
-    by_name("model", task.model.model, MODELS)
-    if task.network.delays == "shifted-exponential":
+    by_name("model", task.model["name"], MODELS)
+    if not task.frame.radio:
         return Elements(0, 0)
-    model = configured_model(task.model, Loaded().dataset(task.data), Stream(0))
+    model = configured_model(task.choices.model, Loaded().dataset(task.data), Stream(0))
     return Elements.of(task.choices.algorithm, ParamSpec.of(model).size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -37,6 +37,13 @@ class Buffered(Schedule):
     per_task: ClassVar[tuple[str, ...]] = ("requests", "buffer")
     of_clients: ClassVar[tuple[str, ...]] = (
         "requests",
+        "fixed_buffer",
+        "option",
+        "spread_updates",
+        "period",
+        "floor",
+    )
+    of_several: ClassVar[tuple[str, ...]] = (
         "fixed_buffer",
         "option",
         "spread_updates",
@@ -83,6 +90,13 @@ class Buffered(Schedule):
             "are too few)",
         ),
     ] = 8
+
+    def unused(self) -> Mapping[str, str]:
+        """Option S measures no spread, and reallocates only when a task ends."""
+        if self.option == "D":
+            return {}
+        reason = "conflicts with option='S': choose option 'D'"
+        return {"spread_updates": reason, "period": reason}
 
     @property
     def active(self) -> int:

@@ -13,7 +13,7 @@ from channels.arrays import BoolArray
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
-from wirelessfl.sessions.presence import Change, Presence
+from wirelessfl.sessions.processes import Change, Presence
 
 Unit = Literal["seconds", "rounds"]
 

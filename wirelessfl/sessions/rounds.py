@@ -12,7 +12,7 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.rounds.plan import Plan, Planner
-from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import (
@@ -86,7 +86,7 @@ class SessionRounds:
         # Trial rounds have their own channels, participants and noise, so that these do not depend
         # on the warm start in training rounds. Their batches are those of the first rounds.
         self.trial_planner = replace(
-            planner, stream=planner.stream.child("trial"), lr_share=constant
+            planner, stream=planner.stream.child("trial"), lr_share=unchanged
         )
         self.past, self.extras = Past(), ExtraCosts()
         self.gradient: Tensor | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from channels.arrays import BoolArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.numbers import check_count
-from wirelessfl.sessions.presence import Change
+from wirelessfl.sessions.processes import Change
 
 COLUMNS = ("client", "join", "leave")
 

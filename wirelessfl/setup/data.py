@@ -1,36 +1,37 @@
-"""The data set of a configuration, with its scaling and split."""
+"""Loads, scales and splits the configured data set."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from channels import Network
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.config.sections import DataSection, SessionsSection
+from wirelessfl.config.choices import Choices
+from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
-from wirelessfl.data.splits import split
+from wirelessfl.data.label_groups import LabelGroups, split_groups
+from wirelessfl.data.splits import Samples
 from wirelessfl.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Data sets and splits that several tasks share: equal settings, the same objects."""
+    """Data sets and splits shared by tasks: equal settings give the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
     splits: dict[Any, ClientSamples] = field(default_factory=dict)
 
     def dataset(self, settings: DataSection) -> Dataset:
-        """The data set that settings name.
+        """The configured data set.
 
         Raises:
-            ConfigError: settings that do not go with it.
+            ConfigError: settings that conflict with it.
             DataError: it is absent or damaged.
         """
         key = (
@@ -51,77 +52,46 @@ class Loaded:
         return self.data[key]
 
     def split(
-        self,
-        settings: DataSection,
-        sessions: SessionsSection,
-        data: Dataset,
-        network: Network,
-        stream: Stream,
+        self, choices: Choices, data: Dataset, network: Network, stream: Stream
     ) -> tuple[ClientSamples, LabelGroups | None]:
-        """Each client's samples, and the groups of clients that are there in turn, if any.
+        """Each client's samples, and the groups of clients that attend in turn, if any.
 
         Raises:
-            ConfigError: settings that do not go together.
-            DataError: a split that cannot be made.
+            ConfigError: settings that conflict.
+            DataError: the data cannot be split as requested.
         """
-        groups = _groups(sessions, data, network)
-        wanted = settings.model_dump(exclude={"data_dir"})
-        key = (tuple(sorted(wanted.items())), id(data))
+        wanted, presence = choices.split, choices.presence
+        groups = None if presence is None else presence.groups(data.classes, network.cell_of)
+        key = (wanted, id(data))
         if key not in self.splits:
-            shared = sessions.shared_labels
-            dealt = _dealt(settings, data, network, groups, shared, stream)
+            labels = data.train_labels.numpy()
+            dealt: Sequence[IntArray]
+            if presence is not None and groups is not None:
+                dealt = split_groups(
+                    labels,
+                    groups,
+                    shared_labels=presence.shared,
+                    kind=wanted,
+                    cell_of=network.cell_of,
+                    stream=stream,
+                )
+            else:
+                dealt = wanted.deal(Samples(labels, data.groups), network.cell_of, stream)
             self.splits[key] = ClientSamples.of(dealt)
         return self.splits[key], groups
 
 
 def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
-    """A data set that was given as an object, on the scale that settings ask for.
+    """A data set given as an object, with the configured range of pixels.
 
     Raises:
-        ConfigError: settings of texts, which are tokenised already, or of images where there are
-            none.
+        ConfigError: a range of pixels for data that are not images.
     """
-    for name in ("tokenizer", "max_length"):
-        if getattr(settings, name) is not None:
-            raise ConfigError(
-                f"{name} is {getattr(settings, name)!r}, and the data set is given: it is "
-                f"tokenised already. Leave {name} out."
-            )
     return _scaled(data, settings.pixels)
 
 
-def _groups(sessions: SessionsSection, data: Dataset, network: Network) -> LabelGroups | None:
-    """Groups of clients that are there in turn; None where the settings name none."""
-    if sessions.sessions is None or sessions.presence != "labels":
-        return None
-    return label_groups(
-        data.classes,
-        network.cell_of,
-        overlap=sessions.overlap,
-        unseen_labels=sessions.unseen_labels,
-    )
-
-
-def _dealt(
-    settings: DataSection,
-    data: Dataset,
-    network: Network,
-    groups: LabelGroups | None,
-    shared_labels: Literal["split", "both"],
-    stream: Stream,
-) -> Sequence[IntArray]:
-    """Each client's samples."""
-    names = ("alpha", "shards", "min_samples", "samples_per_client", "reuse")
-    options: dict[str, Any] = {name: getattr(settings, name) for name in names}
-    options |= {"kind": settings.split, "cell_of": network.cell_of, "stream": stream}
-    labels = data.train_labels.numpy()
-    if groups is not None:
-        return split_groups(labels, groups, shared_labels=shared_labels, **options)
-    return split(labels, network.clients, cells=network.cells, groups=data.groups, **options)
-
-
 def _scaled(data: Dataset, pixels: str) -> Dataset:
-    """Images on another scale than [-1, 1].
+    """Images with the requested range of pixels.
 
     Raises:
         ConfigError: the data are not images in [-1, 1].
@@ -131,7 +101,7 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     train, test = data.train_inputs, data.test_inputs
     if test.dtype != torch.float32 or test.dim() < 4 or bool((test.abs() > 1).any()):
         raise ConfigError(
-            f'pixels is "{pixels}", and the inputs of {data.name!r} are no images in [-1, 1]. '
+            f'pixels is "{pixels}", and the inputs of {data.name!r} are not images in [-1, 1]. '
             "Leave it out."
         )
     if pixels == "unit":

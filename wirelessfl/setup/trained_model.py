@@ -1,4 +1,4 @@
-"""One model of a run with its data, their split and its executor."""
+"""One model of a run with its data, its split and its executor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirelessfl.setup.computing import Computing, Workload, expect_workers, find
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.models import check_given_model, configured_model
+from wirelessfl.setup.models import configured_model
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.executor import Executor, TrainingData
@@ -34,16 +34,16 @@ class TrainedModel:
     Args:
         algorithm: client and server rule.
         data: the data set.
-        client_samples: each client's samples.
-        groups: of clients that are present in turn, with sets of labels; None: no such groups.
+        client_samples: samples of each client.
+        groups: groups of clients that attend sessions in turn; None without them.
         module: the module.
         objective: model and loss.
         start: initial parameters [P], on the device.
         test_inputs: test samples, on the device.
         test_labels: their labels.
-        executor: where local updates are computed.
-        computing: where it runs: device, workers, threads.
-        notes: what the user should know, a line each.
+        executor: computes local updates.
+        computing: resolved device, workers and threads.
+        notes: messages for the user, one line each.
     """
 
     algorithm: Algorithm
@@ -60,7 +60,7 @@ class TrainedModel:
     notes: list[str]
 
     def sample_weights(self, weighting: str) -> FloatArray | None:
-        """[clients], weight of each in means: its samples; None: all weigh alike."""
+        """[clients], number of samples as weight of each client; None for uniform weights."""
         if weighting == "uniform":
             return None
         return self.client_samples.sizes.astype(np.float64)
@@ -76,40 +76,39 @@ def build_model_of(
     split_stream: Stream,
     stream: Stream,
 ) -> TrainedModel:
-    """Load the data, split them, and build the model and its executor.
+    """Load and split the data, and build the model and its executor.
 
     Args:
         config: settings of the model.
         network: cells and clients.
-        workload: how much it trains.
+        workload: amount of training.
         given: objects instead of settings.
-        loaded: data sets and splits of the models before this one.
+        loaded: data sets and splits of previous models.
         split_stream: randomness of the split.
-        stream: of initial weights and batches.
+        stream: randomness of initial weights and batches.
 
     Raises:
-        ConfigError: settings that do not go together.
-        DataError: no such data, or a split that cannot be made.
+        ConfigError: settings that conflict.
+        DataError: the data are missing, or cannot be split as requested.
     """
     expect_workers(config.run, workload)
     if given.data is None:
         data = loaded.dataset(config.data)
     else:
         data = given_dataset(config.data, given.data)
-    samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
+    samples, groups = loaded.split(config.choices, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
     if given.model is None:
-        module = configured_model(config.model, data, stream.child("initial weights"))
+        module = configured_model(config.choices.model, data, stream.child("initial weights"))
     else:
-        check_given_model(config.model)
         module = given.model
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
     module.to(device)
-    # No client can fill a larger batch. All clients have one width, so chunks do not matter.
+    # No client can fill a larger batch; equal widths keep results independent of chunks.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)
@@ -143,11 +142,11 @@ def build_model_of(
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
-    """All terms of the clients' loss, and who compares features of models, if anybody does."""
+    """All penalty terms of the clients' loss, and the choice that compares model features."""
     algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
     penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):
             comparing = f'warm_start "{config.warm_start["name"]}"'
-        penalties += Checked(warm_start).penalties(1, ())  # of a session that has one before it
+        penalties += Checked(warm_start).penalties(1, ())  # in a session after the first
     return penalties, comparing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from channels.arrays import BoolArray, IntArray
 from wirelessfl.rounds.job_groups import JobGroup, job_groups
-from wirelessfl.rounds.step_sizes import constant, with_step_size
+from wirelessfl.rounds.step_sizes import unchanged, with_step_size
 from wirelessfl.server.client_states import ClientStates
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
 from wirelessfl.training.cohort import State
@@ -81,7 +81,7 @@ class LocalSteps:
     objective: Objective
     executor: Executor
     count: int
-    lr_share: Callable[[int], float] = constant
+    lr_share: Callable[[int], float] = unchanged
     neurons: Callable[[], NeuronMap] | None = None
     padding: float = 0.0
 

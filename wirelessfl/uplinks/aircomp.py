@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -104,6 +104,18 @@ class AirComp(Uplink):
                 f"beamformer is {self.beamformer!r}: it needs cvxpy. Run pip install cvxpy, or "
                 "choose beamformer 'anneal'."
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """A random direction needs no starts, and published power no second element."""
+        found: dict[str, str] = {}
+        if self.beamformer == "random":
+            reason = 'conflicts with beamformer="random": choose beamformer "anneal"'
+            found["beamformer_starts"] = reason
+        if self.convention == "published":
+            found["elements_per_symbol"] = (
+                'conflicts with convention="published": choose convention "physical"'
+            )
+        return found
 
     @property
     def side_elements(self) -> int:

@@ -124,6 +124,8 @@ class Uplink(Choice, ABC):
     """Whether a node receives each client's payload, or only the weighted sum."""
     coherence: ClassVar[Coherence] = "round"
     """Default coherence interval of the channel; the network's settings can override it."""
+    radio: ClassVar[bool] = True
+    """Whether uploads cross the network's radio channel."""
     of_rounds: ClassVar[tuple[str, ...]] = ()
     """Settings that have an effect only if the clients of a cell upload together, in rounds."""
 

@@ -28,6 +28,7 @@ class Fixed(Uplink):
     """
 
     name = "fixed"
+    radio: ClassVar[bool] = False
     of_rounds: ClassVar[tuple[str, ...]] = ("wait",)
 
     rate_mbps: Annotated[

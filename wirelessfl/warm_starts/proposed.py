@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -58,17 +59,9 @@ class Proposed(WarmStart):
         Field(description="past sessions to keep if there are more: the latest or most diverse"),
     ] = "latest"
 
-    def __post_init__(self) -> None:
-        """Check that ``history`` is set if ``history_keep`` is.
-
-        Raises:
-            ValueError: it is not.
-        """
-        if self.history is None and self.history_keep != "latest":
-            raise ValueError(
-                f"history_keep is {self.history_keep!r}, and history is unlimited: set history to "
-                "the number of sessions to keep."
-            )
+    def unused(self) -> Mapping[str, str]:
+        """Without a limit every past session is kept."""
+        return {} if self.history is not None else {"history_keep": "needs history: give it"}
 
     def trials(self, session: int) -> int:
         """V for sessions after the pilot sessions, else 0."""

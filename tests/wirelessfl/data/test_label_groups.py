@@ -273,7 +273,7 @@ def test_groups_made_by_hand_are_put_in_order():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "natural"}, 'split "natural" takes clients with the labels they have.*another'),
+        ({"kind": "natural"}, 'split "natural" keeps the labels that each client has.*another'),
         ({"kind": "sorted"}, "group 0, .*split 'sorted' is unknown"),
         ({"shared_labels": "half"}, "shared_labels is 'half': choose split or both"),
         ({"labels": [0, 1, 2] * 9}, "group 1, labels 5-9, 5 clients: none of the 27 samples"),

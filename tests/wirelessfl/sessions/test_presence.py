@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.sessions.presence import (
+from wirelessfl.sessions.processes import (
     Arrivals,
     Change,
     check_sessions_by_rounds,

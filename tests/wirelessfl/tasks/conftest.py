@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wirelessfl.models import FCNN
-from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -47,7 +47,7 @@ def task(config, toy):
         structure = Structure(model, None)
 
         def learner(
-            algorithm=None, *, weights=None, lr_share=constant, spread_updates=None, uplink=None
+            algorithm=None, *, weights=None, lr_share=unchanged, spread_updates=None, uplink=None
         ):
             rule = setup.planner.algorithm if algorithm is None else algorithm
             server = Server(
