@@ -32,13 +32,13 @@ class RunResult:
             and ``joules`` so far, mean over clients; ``backhaul_mib`` so far, mean over edge
             servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if it is not
             finite; with validation data ``validation_accuracy`` and ``validation_loss``, the same
-            on the held-out training samples; ``numerics``, the version of the results (``wirelessfl.runs.about``);
-            ``wall_seconds`` since the start. Rows of tasks also have ``task``, ``version``,
-            ``staleness_mean`` and ``staleness_max`` since the task's previous row, the number of
-            active ``requests``, ``buffer``, ``allocation``, ``updates`` and ``lost``. In rows of
-            asynchronous cells ``round`` counts merges; they also have ``version``,
-            ``staleness_mean``, ``staleness_max`` and ``updates``, the number of finished cell
-            rounds. Rows of sessions have further fields, see docs/sessions.md.
+            on the held-out training samples; ``numerics``, the version of the results
+            (``wirelessfl.runs.about``); ``wall_seconds`` since the start. Rows of tasks also have
+            ``task``, ``version``, ``staleness_mean`` and ``staleness_max`` since the task's
+            previous row, the number of active ``requests``, ``buffer``, ``allocation``, ``updates``
+            and ``lost``. In rows of asynchronous cells ``round`` counts merges; they also have
+            ``version``, ``staleness_mean``, ``staleness_max`` and ``updates``, the number of
+            finished cell rounds. Rows of sessions have further fields, see docs/sessions.md.
         params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; tied
             parameters under each of their names. For tasks given as tables, names start with the
             task's name and a dot.
