@@ -62,7 +62,11 @@ def test_torch_in_torch_out(dtype):
         ([[1, 2]], [[1, 2], [1, 2.5]], r"neurons\[1, 1\] is 2.5: give a whole number"),
         ([[1, 2]], [1, np.nan], r"neurons\[1\] is nan"),
         ([[1, 2]], [1, 2**31], r"neurons\[1\] is 2147483648.0"),
-        ([[1, 2]], [[1, 2], [4, 3]], r"neurons\[1, 1\] is 3.0, less than 4.0 at the previous level"),
+        (
+            [[1, 2]],
+            [[1, 2], [4, 3]],
+            r"neurons\[1, 1\] is 3.0, less than 4.0 at the previous level",
+        ),
     ],
 )
 def test_errors_of_problems(seconds, neurons, message):
