@@ -250,7 +250,7 @@ def test_models_without_neurons_are_refused(config, toy):
 LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
 DEAD = {"snr_db": -300.0, "bandwidth_hz": 1e-300}  # a channel that carries nothing
 MUTE = "^round 1: client 0 has no data rate, and budget is "
-POOR = "^neurons 15 to 29 of layer 'layers.1' are held by only 2 of the 6 clients of round 1, and "
+POOR = "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 clients of round 1, "
 
 
 @pytest.mark.parametrize(
