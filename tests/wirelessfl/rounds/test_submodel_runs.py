@@ -258,7 +258,7 @@ LATE = r"^deadline is 1e-06: in round 1 client 1 needs 8\.\d+e-05 seconds for th
 DEAD = {"snr_db": -300.0, "bandwidth_hz": 1e-300}  # a channel with rate 0
 MUTE = "^budget is '{}': the data rate of client 0 in round 1 is 0. Raise snr_db"
 POOR = (
-    "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 clients of round 1, and "
+    "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 clients of round 1"
 )
 
 
