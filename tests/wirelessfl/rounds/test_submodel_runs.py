@@ -58,9 +58,7 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, ha
 
 def test_without_noise_the_air_carries_what_wires_do(config, toy):
     flags = {"rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
-    wired = wirelessfl.run(
-        config("ra-fed", coherence="edge-round", **flags), data=toy, model=model()
-    )
+    wired = wirelessfl.run(config("ra-fed", **flags), data=toy, model=model())
     flags |= {"uplink": "aircomp"}
     for convention in ("published", "physical"):
         quiet, loud = (
