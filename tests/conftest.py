@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.launching import Launcher
+
 # Small problems on a busy machine: threads that wait for each other cost more than they bring.
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -16,6 +18,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory):
+    """What starts commands in processes of their own."""
+    launcher = Launcher(tmp_path_factory.mktemp("launched"))
+    yield launcher
+    launcher.close()
 
 
 @pytest.fixture(scope="session")

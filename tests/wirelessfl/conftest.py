@@ -151,7 +151,18 @@ def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
+        time.sleep(0.005)
+
+
+def wait_for_rows(folder, rows, process):
+    """Until a run that ``process`` makes has so many rows; it must not end before."""
+    file = folder / "rows.jsonl"
+
+    def written():
+        assert process.poll() is None, "the run ended before it could be killed"
+        return file.exists() and file.read_bytes().count(b"\n") >= rows
+
+    wait_until(written, 120)
 
 
 def holder(file):
@@ -178,6 +189,7 @@ def engine():
         paths=PATHS,
         full_batch_round=full_batch_round,
         wait_until=wait_until,
+        wait_for_rows=wait_for_rows,
         holder=holder,
     )
 
