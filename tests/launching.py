@@ -24,7 +24,6 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "torch.func",
-    "torch.distributed.nn.functional",
     "sklearn.datasets",
     "scipy.optimize",
     "matplotlib.figure",
@@ -110,6 +109,7 @@ class Launcher:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
         session: bool = False,
+        safe_path: bool = False,
     ) -> Launched:
         """Start ``python -m MODULE WORDS``, or ``python SCRIPT WORDS``.
 
@@ -120,6 +120,7 @@ class Launcher:
             cwd: the present folder; None for that of the tests.
             environment: what is added to the environment.
             session: whether it has a session of its own, and so a process group.
+            safe_path: like ``python -P``, so the present folder is no place of modules.
         """
         self.count += 1
         streams = [self.folder / f"{self.count}-{name}" for name in ("out", "errors")]
@@ -130,6 +131,7 @@ class Launcher:
             "cwd": str(cwd or Path.cwd()),
             "environment": dict(environment or {}),
             "session": session,
+            "safe_path": safe_path,
             "streams": [str(stream) for stream in streams],
         }
         assert self.server.stdin is not None
@@ -220,13 +222,15 @@ def _become(request: Mapping[str, Any]) -> None:
         os.close(file)
     os.chdir(request["cwd"])
     os.environ.update(request["environment"])
-    sys.argv = [request["module"], *request["words"]]
-    if request["script"] is None:
+    script, sys.argv = request["script"], [request["module"], *request["words"]]
+    del sys.path[0]  # of the server
+    if not request["safe_path"]:
+        sys.path.insert(0, request["cwd"] if script is None else str(Path(script).parent))
+    if script is None:
         runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = str(Path(request["script"]).parent)
-        sys.argv[0] = request["script"]
-        runpy.run_path(request["script"], run_name="__main__")
+        sys.argv[0] = script
+        runpy.run_path(script, run_name="__main__")
 
 
 if __name__ == "__main__":

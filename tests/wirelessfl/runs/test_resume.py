@@ -18,6 +18,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.setup import build
 
+
 def run_flags(out):
     return [
         *("run", "hist", "--dataset", "digits", "--clients", "8", "--cells", "2"),
