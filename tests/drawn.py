@@ -24,7 +24,7 @@ ACCURACY = "test accuracy (%)"
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Figure]]:
-    """Every figure that is saved meanwhile, by the name of its file.
+    """Every figure that is saved meanwhile, by the name of its file; of one name, the first.
 
     Each is laid out and written once, coarsely, as .png; that both files are whole is seen in
     tests/wirelessfl/test_figures.py.
@@ -35,7 +35,7 @@ def recorded() -> Iterator[dict[str, Figure]]:
     def savefig(figure: Figure, path: Path, **_: Any) -> None:
         if Path(path).suffix == ".png":
             save(figure, path, dpi=COARSE)
-            drawn[Path(path).stem] = figure
+            drawn.setdefault(Path(path).stem, figure)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", savefig)

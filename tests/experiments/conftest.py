@@ -7,6 +7,13 @@ from tests.drawn import recorded
 
 @pytest.fixture(scope="module")
 def figures():
-    """Every figure that is saved by tests of a file, by its name."""
+    """Every figure that the tests of a file save, by its name."""
+    with recorded() as drawn:
+        yield drawn
+
+
+@pytest.fixture
+def redrawn(figures):
+    """Likewise of one test."""
     with recorded() as drawn:
         yield drawn

@@ -309,19 +309,19 @@ def test_costs_to_a_common_accuracy():
     assert text.count("| 1.000 | 0.750 |") == 3
 
 
-def test_figures_mark_sessions(tmp_path, figures):
+def test_figures_mark_sessions(tmp_path, redrawn):
     results = results_of(HAND)
     assert starts(HAND["proposed"][0].rows) == [2, 4, 6, 8, 10]
     drawn = curves("fig2")(results, tmp_path)
     drawn += radio.bars(results, tmp_path)
     assert sorted(file.name for file in drawn) == ["fig2.pdf", "fig2.png", "radio.pdf", "radio.png"]
-    (panel,) = figures["fig2"].axes
+    (panel,) = redrawn["fig2"].axes
     assert panel.get_xlabel() == AGAINST["round"]
     shown = lines(panel)
-    assert list(shown) == legend(figures["fig2"]) == ["Proposed", "Previous"]
+    assert list(shown) == legend(redrawn["fig2"]) == ["Proposed", "Previous"]
     assert shown["Proposed"][0] == [s * 2 + t for s in range(6) for t in range(3)]
     assert shown["Proposed"][1][9:12] == pytest.approx([75, 82.5, 90]), "of 70 and 80 %"
     assert [line.get_xdata()[0] for line in panel.get_lines()[2:]] == [2, 4, 6, 8, 10]
-    (panel,) = figures["radio"].axes
-    assert bars(panel)["Proposed"] == pytest.approx([2, 2, 2])
+    (panel,) = redrawn["radio"].axes
+    assert bars(panel)["Proposed"] == pytest.approx([3, 3, 3]), "a trial round each"
     assert bars(panel)["Previous"] == pytest.approx([2, 2, 2])

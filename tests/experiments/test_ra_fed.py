@@ -109,10 +109,15 @@ def test_the_figures_show_the_rows(found, figures):
     assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
     for name in ("widths", "coverage", "heterogeneity"):
         results = found[name]
-        values = sorted(v for c in results.where() for v in finals(results, c) if len(c.seeds) == 1)
+        values = {value for case in results.where() for value in finals(results, case)}
         shown = [y for panel in figures[name].axes for _, ys in points(panel).values() for y in ys]
-        full = [y[0] for panel in figures[name].axes for _, y in lines(panel).values()]
-        assert set(values) == {*shown, *full}, "every case stands somewhere, and nothing else"
+        full = [
+            line.get_ydata()[0]
+            for panel in figures[name].axes
+            for line in panel.get_lines()
+            if line.get_label() == "FedAvg, full model"
+        ]
+        assert values == {*shown, *full}, "every case stands somewhere, and nothing else"
         for panel in figures[name].axes:
             assert panel.get_ylabel() == "final test accuracy (%)"
         labels = {
@@ -338,7 +343,7 @@ def test_claims_by_hand():
     assert "(MNIST, Dir(0.3), mlp): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
 
 
-def test_figures_of_several_seeds_models_and_splits(tmp_path, figures):
+def test_figures_of_several_seeds_models_and_splits(tmp_path, redrawn):
     """A file a data set and model, the first called after the study; a panel a split."""
     parts = []
     for place, settings in enumerate(
@@ -362,12 +367,12 @@ def test_figures_of_several_seeds_models_and_splits(tmp_path, figures):
     assert [file.name for file in drawn if file.suffix == ".png"] == [
         "widths.png", "widths-mnist-lenet5.png",
     ]  # fmt: skip
-    panels = figures["widths"].axes
-    assert titles(figures["widths"]) == [
+    panels = redrawn["widths"].axes
+    assert titles(redrawn["widths"]) == [
         figures_module.setting_of(one.study.cases[0]) for one in parts[:2]
     ]
     for panel in panels:
-        assert ticks(panel) == ["1/4", "1/2", "full", "mixed"]
+        assert ticks(panel) == ["1/4", "1/2", "1", "mixed"]
         shown = points(panel)
         assert shown[NAMES[METHODS[1]]][1] == pytest.approx(
             [56, 66, 82, 56 + 5 * (panel is panels[1])]
