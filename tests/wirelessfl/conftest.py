@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -260,3 +261,25 @@ def halt_at():
         return on_row
 
     return make
+
+
+class Copies(list):
+    """Folders of a run as they are when its rows come, which a kill would leave."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = place
+
+    def of(self, folder):
+        """A row callback that copies ``folder``."""
+
+        def on_row(row):
+            self.append(shutil.copytree(folder, self.place / f"copy{len(self)}"))
+
+        return on_row
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """The copies that are made of a run's folder, none yet."""
+    return Copies(tmp_path)

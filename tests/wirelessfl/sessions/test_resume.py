@@ -27,20 +27,25 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
-    """At every row, transitions among them."""
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(
+    config, toy, same, halt_at, case, copies
+):
+    """From the folder as it is at every row, transitions among them; and after an interrupt."""
     # Runs that time their chunks by themselves may differ by rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
     name = "scaffold" if "scaffold" in case else "fedavg"
-    reference = wirelessfl.run(config(name, **flags), data=toy)
+    settings = config(name, **flags)
+    reference = wirelessfl.run(settings, data=toy, on_row=copies.of(settings.run.out))
     if "presence" in flags:
         assert len({row["present"] for row in reference.rows}) > 1
         assert reference.rows[-1]["dropped"] > 0
-    for place in range(len(reference.rows)):
-        settings = config(name, **flags)
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt_at(place))
-        same(wirelessfl.resume(settings.run.out, data=toy), reference)
+    assert len(copies) == len(reference.rows)
+    for folder in copies:
+        same(wirelessfl.resume(folder, data=toy), reference)
+    settings = config(name, **flags)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt_at(len(reference.rows) // 2))
+    same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
 def test_killed_and_resumed_across_a_transition(tmp_path, same, launcher, engine):
