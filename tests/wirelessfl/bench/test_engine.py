@@ -50,7 +50,7 @@ def test_tables(no_data, monkeypatch, known_times, take_turns):
             assert row["ratio"] == pytest.approx(times[PLAIN][1] / middle)
             assert row["%_of_floor"] == pytest.approx(100 * floor / middle)
             assert (row["chunk"] is None) == (row["way"] == PLAIN)
-            assert row["chunk"] is None or 1 <= row["chunk"] <= 4
+            assert row["chunk"] is None or row["chunk"] >= 1
             assert (row["start_s"] is not None) == (row["way"] == FAST)
             assert row["peak_mb"] is None
     scaled = tables["W1 with more clients"]
