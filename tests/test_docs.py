@@ -9,7 +9,11 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
+
+from tests.drawn import legend, recorded
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -117,8 +121,12 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
     assert "quick: 0." in shown
     assert "slow: 0." in shown
     assert [words[0] for words in commands] == ["run", "timeline", "run"]
-    assert main([*commands[1], "--picture", "drawn.png"]) == 0
-    assert Path("drawn.png").stat().st_size > 10_000
+    with recorded() as figures:
+        assert main([*commands[1], "--picture", "drawn.png"]) == 0
+    (panel,) = figures["drawn"].axes
+    assert panel.get_xlabel() == "simulated time (s)"
+    assert legend(figures["drawn"])[:2] == list(tasks)
+    assert Path("drawn.png").is_file()
     small = ["--clients", "6", "--rounds", "4", "--local-steps", "1", "--threads", "1"]
     assert main([*commands[2], *small, "--out", "own"]) == 0
     with pytest.raises(SystemExit):  # the flags are read, and their help stands
@@ -170,7 +178,9 @@ def test_the_solver_studies_run_and_draw(tmp_path, launcher):
         assert study.wait() == 0, errors
     assert shown.count("below equal shares") == 3
     for name in ("beamforming.png", "mask-sizes.png", "widths.png"):
-        assert (tmp_path / name).stat().st_size > 10_000
+        pixels = imread(tmp_path / name)[..., :3]
+        colours = len(np.unique(pixels.reshape(-1, 3), axis=0))
+        assert colours > 50, "lines, words and their edges"
 
 
 def table_below(heading):
