@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,7 +155,18 @@ def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
+        time.sleep(0.005)
+
+
+def wait_for_rows(folder, rows, process):
+    """Until a run that ``process`` makes has so many rows; it must not end before."""
+    file = folder / "rows.jsonl"
+
+    def written():
+        assert process.poll() is None, "the run ended before it could be killed"
+        return file.exists() and file.read_bytes().count(b"\n") >= rows
+
+    wait_until(written, 120)
 
 
 def holder(file):
@@ -181,6 +193,7 @@ def engine():
         paths=PATHS,
         full_batch_round=full_batch_round,
         wait_until=wait_until,
+        wait_for_rows=wait_for_rows,
         holder=holder,
     )
 
@@ -251,3 +264,25 @@ def halt_at():
         return on_row
 
     return make
+
+
+class Copies(list):
+    """Folders of a run as they are when its rows come, which a kill would leave."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = place
+
+    def of(self, folder):
+        """A row callback that copies ``folder``."""
+
+        def on_row(row):
+            self.append(shutil.copytree(folder, self.place / f"copy{len(self)}"))
+
+        return on_row
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """The copies that are made of a run's folder, none yet."""
+    return Copies(tmp_path)

@@ -171,6 +171,7 @@ def test_what_is_tracked_crosses_the_air_in_one_unit():
 def test_errors_over_the_air_are_told_by_payload(config, toy):
     """With one tracker in all, the two cells without one do not count as free of errors."""
     flags = {"rounds": 30, "edge_rounds": 1, "lr": 0.01, "uplink": "aircomp"}
+    flags["beamformer"] = "random"
     rows = {
         trackers: wirelessfl.run(
             config("hist", local="fadamgc", tracking_clients=trackers, **flags),

@@ -41,19 +41,25 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(
+    config, toy, same, halt_at, case, copies
+):
+    """From the folder as it is at every row; and after an interrupt."""
     name, own = RESUMED[case]
     # Runs that choose their chunks by timing may differ by rounding.
     flags = {"rounds": 4, "chunk": 3, "checkpoint_seconds": 0}
     flags |= {} if "budget" in own else {"capacities": (1.0, 0.5, 0.2)}
     flags |= own if "sessions" in own else own | {"clients_per_round": 4}
-    reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
-    places = range(len(reference.rows))
-    for place in places if "sessions" not in own else places[3:10:3]:
-        settings = config(name, **flags)
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, model=model(), on_row=halt_at(place))
-        same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
+    settings = config(name, **flags)
+    on_row = copies.of(settings.run.out)
+    reference = wirelessfl.run(settings, data=toy, model=model(), on_row=on_row)
+    assert len(copies) == len(reference.rows)
+    for folder in copies if "sessions" not in own else copies[3:10:3]:
+        same(wirelessfl.resume(folder, data=toy, model=model()), reference)
+    settings = config(name, **flags)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, model=model(), on_row=halt_at(2))
+    same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
 
 
 def test_without_noise_the_air_carries_what_wires_do(config, toy):

@@ -3,9 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -21,8 +18,6 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.setup import build
 
-COMMAND = [sys.executable, "-m", "wirelessfl"]
-
 
 def run_flags(out):
     return [
@@ -33,34 +28,23 @@ def run_flags(out):
     ]
 
 
-def wait_for_rows(path, rows, process):
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if path.exists() and path.read_bytes().count(b"\n") >= rows:
-            return
-        assert process.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.002)
-    raise AssertionError("the run wrote no rows in two minutes")
-
-
-def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same):
+def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher, engine):
     """kill -9 at three moments, one in the first round: equal to an uninterrupted run."""
     whole = tmp_path / "whole"
-    subprocess.run([*COMMAND, *run_flags(whole)], check=True, capture_output=True)
+    whole_process = launcher.start(*run_flags(whole))
     killed = tmp_path / "killed"
     again = ["resume", str(killed)]
     commands = [run_flags(killed), again, again]
     for command, rows in zip(commands, (1, 20, 50), strict=True):
-        process = subprocess.Popen([*COMMAND, *command], stdout=subprocess.DEVNULL)
-        wait_for_rows(killed / "rows.jsonl", rows, process)
+        process = launcher.start(*command)
+        engine.wait_for_rows(killed, rows, process)
         assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         assert len(RunDirectory(killed).rows()) < 121, "no work was left"
-    done = subprocess.run(
-        [*COMMAND, "resume", str(killed), "--json"], check=True, capture_output=True, text=True
-    )
-    assert json.loads(done.stdout)["round"] == 120
+    done = launcher.start("resume", killed, "--json")
+    assert json.loads(done.communicate()[0])["round"] == 120
+    assert done.wait() == whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
 

@@ -3,9 +3,6 @@
 import json
 import pickle
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from itertools import groupby
 
@@ -312,9 +309,9 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     assert max(ready) <= 4 + 3
 
 
-def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
+def test_a_killed_run_of_tasks_goes_on(tmp_path, same, launcher, engine):
     """kill -9 with uploads in progress and updates trained ahead: rows and models bit for bit."""
-    words = [sys.executable, "-m", "wirelessfl", "run", "fedast", "--option", "D"]
+    words = ["run", "fedast", "--option", "D"]
     for task in TWO["task"]:
         words += ["--task", task]
     words += ["--clients", "20", "--samples-per-client", "30", "--reuse", "--split", "dirichlet"]
@@ -322,19 +319,16 @@ def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
     words += ["--chunk", "4", "--workers", "1", "--uplink", "tdma", "--drop-out", "0.1"]
     words += ["--checkpoint-seconds", "0", "--out"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([*words, str(whole)], check=True, capture_output=True)
-    process = subprocess.Popen([*words, str(killed)], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not (killed / "rows.jsonl").exists() or len(RunDirectory(killed).rows()) < 30:
-        assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    whole_process = launcher.start(*words, whole)
+    process = launcher.start(*words, killed)
+    engine.wait_for_rows(killed, 30, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()
     assert not state["finished"], "no work was left"
     assert state["regime"]["requests"]["out"]
     assert any("ready" in name for name in tensors)
+    assert whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
 

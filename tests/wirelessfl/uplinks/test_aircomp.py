@@ -234,6 +234,7 @@ def test_mask_sizes_over_the_air():
 @pytest.mark.parametrize("algorithm", ["hist", "hfedavg", "fedavg"])
 def test_runs_say_their_error_and_resume_the_same(algorithm, config, toy, same):
     flags = {"uplink": "aircomp", "snr_db": 0.0, "convention": "physical", "rounds": 4}
+    flags["beamformer"] = "random"
     whole = wirelessfl.run(config(algorithm, **flags), data=toy)
     again = wirelessfl.run(config(algorithm, **flags), data=toy)
     same(whole, again)
@@ -250,6 +251,7 @@ def test_runs_say_their_error_and_resume_the_same(algorithm, config, toy, same):
 
 def test_a_run_that_is_gone_on_with_is_the_same(config, toy, same):
     flags = {"uplink": "aircomp", "snr_db": 0.0, "csi_error": 0.01, "checkpoint_seconds": 0.0}
+    flags["beamformer"] = "random"
     made = config("hist", **flags, rounds=4)
     whole = wirelessfl.run(made, data=toy)
     stopped = config("hist", **flags, rounds=4)
