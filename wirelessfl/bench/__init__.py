@@ -1,1 +1,1 @@
-"""Benchmarks: ratios against the alternative, measured in the same run."""
+"""Benchmarks: execution times, and ratios to a reference measured in the same run."""

@@ -1,4 +1,4 @@
-"""Receive beamforming: quality against the best that is known, and problems a second."""
+"""Benchmark of receive beamforming: quality relative to the best known, and throughput."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from solvers.beamforming import (
     Sdr,
 )
 
-_FAST = 16  # starts of the fast setting
+_FAST = 16  # number of starts of the fast setting
 
 
 class _Case(NamedTuple):
@@ -30,7 +30,7 @@ class _Case(NamedTuple):
     clients: int
     path_gain_db: float = 0.0
     factor: float = 1.0
-    exact: bool = False  # whether branch and bound has a chance
+    exact: bool = False  # whether branch and bound is tried
 
 
 _CASES = (
@@ -62,27 +62,28 @@ def beamforming_bench(
     limit_seconds: float = 60.0,
     starts: int = 10_000,
 ) -> dict[str, list[dict[str, object]]]:
-    """Quality and throughput of every method, on one thread.
+    """Measure quality and throughput of every method, on one thread.
 
-    Channels are i.i.d. CN(0, 1), under path gains within +-20 dB and scaled by 1e-8 and 1e8 in
-    some cases. The reference of a problem is the optimum that branch and bound certifies to 1e-4
-    within its limit, tried for up to ten limits a case; otherwise the best of all methods here, of
-    them 10,000 starts under another seed. ``certified`` counts the former.
+    Channels are i.i.d. CN(0, 1); some cases have path gains within +-20 dB or are scaled by 1e-8
+    and 1e8. The reference of a problem is the optimum certified to 1e-4 by branch and bound within
+    its time limit, which is tried for up to ten limits per case. Otherwise it is the best result of
+    all methods, including 10,000 starts with another seed. ``certified`` counts the certified
+    optima.
 
     Args:
-        repeats: timed runs of the throughput; medians are shown.
-        problems: of each case.
-        batch: problems solved together when throughput is timed.
-        limit_seconds: of branch and bound, for a problem.
-        starts: of the search for the best.
+        repeats: timed runs for throughput; medians are reported.
+        problems: number of problems per case.
+        batch: problems solved together in the throughput measurement.
+        limit_seconds: time limit of branch and bound per problem.
+        starts: number of starts in the search for the best result.
 
     Returns:
-        Two tables: quality, and problems a second with 10 antennas and 15 clients.
+        Two tables: quality, and problems per second with 10 antennas and 15 clients.
     """
     quality = [row for case in _CASES for row in _quality(case, problems, limit_seconds, starts)]
     return {
-        "beamforming: objective over the best known": quality,
-        "beamforming: problems a second, M = 10, K = 15": _throughput(repeats, batch),
+        "beamforming: objective relative to the best known": quality,
+        "beamforming: problems per second, M = 10, K = 15": _throughput(repeats, batch),
     }
 
 
@@ -126,10 +127,10 @@ def _quality(
             {
                 "problem": _name(case),
                 "method": way,
-                "mean": float(ratio.mean()),
-                "worst": float(ratio.min()),
-                "of_sdr_bound": float((objective / bound).mean()),
-                "ms_each": 1e3 * seconds,
+                "mean_ratio": float(ratio.mean()),
+                "min_ratio": float(ratio.min()),
+                "ratio_to_sdr_bound": float((objective / bound).mean()),
+                "ms_per_problem": 1e3 * seconds,
                 "certified": f"{certified} of {problems}",
             }
         )
@@ -144,7 +145,7 @@ def _name(case: _Case) -> str:
 
 
 def _throughput(repeats: int, batch: int) -> list[dict[str, object]]:
-    """Problems a second; the ways take turns, after a first turn that is not counted."""
+    """Problems per second; methods run in turn, after one warm-up run of each."""
     h = _channels(_Case(10, 15), batch).astype(np.complex64)
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     ways = {
@@ -168,7 +169,7 @@ def _throughput(repeats: int, batch: int) -> list[dict[str, object]]:
         {
             "method": way,
             "problems_per_second": batch / median(seconds),
-            "times_the_slowest": slowest / median(seconds),
+            "ratio_to_slowest": slowest / median(seconds),
             "batch": batch,
         }
         for way, seconds in taken.items()

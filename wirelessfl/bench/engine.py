@@ -1,4 +1,4 @@
-"""The engine's benchmark: every way of training against the plain loop, in one run."""
+"""Benchmark of local training: every executor against a plain PyTorch loop, in one run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from wirelessfl.bench.executors import FAST, GENERAL, PLAIN, Variant, build, var
 from wirelessfl.bench.gpu import gpu_tables
 from wirelessfl.bench.memory import peak_mb
 from wirelessfl.bench.resnet18 import resnet18_table
-from wirelessfl.bench.timing import Rows, interleaved, seconds_of, sgemm_rate, with_threads
+from wirelessfl.bench.timing import (
+    AT_SGEMM,
+    Rows,
+    interleaved,
+    seconds_of,
+    sgemm_rate,
+    with_threads,
+)
 from wirelessfl.bench.workloads import (
     CLIENTS,
     Workload,
@@ -32,19 +39,17 @@ from wirelessfl.training.executor import Executor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.workers import WorkersExecutor
 
-NEAR = 0.95  # a goal is met within five per cent
-
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What all tables of the benchmark have in common.
+    """Settings shared by all tables of the benchmark.
 
     Args:
         inputs: [samples, ...].
         labels: [samples].
-        repeats: of each way.
+        repeats: timed runs of each method.
         data_dir: folder of the data sets.
-        memory: whether to measure peaks, which starts processes.
+        memory: whether to measure peak memory, in separate processes.
     """
 
     inputs: Tensor
@@ -54,7 +59,7 @@ class Measurement:
     memory: bool
 
     def peak_mb(self, work: str, way: str, clients: int, chunk: int) -> float | None:
-        """Peak memory of a round in megabytes; None where it is not measured."""
+        """Peak memory of a round in megabytes; None if it is not measured."""
         return peak_mb(work, way, clients, chunk, self.data_dir) if self.memory else None
 
 
@@ -66,20 +71,20 @@ def engine_bench(
     memory: bool = True,
     resnet_steps: int = 60,
 ) -> dict[str, Rows]:
-    """Interleaved medians on W1 and W2, scaling, submodels and the goals.
+    """Time W1 and W2, W1 with more clients, and submodels, with interleaved runs.
 
     Args:
-        repeats: of each way.
+        repeats: timed runs of each method.
         data_dir: folder of the data sets.
-        clients: in W1 and W2; 60 is the reference.
-        scaling: numbers of clients to try W1 with.
-        memory: whether to measure peaks, which starts processes.
+        clients: number of clients in W1 and W2; 60 is the reference.
+        scaling: numbers of clients for W1 with more clients.
+        memory: whether to measure peak memory, in separate processes.
         resnet_steps: local steps of ResNet-18, which runs on a GPU only.
 
     Returns:
-        Tables by title: seconds are medians of a round's local training; ``ratio`` is to the plain
-        loop on one thread in the same run; ``%_of_floor`` to the work's FLOP at the matrix
-        product rate measured here on all cores.
+        Tables by title. Seconds are medians of a round's local training; ``ratio`` is the speed
+        relative to the plain loop on one thread in the same run; ``percent_of_sgemm_rate`` is the
+        time for the work's FLOP at the matrix product rate of all cores, divided by the time.
     """
     x, y, source = load_samples(data_dir)
     measurement = Measurement(x, y, repeats, data_dir, memory)
@@ -95,18 +100,17 @@ def engine_bench(
         device = torch.device("cuda")
         tables |= gpu_tables(x, y, clients, repeats, device)
         tables |= resnet18_table(device, repeats, steps=resnet_steps)
-    tables["goals"] = goals(tables)
     return tables
 
 
 def machine(source: str, rate: float, one: float) -> Rows:
-    """What it is measured on."""
+    """Describe the machine and the data."""
     return [
-        {"what": "data", "value": source},
-        {"what": "sgemm, all cores", "value": f"{rate / 1e9:.0f} GFLOP/s"},
-        {"what": "sgemm, one thread", "value": f"{one / 1e9:.0f} GFLOP/s"},
-        {"what": "threads", "value": str(torch.get_num_threads())},
-        {"what": "GPU", "value": _gpu()},
+        {"property": "data", "value": source},
+        {"property": "sgemm, all cores", "value": f"{rate / 1e9:.0f} GFLOP/s"},
+        {"property": "sgemm, one thread", "value": f"{one / 1e9:.0f} GFLOP/s"},
+        {"property": "threads", "value": str(torch.get_num_threads())},
+        {"property": "GPU", "value": _gpu()},
     ]
 
 
@@ -115,7 +119,7 @@ def _gpu() -> str:
 
 
 def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
-    """Start the workers of those that have some; seconds that it took, by name."""
+    """Start the workers of executors with workers; returns the seconds taken, by name."""
     return {
         name: seconds_of(executor.start)
         for name, executor in executors.items()
@@ -147,18 +151,18 @@ def _workload_table(measurement: Measurement, work: Workload, clients: int, rate
         chunk = executors[name].chunk if name in executors else None
         rows.append(
             {
-                "way": name,
+                "method": name,
                 "seconds": median,
                 "range": f"{min(seen):.3g} - {max(seen):.3g}",
                 "ratio": statistics.median(times[PLAIN]) / median,
-                "%_of_floor": 100 * floor / median,
+                "percent_of_sgemm_rate": 100 * floor / median,
                 "chunk": chunk,
-                "start_s": started.get(name),
+                "startup_seconds": started.get(name),
                 "peak_mb": measurement.peak_mb(work.name, name, clients, chunk or 1),
             }
         )
-    rows.append({**dict.fromkeys(rows[0]), "way": "floor", "seconds": floor})
-    rows[-1] |= {"ratio": rows[0]["seconds"] / floor, "%_of_floor": 100.0}
+    rows.append({**dict.fromkeys(rows[0]), "method": AT_SGEMM, "seconds": floor})
+    rows[-1] |= {"ratio": rows[0]["seconds"] / floor, "percent_of_sgemm_rate": 100.0}
     return rows
 
 
@@ -170,11 +174,11 @@ def _scaling(measurement: Measurement, sizes: tuple[int, ...]) -> Rows:
             median = statistics.median(seen)
             rows.append(
                 {
-                    "way": name,
+                    "method": name,
                     "clients": clients,
-                    "samples_each": samples_each(len(measurement.labels), clients),
+                    "samples_per_client": samples_each(len(measurement.labels), clients),
                     "seconds": median,
-                    "ms_a_client": 1e3 * median / clients,
+                    "ms_per_client": 1e3 * median / clients,
                     "chunk": chunk,
                     "peak_mb": measurement.peak_mb("W1", name, clients, chunk),
                 }
@@ -196,7 +200,7 @@ def _times_alone(
 
 
 def _submodels(measurement: Measurement, clients: int) -> Rows:
-    """One edge round of local training: HFedAvg, and HIST with several numbers of cells."""
+    """Time local training of one edge round: HFedAvg, and HIST with 2, 4 and 8 cells."""
     data = client_data(measurement.inputs, measurement.labels, clients)
     objective = Objective.of(workloads()["W1"].module)
     executor = build(variants()[FAST], objective, data)
@@ -214,54 +218,10 @@ def _submodels(measurement: Measurement, clients: int) -> Rows:
     full = statistics.median(times["HFedAvg"])
     return [
         {
-            "run": name,
+            "algorithm": name,
             "parameters": jobs[name].spec.size,
             "seconds": statistics.median(seen),
-            "of_hfedavg": statistics.median(seen) / full,
+            "ratio_to_hfedavg": statistics.median(seen) / full,
         }
         for name, seen in times.items()
     ]
-
-
-def goals(tables: Mapping[str, Rows]) -> Rows:
-    """Each goal beside what was measured."""
-
-    def ratio(work: str, *names: str) -> float:
-        table = next(rows for title, rows in tables.items() if title.startswith(f"{work}:"))
-        ratios: list[float] = [row["ratio"] for row in table if row["way"] in names]
-        return max(ratios)
-
-    general = (GENERAL, "vmap, chunks of 10")
-    fast = (FAST, "stacked layers")
-    rows = [
-        _speed_goal(f"{work}, {what}", ratio(work, *names), wanted, ratio(work, "floor"))
-        for work, what, names, wanted in (
-            ("W1", "any module", general, 3.5),
-            ("W1", "linear layers", fast, 4.5),
-            ("W2", "any module", general, 2.2),
-            ("W2", "convolutions", fast, 4.0),
-        )
-    ]
-    scaled = [row for row in tables["W1 with more clients"] if row["way"] == FAST]
-    growth = scaled[-1]["ms_a_client"] / scaled[0]["ms_a_client"]
-    largest = scaled[-1]["clients"]
-    rows.append(_goal(f"{largest} clients: at most 1.1x the time of each", growth, 1.1, below=True))
-    peaks = [row["peak_mb"] for row in tables["W1 with more clients"] if row["clients"] == largest]
-    if None not in peaks:
-        rows.append(_goal(f"{largest} clients: 200 MB over the data", max(peaks), 200, below=True))
-    four = next(r for r in tables["submodels on W1"] if r["run"] == "HIST, N = 4")
-    rows.append(_goal("HIST, N = 4: half of HFedAvg", four["of_hfedavg"], 0.5, below=True))
-    return rows
-
-
-def _speed_goal(what: str, measured: float, wanted: float, floor: float) -> dict[str, Any]:
-    row = _goal(f"{what}: {wanted:g}x", measured, wanted)
-    if row["verdict"] == "not met" and wanted > floor:
-        row["verdict"] += f": the floor is {floor:.2f}x"
-    return row
-
-
-def _goal(goal: str, measured: float, wanted: float, *, below: bool = False) -> dict[str, Any]:
-    share = wanted / measured if below else measured / wanted
-    verdict = "met" if share >= 1 else "met within 5 %" if share >= NEAR else "not met"
-    return {"goal": goal, "measured": measured, "verdict": verdict}

@@ -1,4 +1,4 @@
-"""The executors that the benchmarks compare, as runs have them."""
+"""The executors that the benchmarks compare, configured as in runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FAST = "stacked layers, workers"
 
 
 class Variant(NamedTuple):
-    """An executor as it trains.
+    """An executor with its settings.
 
     Args:
-        kind: the executor.
-        chunk: clients at a time; None for what a run takes by default.
-        workers: processes of one thread; 1 for this process.
+        kind: class of the executor.
+        chunk: number of clients that train at a time; None for the default of a run.
+        workers: number of processes with one thread each; 1 for this process only.
     """
 
     kind: type[Executor]
@@ -33,7 +33,7 @@ class Variant(NamedTuple):
 
 
 def variants() -> dict[str, Variant]:
-    """All of them by name; the plain loop is not among them."""
+    """All variants by name, without the plain loop."""
     many = max(cores(), 2)
     return {
         "loop executor": Variant(LoopExecutor, 1, 1),
@@ -45,13 +45,13 @@ def variants() -> dict[str, Variant]:
 
 
 def build(variant: Variant, objective: Objective, data: TrainingData) -> Executor:
-    """The executor of ``variant``, in chunks as at the start of a run."""
+    """Build the executor of ``variant`` with the chunk size of a run."""
     chunk = variant.chunk
     if chunk is None:
         clients, batch_size = len(data.source.client_samples), data.source.batch_size
         seconds = estimated_step_seconds(objective, data.first(4)[0], batch_size)
         chunk = default_chunk(variant.kind, objective, clients, batch_size, seconds)
-    if variant.kind is VmapExecutor and variant.workers > 1:  # as a long run has it
+    if variant.kind is VmapExecutor and variant.workers > 1:  # as in a long run
         executor: Executor = VmapExecutor(objective, data, chunk, flat=True)
     else:
         executor = variant.kind(objective, data, chunk)

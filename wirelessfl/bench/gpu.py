@@ -1,4 +1,4 @@
-"""The engine on a GPU: against the plain loop there, and against its memory's bandwidth."""
+"""Benchmark of local training on a GPU: against a plain loop and the memory bandwidth."""
 
 from __future__ import annotations
 
@@ -30,11 +30,18 @@ CHUNK = 256
 def gpu_tables(
     x: Tensor, y: Tensor, clients: int, repeats: int, device: torch.device
 ) -> dict[str, Rows]:
-    """W1 and W2 on ``device``, the H steps recorded once and replayed.
+    """Time W1 and W2 on ``device``, with the H steps recorded once and replayed.
 
-    Bytes that a round must move at the least: each step reads a client's parameters twice and
-    writes them once, and reads its batch; ``percent_of_bandwidth`` is that over the measured time,
-    against a large copy on the same device.
+    A round moves at least the following bytes: each step reads a client's parameters twice, writes
+    them once, and reads its batch. ``percent_of_bandwidth`` is the rate of these bytes relative to
+    that of a large copy on the same device.
+
+    Args:
+        x: inputs [samples, ...].
+        y: labels [samples].
+        clients: number of clients.
+        repeats: timed runs of each method; medians are reported.
+        device: the device to measure.
     """
     inputs, labels = x.to(device), y.to(device)
     bandwidth = copy_rate(device)
@@ -60,7 +67,7 @@ def gpu_tables(
             median = statistics.median(seen)
             rows.append(
                 {
-                    "way": way,
+                    "method": way,
                     "seconds": median,
                     "ratio": plain / median,
                     "percent_of_bandwidth": 100 * moved / median / bandwidth,

@@ -1,4 +1,4 @@
-"""Mask sizes: wall time of the exact method beside mixed-integer programs, in one run."""
+"""Benchmark of mask sizes: wall-clock time of the exact method and mixed-integer programs."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ _CASES = (
 
 
 def mask_size_bench(repeats: int = 5) -> list[dict[str, object]]:
-    """Median seconds of each backend on each problem.
+    """Measure the median seconds of each backend on each problem.
 
-    Problems have latencies log-uniform over [0.1, 10] microseconds a unit, 75 units a cell and
-    caps of 1.5 times an even share. Backends take turns, so that a busy moment of the machine
-    meets them all; a first, unmeasured turn loads them. A backend that its limit of 5 s stops is
-    not run again.
+    Problems have latencies log-uniform over [0.1, 10] microseconds per unit, 75 units per cell and
+    caps of 1.5 times an even share. Backends run in turn, so that load on the machine affects all
+    of them, after one warm-up run of each. A backend that reaches its time limit of 5 s is not run
+    again on that problem.
+
+    Args:
+        repeats: timed runs of each backend.
 
     Returns:
-        Rows with problem, backend, seconds (None if it did not run), ratio_to_exact, note. A
-        backend that is unavailable has one row, with the reason as its note.
+        Rows with problem, backend, seconds (None if it did not run), ratio_to_exact, note. An
+        unavailable backend has one row, with the reason as its note.
     """
     unavailable = {name: why for name, why in available_backends().items() if why}
     rows: list[dict[str, object]] = []
@@ -68,12 +71,14 @@ def _measure(case: _Case, backends: list[str], repeats: int) -> list[dict[str, o
 
 
 def _time(seconds: FloatArray, backend: str) -> tuple[float, str]:
-    """Wall seconds of one solve, and what kept it from the optimum, if anything did."""
+    """Wall-clock seconds of one solve, and a note if it did not prove an optimum."""
     cells = seconds.shape[-1]
     method = Exact() if backend == "exact" else _PROGRAMS[backend](_LIMIT_SECONDS)
     solution = optimize_mask_sizes(seconds, 75 * cells, cap=112.5, backend=method)
-    if solution.status is Status.FEASIBLE or solution.status is Status.UNKNOWN:
-        return solution.seconds, f"not closed in {_LIMIT_SECONDS:g} s, gap {solution.gap:.2g}"
+    if solution.status is Status.UNKNOWN:
+        return solution.seconds, f"no solution after {_LIMIT_SECONDS:g} s"
+    if solution.status is Status.FEASIBLE:
+        return solution.seconds, f"gap {solution.gap:.2g} after {_LIMIT_SECONDS:g} s"
     return solution.seconds, ""
 
 

@@ -1,9 +1,8 @@
 """Peak memory of a round of training, measured in fresh processes.
 
-Proportional set size (PSS) counts a page that several processes share once. The figure is the
-peak over this process and its workers while they train, less what stood there just before: the
-idle workers and the data. ``python -m wirelessfl.bench.memory WORK WAY CLIENTS CHUNK``
-prints it.
+Proportional set size (PSS) counts a page that several processes share once. The result is the peak
+PSS of this process and its workers during training, minus their PSS just before, which includes
+idle workers and data. ``python -m wirelessfl.bench.memory WORK METHOD CLIENTS CHUNK`` prints it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ SAMPLE_SECONDS = 0.02
 
 
 def pss_bytes(pids: Sequence[int]) -> int:
-    """Proportional set size of these processes together, from /proc."""
+    """Total proportional set size of some processes, from /proc."""
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -41,7 +40,7 @@ def pss_bytes(pids: Sequence[int]) -> int:
 
 
 def peak_added(call: Callable[[], Any], pids: Sequence[int]) -> int:
-    """Bytes that ``call`` adds at its peak to what the processes hold before it."""
+    """Peak memory of the processes during ``call`` minus their memory before it, in bytes."""
     before, peak, done = pss_bytes(pids), 0, threading.Event()
 
     def watch() -> None:
@@ -62,13 +61,14 @@ def peak_added(call: Callable[[], Any], pids: Sequence[int]) -> int:
 def peak_mb(
     work: str, way: str, clients: int, chunk: int = 1, data_dir: Path | None = None
 ) -> float | None:
-    """Peak megabytes over data and idle processes; None where there is no /proc.
+    """Peak memory in megabytes, without data and idle processes; None if there is no /proc.
 
     Args:
         work: W1 or W2.
         way: a key of ``variants()``, or the plain loop.
-        clients: how many train.
-        chunk: clients at a time. Given, since finding it here would warm the process up.
+        clients: number of clients.
+        chunk: number of clients that train at a time. It is given, because computing it in the
+            measured process would allocate memory.
         data_dir: folder of the data sets.
     """
     if not Path("/proc/self/smaps_rollup").exists():
@@ -91,7 +91,7 @@ def _measure(work: str, way: str, clients: int, chunk: int, data_dir: Path | Non
     if way == PLAIN:
         torch.set_num_threads(1)
         small = client_data(x[:2000], y[:2000], 2)
-        plain_loop(chosen.module, small)  # what libraries allocate once
+        plain_loop(chosen.module, small)  # one-time allocations of libraries
         return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
     executor = build(variants()[way]._replace(chunk=chunk), objective, data)
     if isinstance(executor, WorkersExecutor):

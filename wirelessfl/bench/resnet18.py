@@ -1,4 +1,4 @@
-"""ResNet-18 on a stand-in of CIFAR's shape: rounds a minute, by the engine and by a plain loop."""
+"""Benchmark of ResNet-18 on random data of CIFAR's shape: an executor and a plain loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirelessfl.training.objective import Objective
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.vmapped import VmapExecutor
 
-PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, as torch is set", "vmap, recorded"
+PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, torch's default settings", "vmap, recorded"
 Batches = list[list[tuple[Tensor, Tensor]]]
 
 
@@ -31,20 +31,21 @@ def resnet18_table(
     samples: int = 500,
     width: int = 64,
 ) -> dict[str, Rows]:
-    """The local training of a round on ``device``: a table by its title.
+    """Time the local training of a round on ``device``; returns one table by its title.
 
-    The plain loop is the model itself, torch.optim.SGD, client by client, with its batches already
-    on the device. The engine draws and gathers its own, and trains the clients together, its steps
-    recorded once and replayed. Both in full float32 by deterministic algorithms, as a run computes;
-    the second plain loop is as torch is set by itself, with TF32 convolutions.
+    The plain loop trains the model with torch.optim.SGD, one client after the other, with its
+    batches already on the device. The executor draws and gathers its batches, and trains the
+    clients together with steps that are recorded once and replayed. Both use full float32 and
+    deterministic algorithms, like a run. A second plain loop uses torch's default settings, with
+    TF32 convolutions.
 
     Args:
-        device: where.
-        repeats: of each way; medians are shown.
-        clients: in a round, S of the FAdamGC paper's experiments.
-        steps: local steps, K there.
-        samples: of each client; batches are of 50, or of all samples where there are fewer.
-        width: of the model, 64 is ResNet-18.
+        device: the device to measure.
+        repeats: timed runs of each method; medians are reported.
+        clients: clients per round, S in the FAdamGC paper's experiments.
+        steps: local steps, K in that paper.
+        samples: samples per client; batches have 50 samples, or all if there are fewer.
+        width: channels of the model's first stage; 64 is ResNet-18.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -86,9 +87,9 @@ def resnet18_table(
     )
     rows = [
         {
-            "way": way,
+            "method": way,
             "seconds": seconds,
-            "rounds_a_minute": 60 / seconds,
+            "rounds_per_minute": 60 / seconds,
             "ratio": median[PLAIN] / seconds,
             "chunk": chunk if way == ENGINE else None,
         }
@@ -98,7 +99,7 @@ def resnet18_table(
 
 
 def plain_round(module: nn.Module, batches: Batches) -> Tensor:
-    """The sum of the clients' changes [P], each trained on its batches by torch.optim.SGD."""
+    """The sum of the clients' updates [P], each trained on its batches by torch.optim.SGD."""
     total: Tensor | None = None
     before = _flat(module)
     for client_batches in batches:
@@ -119,7 +120,7 @@ def _flat(module: nn.Module) -> Tensor:
 
 
 def _chunk(step: Callable[[], Any], device: torch.device, clients: int) -> int:
-    """Clients at a time: what fits into half of the free memory, by the peak of plain steps."""
+    """Number of clients that fit into half of the free memory, from the peak of plain steps."""
     if device.type != "cuda":
         return clients
     before = torch.cuda.memory_allocated(device)

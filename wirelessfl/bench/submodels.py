@@ -1,4 +1,4 @@
-"""Clients with submodels of different widths: which of them to train together."""
+"""Benchmark of clients with submodels of different widths, by the amount of padding."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ PADDINGS: Mapping[str, float | None] = {
 
 
 class Trained(NamedTuple):
-    """Some clients after their local steps.
+    """Updates of some clients after their local steps.
 
     Args:
-        rows: their numbers.
-        update: what they send in full coordinates, [rows, P].
+        rows: indices of the clients.
+        update: their updates in full coordinates, [rows, P].
     """
 
     rows: IntArray
@@ -61,9 +61,9 @@ class Mixture:
     """Clients with random masks of several widths.
 
     Args:
-        submodels: what each of them trains.
-        whole: the job in which each trains the full model.
-        masked: [clients, P], the full model with zeros where a client trains nothing.
+        submodels: the submodel of each client.
+        whole: the job in which each client trains the full model.
+        masked: [clients, P], the full model with zeros outside each client's submodel.
     """
 
     submodels: ClientSubmodels
@@ -74,7 +74,7 @@ class Mixture:
     def of(
         cls, objective: Objective, sample: Tensor, capacities: Sequence[float], whole: Job
     ) -> Mixture:
-        """Width ratios ``capacities``, dealt evenly to the clients of the job ``whole``."""
+        """Assign the width ratios ``capacities`` evenly to the clients of the job ``whole``."""
         neurons, stream = find_neurons(objective.module, objective.spec, sample), Stream(0)
         levels = levels_of(neurons)
         shares = dealt_capacities(capacities, len(whole.clients), stream).tolist()
@@ -85,13 +85,13 @@ class Mixture:
         return cls(submodels, whole, submodels.covers(whole.clients) * start)
 
     def jobs(self, padding: float | None, chunk: int) -> list[IntArray]:
-        """Who trains together, arguments as of ``train``."""
+        """Batches of clients that train together; arguments as in ``train``."""
         if padding is None or padding == 1:
             return [self.whole.clients]
         return self.submodels.batches(padding, max(SOME, chunk))
 
     def trained_share(self, jobs: Sequence[IntArray]) -> float:
-        """Parameters that are trained in ``jobs``, with padding, over those of full models."""
+        """Fraction of the full models' parameters that ``jobs`` train, including padding."""
         neurons, widths = self.submodels.neurons, self.submodels.widths
         trained = sum(len(rows) * neurons.parameters(widths[rows].max(0).tolist()) for rows in jobs)
         return trained / self.masked.numel()
@@ -100,10 +100,10 @@ class Mixture:
         """Train all clients.
 
         Args:
-            executor: for the full model.
-            padding: share of a batch's parameters that may be padding; 1: all in one batch, as
-                wide as the widest; None: everybody trains the full model, masked. Behind a ReLU
-                zeros stay zeros, so that masking costs nothing more.
+            executor: executor for the full model.
+            padding: maximum padded fraction of a batch's parameters. 1 trains all clients in one
+                batch, padded to the widest; None trains masked full models, which needs no further
+                masking because zero weights before and after a ReLU stay zero.
         """
         everybody, start = self.whole.clients, self.whole.servers["params"][0]
         if padding is None:
@@ -125,7 +125,7 @@ class Mixture:
                 yield Trained(rows[chunk.part], update)
 
     def total(self, executor: Executor, padding: float | None) -> Tensor:
-        """The sum of the clients' updates, [P]: what a round must compute."""
+        """Train all clients; returns the sum of their updates, [P], the result of a round."""
         total = torch.zeros(self.masked.shape[1])
         for some in self.train(executor, padding):
             total += some.update.sum(0)
@@ -133,14 +133,14 @@ class Mixture:
 
 
 def models() -> dict[str, nn.Module]:
-    """What is trained, with fixed initial weights."""
+    """The models to train, with fixed initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return {"MLP": MLP((1, 28, 28), 10), "LeNet-5": LeNet5((1, 28, 28), 10)}
 
 
 def mixtures(clients: int) -> dict[str, Sequence[float]]:
-    """Width ratios by name, which are dealt evenly."""
+    """Width ratios by name, to be assigned evenly to clients."""
     return {
         "1, 1/2, 1/4, 1/8": (1.0, 0.5, 0.25, 0.125),
         "all different from 1/8 to 1": np.linspace(0.125, 1, clients).tolist(),
@@ -148,7 +148,7 @@ def mixtures(clients: int) -> dict[str, Sequence[float]]:
 
 
 def engines() -> dict[str, Variant]:
-    """The ways of training that are tried; their chunk is found for the full model, as in a run."""
+    """The executors to measure; the chunk size is that of the full model, as in a run."""
     return {
         "stacked layers, one thread": Variant(StackedExecutor, None, 1),
         FAST: variants()[FAST],
@@ -159,22 +159,22 @@ def engines() -> dict[str, Variant]:
 def submodel_bench(
     repeats: int = 5, clients: int = CLIENTS, steps: int = STEPS, samples: int = 1000
 ) -> dict[str, Rows]:
-    """Interleaved medians of the local training of a round, by who trains together.
+    """Time the local training of a round for several limits on padding, with interleaved runs.
 
-    Working out where the submodels lie in the full model, taking them out and putting the updates
-    back is in the seconds; making the masks is not.
+    Seconds include computing the submodels' indices, extracting them and inserting the updates, but
+    not choosing the masks.
 
     Args:
-        repeats: of each way.
-        clients: with random data.
-        steps: H.
-        samples: of each client.
+        repeats: timed runs of each method.
+        clients: number of clients, with random data.
+        steps: H, local steps.
+        samples: samples per client.
 
     Returns:
-        A table for each model, mixture of widths and engine: ``jobs`` are batches of like widths;
-        ``parameters_%`` is what is trained, with its padding, of the full models of all clients;
-        ``of_equal`` and ``of_masked`` are ratios to two of the ways in the same run, below 1 where
-        it is faster.
+        A table for each model, mixture of widths and executor. ``jobs`` is the number of batches of
+        similar widths; ``percent_of_parameters`` is the trained fraction of all clients' full
+        models, including padding; ``ratio_to_equal`` and ``ratio_to_masked`` are times relative to
+        those two methods in the same run.
     """
     x, y = random_samples(clients * samples)
     data = client_data(x, y, clients)
@@ -210,14 +210,14 @@ def _measure(mixture: Mixture, executor: Executor, repeats: int) -> Rows:
         jobs = mixture.jobs(padding, executor.chunk)
         rows.append(
             {
-                "way": way,
+                "method": way,
                 "chunk": executor.chunk,
                 "jobs": len(jobs),
-                "parameters_%": 100 * mixture.trained_share(jobs),
+                "percent_of_parameters": 100 * mixture.trained_share(jobs),
                 "seconds": seconds[way],
                 "range": f"{min(times[way]):.3g} - {max(times[way]):.3g}",
-                "of_equal": seconds[way] / seconds[EQUAL],
-                "of_masked": seconds[way] / seconds[MASKED],
+                "ratio_to_equal": seconds[way] / seconds[EQUAL],
+                "ratio_to_masked": seconds[way] / seconds[MASKED],
             }
         )
     return rows

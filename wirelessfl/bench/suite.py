@@ -12,21 +12,21 @@ from rich.table import Table
 from wirelessfl.bench.timing import Rows
 from wirelessfl.errors import ConfigError
 
-_DIGITS = {"mean": 5, "worst": 4}  # significant ones, where three would all be 1
+_DIGITS = {"mean_ratio": 5, "min_ratio": 4}  # significant digits; three would always show 1
 
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
     """Run ``engine``, ``command``, ``submodels``, ``simulator``, ``solvers`` or ``all``.
 
     Args:
-        what: which benchmarks.
-        repeats: runs of each way; medians are shown.
+        what: the benchmarks to run.
+        repeats: timed runs of each method; medians are reported.
         data_dir: folder of the data sets.
-        as_json: print JSON instead of tables.
-        quick: fewer clients, no memory: to see that it works, not to quote.
+        as_json: whether to print JSON instead of tables.
+        quick: whether to use few clients and skip memory, as a test of the benchmarks only.
     """
     if repeats < 1:
-        raise ConfigError(f"repeats is {repeats}: time each way at least once.")
+        raise ConfigError(f"repeats is {repeats}: give a number >= 1.")
     console = Console(stderr=True)
     tables: dict[str, Rows] = {}
     quiet = not console.is_terminal
@@ -35,7 +35,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
 
         small: dict[str, Any] = {"clients": 4, "scaling": (2, 4), "memory": False}
         small["resnet_steps"] = 3
-        with console.status("timing the engine") if not quiet else console:
+        with console.status("timing local training") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "command"):
         from wirelessfl.bench.whole_command import command_bench
@@ -66,7 +66,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
             few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}
             tables |= beamforming_bench(repeats, **(few if quick else {}))
     if quick:
-        tables = {f"{title} (quick: not to be quoted)": rows for title, rows in tables.items()}
+        tables = {f"{title} (quick run)": rows for title, rows in tables.items()}
     if as_json:
         print(json.dumps(tables, indent=2))
         return 0

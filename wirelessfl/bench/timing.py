@@ -1,4 +1,4 @@
-"""How the benchmarks take time: wall seconds of calls in turn, and the speed of the machine."""
+"""Timing of calls, and measurements of the machine's speed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 import torch
 
 Rows = list[dict[str, Any]]
-"""A table: what each row shows, by column."""
+"""A table: values by column for each row."""
+AT_SGEMM = "FLOP at the sgemm rate"
+"""Row with the time that the work's FLOP take at the measured rate of matrix products."""
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """Wall seconds of a call."""
+    """Wall-clock seconds of a call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def interleaved(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each call, taken in turn, after one call of each that does not count."""
+    """Seconds of each call, run in turn, after one warm-up of each."""
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -31,7 +33,7 @@ def interleaved(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[st
 
 
 def with_threads(threads: int, call: Callable[[], Any]) -> Any:
-    """What ``call`` returns on so many CPU threads."""
+    """Run ``call`` with torch set to ``threads`` CPU threads; returns its result."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -41,20 +43,20 @@ def with_threads(threads: int, call: Callable[[], Any]) -> Any:
 
 
 def wait(device: torch.device) -> None:
-    """Until all that was asked of ``device`` is done."""
+    """Wait until ``device`` has finished all work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def sgemm_rate(size: int = 2048, repeats: int = 5) -> float:
-    """Measured float32 matrix products, in FLOP/s, the best of a few."""
+    """Measured rate of float32 matrix products in FLOP/s, the best of a few runs."""
     a, b = torch.ones(size, size), torch.ones(size, size)
     best = min(seconds_of(lambda: a @ b) for _ in range(repeats + 1))
     return 2 * size**3 / best
 
 
 def copy_rate(device: torch.device, megabytes: int = 256) -> float:
-    """Bytes a second that a large copy reads and writes."""
+    """Measured rate of a large copy in bytes per second, read and written."""
     source = torch.ones(megabytes * 250_000, device=device)
     target = torch.empty_like(source)
 

@@ -1,4 +1,4 @@
-"""A whole command, start-up included, against the plain loop's rounds, alone and beside others."""
+"""Benchmark of a whole command, including start-up, against a plain loop, with and without load."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def command_bench(
     clients: int = CLIENTS,
     others: int = 3,
 ) -> dict[str, Rows]:
-    """Seconds of ``wirelessfl run hfedavg`` on W1, and ratios to the plain loop's rounds.
+    """Time ``wirelessfl run hfedavg`` on W1, relative to the plain loop.
 
-    The command starts Python, loads the data, trains ``rounds`` rounds, evaluates every fifth and
-    writes its folder; the plain loop only trains, on data that are loaded already.
+    The command starts Python, loads the data, trains ``rounds`` rounds, evaluates every fifth round
+    and writes its folder; the plain loop only trains, on data that are already loaded.
 
     Args:
-        repeats: of each, interleaved; medians are shown.
+        repeats: timed runs of each method, interleaved; medians are reported.
         data_dir: folder of the data sets.
-        dataset: what it trains on.
-        rounds: of the run.
-        clients: in the only cell.
-        others: busy processes that compete for the cores in the second table; 0 for no such table.
+        dataset: name of the data set.
+        rounds: number of rounds.
+        clients: number of clients, in a single cell.
+        others: number of busy processes that load the cores for the second table; 0 omits it.
 
     Returns:
-        Tables by title: with idle cores, and a quarter of the rounds beside others; none where the
-        data set is not at hand.
+        Tables by title: without load, and a quarter of the rounds with load; no tables if the data
+        set is not available.
     """
     if dataset != "digits" and not find_place(dataset, data_dir).folder.is_dir():
-        print(f"no command is timed: {dataset} is not at hand", file=sys.stderr)
+        print(f"skipping whole commands: data set {dataset} is not available", file=sys.stderr)
         return {}
     data = load_dataset(dataset, data_dir)
     loop_data = client_data(data.train_inputs, data.train_labels, clients)
@@ -78,7 +78,8 @@ def command_bench(
         if others:
             with busy(others):
                 beside = _rows(calls, fewer, repeats)
-            tables[f"{fewer} rounds, beside {others} busy processes"] = beside
+            title = f"whole command on W1: {fewer} rounds, {work}, {others} busy processes"
+            tables[title] = beside
     return tables
 
 
@@ -101,7 +102,7 @@ def _words(dataset: str, data_dir: Path | None, rounds: int, clients: int) -> li
 
 
 def _rows(calls: Mapping[str, Callable[[int], Any]], rounds: int, repeats: int) -> Rows:
-    """Each call in turn, ``repeats`` times."""
+    """Time each call in turn, ``repeats`` times."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -109,7 +110,7 @@ def _rows(calls: Mapping[str, Callable[[int], Any]], rounds: int, repeats: int) 
     medians = {name: statistics.median(seen) for name, seen in times.items()}
     return [
         {
-            "way": name,
+            "method": name,
             "seconds": medians[name],
             "range": f"{min(seen):.3g} - {max(seen):.3g}",
             "ratio": medians[PLAIN] / medians[name],
@@ -120,7 +121,7 @@ def _rows(calls: Mapping[str, Callable[[int], Any]], rounds: int, repeats: int) 
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Processes that do nothing but compete for the cores."""
+    """Run processes that load the cores."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield

@@ -1,4 +1,4 @@
-"""Widths of clients: wall time of the exact method beside a mixed-integer program, in one run."""
+"""Benchmark of widths: wall-clock time of the exact method and a mixed-integer program."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ _CASES = (
 
 
 def width_bench(repeats: int = 5) -> list[dict[str, object]]:
-    """Median seconds of ``fastest_widths`` and of HiGHS (by scipy) on each problem.
+    """Measure the median seconds of ``fastest_widths`` and of HiGHS (by scipy) on each problem.
 
-    Seconds of the full model are log-uniform over [1, 100], those of a level at least its share
-    of the neurons; 9 of 10 clients are to cover each neuron, so that more than the slowest
-    client's smallest level decides. Both take turns, so that a busy moment of the machine meets
-    both; a first, unmeasured turn loads them. HiGHS is not run again where its limit of 5 s stops
-    it.
+    Seconds of the full model are log-uniform over [1, 100]; those of a level are at least its
+    fraction of the neurons. Each neuron must be covered by 9 of 10 clients, so that the optimum
+    does not depend only on the slowest client's smallest level. The two run in turn, so that load
+    on the machine affects both, after one warm-up run of each. HiGHS is not run again on a problem
+    if it reaches its time limit of 5 s.
+
+    Args:
+        repeats: timed runs of each backend.
 
     Returns:
         Rows with problem, backend, seconds, ratio_to_exact, note.
@@ -74,7 +77,7 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
 def _problem(clients: int, levels: int) -> tuple[FloatArray, IntArray, int]:
     dice = Stream(0, ("bench", "widths", clients, levels)).generator()
     full = 10 ** dice.uniform(0, 2, (clients, 1))
-    fixed = dice.uniform(0, 0.1, (clients, 1))  # what a round takes whatever the width
+    fixed = dice.uniform(0, 0.1, (clients, 1))  # fraction of the time that is independent of width
     neurons = np.arange(1, levels + 1)
     return full * (fixed + (1 - fixed) * neurons / levels), neurons, 9 * clients // 10
 
@@ -85,17 +88,20 @@ def highs_widths(
     coverage: int,
     limit_seconds: float,
 ) -> tuple[float | None, str]:
-    """Seconds of the shortest round that HiGHS finds, and what kept it from the optimum, if so.
+    """Solve the problem of ``fastest_widths`` by HiGHS.
 
-    Binaries y[n, k], k >= 1, say whether client n's level is at least k: the problem of
-    ``fastest_widths`` is  min t  with  s_n0 + sum_k (s_nk - s_n,k-1) y_nk <= t,  y_nk not
-    increasing in k,  sum_nk (w_k - w_k-1) y_nk >= Gamma* K - n w_0.
+    Binary variables y[n, k], k >= 1, are 1 if client n's level is at least k. The program is  min t
+    with  s_n0 + sum_k (s_nk - s_n,k-1) y_nk <= t,  y_nk not increasing in k,  and
+    sum_nk (w_k - w_k-1) y_nk >= Gamma* K - n w_0.
 
     Args:
         seconds: [clients, levels], at least two levels.
         neurons: [levels].
         coverage: Gamma*.
-        limit_seconds: after which it stops with what it has.
+        limit_seconds: time limit, after which HiGHS stops with its best solution.
+
+    Returns:
+        Seconds of the shortest round found, and a note if it is not proven optimal.
     """
     from scipy import optimize, sparse
 
@@ -123,7 +129,7 @@ def highs_widths(
         ),
         options={"mip_rel_gap": 0, "time_limit": limit_seconds},
     )
-    note = "" if answer.status == 0 else f"not closed in {limit_seconds:g} s"
-    if note and answer.mip_gap is not None:
-        note += f", gap {answer.mip_gap:.2g}"
-    return answer.fun, note
+    if answer.status == 0:
+        return answer.fun, ""
+    found = "no solution" if answer.mip_gap is None else f"gap {answer.mip_gap:.2g}"
+    return answer.fun, f"{found} after {limit_seconds:g} s"

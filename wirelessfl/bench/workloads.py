@@ -1,7 +1,8 @@
-"""The reference workloads W1 and W2, and the plain PyTorch loop that they are held against.
+"""The reference workloads W1 and W2, and the plain PyTorch loop as a baseline.
 
-60 clients with 1000 samples each take H = 20 SGD steps of batch 50 from the same weights, and are
-averaged; evaluation is not timed. W1 is the FCNN 784-300-10, W2 is LeNet-5 (28x28).
+60 clients with 1000 samples each take H = 20 SGD steps of batch size 50 from the same weights, and
+their models are averaged; evaluation is not timed. W1 is the FCNN 784-300-10, W2 is LeNet-5
+(28x28).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Workload:
 
     Args:
         name: W1 or W2.
-        module: what every client trains.
-        flop: of a round of 60 clients, three times the forward pass.
+        module: the model that every client trains.
+        flop: FLOP per round of 60 clients, three times the forward pass.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Workload:
 
 
 def workloads() -> dict[str, Workload]:
-    """W1 and W2 by name, with fixed initial weights."""
+    """The workloads W1 and W2 by name, with fixed initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return {
@@ -59,7 +60,7 @@ def workloads() -> dict[str, Workload]:
 
 
 def load_samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
-    """Fashion-MNIST where it is at hand, else random data of its shape; and which of them."""
+    """Fashion-MNIST if available, else random data of its shape; returns inputs, labels, name."""
     try:
         place = find_place("fashion-mnist", data_dir)
         if place.folder.is_dir():
@@ -73,14 +74,14 @@ def load_samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
 
 
 def random_samples(count: int) -> tuple[Tensor, Tensor]:
-    """Inputs [count, 1, 28, 28] and labels [count] of ten classes."""
+    """Random inputs [count, 1, 28, 28] and labels [count] of ten classes."""
     random = Stream(0, ("bench",)).generator()
     x = random.uniform(-1, 1, (count, 1, 28, 28)).astype(np.float32)
     return torch.from_numpy(x), torch.from_numpy(random.integers(0, 10, count))
 
 
 def client_data(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
-    """Equally many random samples for each client, at most 1000."""
+    """Assign the same number of random samples to each client, at most 1000."""
     order = Stream(0, ("parts",)).generator().permutation(len(y))
     each = samples_each(len(y), clients)
     client_samples = [order[i * each : (i + 1) * each] for i in range(clients)]
@@ -88,7 +89,7 @@ def client_data(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
 
 
 def samples_each(samples: int, clients: int) -> int:
-    """Samples of each client, of so many in all."""
+    """Number of samples per client, for a total of ``samples``."""
     return min(SAMPLES, samples // clients)
 
 
@@ -100,9 +101,9 @@ def plain_loop(
     batch: int = BATCH,
     lr: float = LR,
 ) -> Tensor:
-    """Research code: deepcopy, DataLoader, torch.optim.SGD, client by client, then the mean.
+    """Train like typical research code: deepcopy, DataLoader and SGD per client, then the mean.
 
-    On whatever device the module and the data are.
+    It runs on the device of the module and the data.
     """
     total: Tensor | None = None
     for client_rows in data.source.client_samples:
@@ -133,7 +134,7 @@ def job_of(objective: Objective, clients: int, steps: int = STEPS) -> Job:
 
 
 def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
-    """The same in ``cells`` cells, each with its submodel, as HIST deals them."""
+    """The local training of an edge round in ``cells`` cells, each with its submodel of HIST."""
     partition = make_partition(objective.module, objective.spec)
     sizes = even_sizes(partition.width, cells)
     counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), axis=1)
@@ -146,7 +147,7 @@ def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
 
 
 def trained(executor: Executor, job: Job) -> Tensor:
-    """The sums of the clients' changes at their nodes, [nodes, P]: what a round must compute."""
+    """Train a job; returns the sums of the clients' updates at each node, [nodes, P]."""
     sums = torch.zeros_like(job.servers["params"])
     for chunk in executor.train(job):
         nodes = job.node[chunk.part].tolist()

@@ -1,4 +1,4 @@
-"""Data sets, how they are found and verified, and how they are split over clients."""
+"""Data sets: loading, verification, and splits over clients."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ WITHOUT_IMAGES = frozenset({"shakespeare", *(data.name for data in TEXT_DATA)})
 
 
 def dataset_names() -> list[str]:
-    """Names that ``load_dataset`` knows, sorted."""
+    """Names of the built-in data sets, sorted."""
     return sorted(_LOADERS)
 
 
 def find_dataset(name: str) -> Loader:
-    """What loads the data set called ``name``, or the user's function at ``module:function``.
+    """The function that loads data set ``name``, or the user's function ``module:function``.
 
     Raises:
         ConfigError: the name is unknown.
@@ -69,7 +69,7 @@ def find_dataset(name: str) -> Loader:
 
 
 def text_options(name: str) -> dict[str, Any]:
-    """Which of ``tokenizer`` and ``max_length`` a data set takes, with its defaults, else None.
+    """Options ``tokenizer`` and ``max_length`` that a data set accepts, with defaults or None.
 
     Args:
         name: as for ``load_dataset``.
@@ -79,7 +79,7 @@ def text_options(name: str) -> dict[str, Any]:
     """
     try:
         parameters = inspect.signature(by_name("data set", name, _LOADERS)).parameters
-    except (TypeError, ValueError):  # load_dataset says what is wrong with it
+    except (TypeError, ValueError):  # load_dataset reports the error
         return {}
     options = {}
     for option in ("tokenizer", "max_length"):
@@ -96,22 +96,24 @@ def load_dataset(
     tokenizer: str | None = None,
     max_length: int | None = None,
 ) -> Dataset:
-    """The data set called ``name``, from a folder or, failing that, from the network.
+    """Load data set ``name`` from a folder, or download it.
 
     Args:
-        name: one of ``dataset_names()``, or ``module:function`` for a function of yours that takes
-            ``data_dir`` and returns a ``Dataset``. One of texts may take ``tokenizer`` and
-            ``max_length`` by name, too.
-        data_dir: folder that holds a folder per data set; None for the one that the environment
-            variable WIRELESSFL_DATA names, else the user's cache, filled by a verified download
-            (but for texts, which are not downloaded).
-        tokenizer: of a data set of texts: a folder, or a name on the hub; None for its default.
-        max_length: of a data set of texts: tokens that each is cut or padded to; likewise.
+        name: one of ``dataset_names()``, or ``module:function`` for your own function, which takes
+            ``data_dir`` and returns a ``Dataset``. For texts it may also have the keyword arguments
+            ``tokenizer`` and ``max_length``.
+        data_dir: folder that contains one folder per data set. None for the environment variable
+            WIRELESSFL_DATA or, if it is not set, the user's cache, to which verified files are
+            downloaded (texts are not downloaded).
+        tokenizer: tokenizer for texts: a folder or a name on the Hugging Face hub; None for the
+            data set's default.
+        max_length: number of tokens to which texts are cut or padded; None for the default.
 
     Raises:
-        ConfigError: the name is unknown, the function named returns no ``Dataset``, or the data
-            set does not take the tokenizer or length.
-        DataError: files are absent, damaged or not the published ones, or cannot be downloaded.
+        ConfigError: the name is unknown, the function does not return a ``Dataset``, or the data
+            set does not accept a tokenizer or length.
+        DataError: files are missing, damaged or differ from the published ones, or cannot be
+            downloaded.
     """
     if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
         raise ConfigError(f"data_dir is {shown(data_dir)}: give the path of a folder.")
@@ -121,8 +123,8 @@ def load_dataset(
     for option, value in options.items():
         if option not in taken:
             raise ConfigError(
-                f"{option} is {value!r}, and data set {name!r} takes none. Leave it out, or choose "
-                f"{', '.join(sorted(data.name for data in TEXT_DATA))}."
+                f"{option} is {value!r}, but data set {name!r} does not accept it: leave it out, "
+                f"or choose {', '.join(sorted(data.name for data in TEXT_DATA))}."
             )
     try:
         inspect.signature(load).bind(data_dir, **options)
@@ -131,7 +133,7 @@ def load_dataset(
     dataset = load(data_dir, **options)
     if not isinstance(dataset, Dataset):
         raise ConfigError(
-            f"data set {name!r} gave a {type(dataset).__name__}: the function must return a "
+            f"data set {name!r} returned a {type(dataset).__name__}: return a "
             "wirelessfl.data.Dataset."
         )
     return dataset

@@ -1,8 +1,8 @@
-"""CIFAR-10 and CIFAR-100 in their binary version: label bytes, then 3072 pixels a record.
+"""CIFAR-10 and CIFAR-100 in their binary version: a record is label bytes, then 3072 pixels.
 
 Source: Krizhevsky's page, https://www.cs.toronto.edu/~kriz/cifar.html, which publishes the layout
-and the MD5 of the archives. Nothing is unpickled. Files that lie unpacked have no published hash:
-their sizes and label ranges are checked, and they are not checksummed.
+and the MD5 of the archives. Nothing is unpickled. There is no published hash for unpacked files:
+their sizes and label ranges are checked, but not their checksums.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Cifar:
     """A CIFAR data set in the binary version.
 
     Args:
-        name: the data set, and its folder.
+        name: name of the data set and its folder.
         archive: the published tar.gz, with its MD5.
         folder: the folder inside the archive.
         train_files: files of training records, in order.
         test_file: file of test records.
-        train_records: records in each training file.
-        test_records: records in the test file.
-        label_ranges: number of values of each label byte of a record; the last one is the class.
+        train_records: number of records in each training file.
+        test_records: number of records in the test file.
+        label_ranges: number of values of each label byte of a record; the last byte is the class.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Cifar:
     label_ranges: tuple[int, ...]
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-        """The data set, inputs [n, 3, 32, 32] in [-1, 1], channels red, green, blue.
+        """Load the data set with inputs [n, 3, 32, 32] in [-1, 1], channels red, green, blue.
 
-        The files may lie in the data set's folder, in ``folder`` inside it, or packed in
-        ``archive``; failing that, and without ``data_dir``, the archive is downloaded.
+        The files may be in the data set's folder, in ``folder`` inside it, or in ``archive``.
+        Otherwise, and without ``data_dir``, the archive is downloaded.
 
         Raises:
-            DataError: a file is absent, damaged, or has another size or labels than it should.
+            DataError: a file is missing or damaged, or has a wrong size or wrong labels.
         """
         place = find_place(self.name, data_dir)
         contents, verification = self._contents(place)
@@ -80,7 +80,7 @@ class Cifar:
         )
 
     def _contents(self, place: Place) -> tuple[dict[str, bytes], str]:
-        """Bytes of each file by its name, and how they were verified."""
+        """Contents of the files by name, and a description of their verification."""
         names = (*self.train_files, self.test_file)
         for folder in (place.folder / self.folder, place.folder):
             present = [name for name in names if (folder / name).is_file()]
@@ -90,8 +90,9 @@ class Cifar:
             if present and not (place.folder / self.archive.name).is_file():
                 missing = ", ".join(name for name in names if name not in present)
                 raise DataError(
-                    f"{folder} has no {missing}. Unpack all of {self.archive.name} (published at "
-                    f"{self.archive.url}) there, or put the archive itself into {place.folder}."
+                    f"{folder} has no {missing}. Unpack all files of {self.archive.name} "
+                    f"(published at {self.archive.url}) there, or put the archive into "
+                    f"{place.folder}."
                 )
         packed = read_verified(self.archive, place)
         try:
@@ -101,7 +102,7 @@ class Cifar:
         except (tarfile.TarError, KeyError, EOFError, OSError, zlib.error) as error:
             raise DataError(
                 f"{self.name}/{self.archive.name}: not a tar.gz with {', '.join(names)} in "
-                f"{self.folder} ({error}). Get it again from {self.archive.url}."
+                f"{self.folder} ({error}). Download it again from {self.archive.url}."
             ) from error
         return contents, "MD5 of the archive"
 
@@ -112,7 +113,7 @@ class Cifar:
         if len(content) != expected:
             raise DataError(
                 f"{self.name}/{file}: {len(content)} bytes, expected {expected} ({records} records "
-                f"of {labels + _PIXELS} bytes). Get it again from {self.archive.url}."
+                f"of {labels + _PIXELS} bytes). Download it again from {self.archive.url}."
             )
         table = np.frombuffer(content, np.uint8).reshape(records, labels + _PIXELS)
         for column, count in enumerate(self.label_ranges):
@@ -120,7 +121,7 @@ class Cifar:
             if len(bad):
                 raise DataError(
                     f"{self.name}/{file}: record {bad[0]} has label {table[bad[0], column]} in "
-                    f"byte {column}, expected 0..{count - 1}. Is it the binary version?"
+                    f"byte {column}, expected 0..{count - 1}. Check that it is the binary version."
                 )
         return table
 

@@ -1,4 +1,4 @@
-"""A data set in memory: inputs and labels as tensors, ready to be gathered by index."""
+"""A data set in memory: inputs and labels as tensors."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from wirelessfl.wording import shown
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples to train and to test on.
+    """Training and test samples.
 
     Args:
-        name: what it is called in settings and messages.
-        train_inputs: [n, channels, height, width] or [n, features...], float32; the data sets of
-            this package are scaled to [-1, 1]. Or int64, e.g. token ids [n, length]; those below
-            256 may be uint8, an eighth of the memory: models get them ``widened``.
+        name: name in settings and messages.
+        train_inputs: [n, channels, height, width] or [n, features...], float32; the built-in data
+            sets are scaled to [-1, 1]. Or int64, e.g. token ids [n, length]; ids below 256 may be
+            uint8, an eighth of the memory, and models get them ``widened``.
         train_labels: [n], int64, in [0, classes).
-        test_inputs: [m, ...], of the type, shape and scale of ``train_inputs``.
+        test_inputs: [m, ...], with the dtype, shape and scale of ``train_inputs``.
         test_labels: [m], int64, in [0, classes).
         classes: number of labels.
-        groups: [n], integers: the natural client of each training sample; None where there is none.
-            A list becomes an array.
-        verification: how the content was checked, in words.
-        pad_id: the token that pads texts on the right; None for other inputs.
+        groups: [n], integers, the natural client of each training sample; None if there are no
+            natural clients. A list is converted to an array.
+        verification: description of how the content was verified.
+        pad_id: id of the token that pads texts on the right; None for other inputs.
 
     Raises:
-        DataError: a shape, type or range differs from the above, or an input is not finite.
+        DataError: a shape, dtype or range differs from the above, or an input is not finite.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise DataError(f'name is {shown(self.name)}: give text, such as "my-data".')
+            raise DataError(f'name is {shown(self.name)}: give a string, such as "my-data".')
         if self.pad_id is not None and not isinstance(self.pad_id, int | np.integer):
             raise DataError(f"{self.name}: pad_id is {shown(self.pad_id)}; give an integer.")
         classes = self.classes
@@ -59,13 +59,13 @@ class Dataset:
             self._check(part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels"))
         if self.test_inputs.shape[1:] != self.train_inputs.shape[1:]:
             raise DataError(
-                f"{self.name}: test inputs have shape {list(self.test_inputs.shape[1:])} a sample, "
-                f"training inputs {self.input_shape}: give both the same."
+                f"{self.name}: test samples have shape {list(self.test_inputs.shape[1:])}, but "
+                f"training samples {list(self.input_shape)}: give both the same shape."
             )
         if self.test_inputs.dtype != self.train_inputs.dtype:
             raise DataError(
-                f"{self.name}: test inputs are {self.test_inputs.dtype}, training inputs "
-                f"{self.train_inputs.dtype}: give both the same."
+                f"{self.name}: test inputs are {self.test_inputs.dtype}, but training inputs "
+                f"{self.train_inputs.dtype}: give both the same dtype."
             )
         if self.groups is not None:
             groups = checked_groups(self.groups, len(self.train_labels), f"{self.name}: groups")
@@ -80,12 +80,12 @@ class Dataset:
         where = f"{self.name}: {part}"
         for kind, given in (("inputs", inputs), ("labels", labels)):
             _check_tensor(f"{where}_{kind}", given)
-        # uint8 of more dimensions are pixels that somebody has forgotten to scale.
+        # uint8 inputs with more dimensions are pixels that have not been scaled.
         known = (torch.float32, torch.int64, *([torch.uint8] if inputs.dim() == 2 else []))
         if inputs.dtype not in known or inputs.dim() < 2:
             raise DataError(
                 f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...], or "
-                "int64, e.g. token ids [n, length] (below 256 also uint8)."
+                "int64, e.g. token ids [n, length] (uint8 for ids below 256)."
             )
         if labels.dtype != torch.int64 or labels.dim() != 1:
             raise DataError(
@@ -93,18 +93,18 @@ class Dataset:
             )
         if not len(inputs) == len(labels) > 0:
             raise DataError(
-                f"{where} has {len(inputs)} inputs and {len(labels)} labels; give as many of each, "
-                "at least one."
+                f"{where} has {len(inputs)} inputs and {len(labels)} labels; give the same number "
+                "of each, at least one."
             )
         low, high = labels.aminmax()
         if low < 0 or high >= self.classes:
             raise DataError(
-                f"{where}_labels span {int(low)}..{int(high)}; with classes={self.classes} they "
-                f"must lie in 0..{self.classes - 1}."
+                f"{where}_labels span {int(low)}..{int(high)}; with classes={self.classes} give "
+                f"labels in 0..{self.classes - 1}."
             )
-        # aminmax passes NaN on, and needs no mask of the inputs' size.
+        # aminmax propagates NaN and needs no mask of the inputs' size.
         if inputs.numel() and not torch.stack(inputs.aminmax()).isfinite().all():
-            raise DataError(f"{where}_inputs hold NaN or infinite values; clean or scale them.")
+            raise DataError(f"{where}_inputs contain NaN or infinite values; clean or scale them.")
 
 
 def _check_tensor(name: str, given: object) -> None:
@@ -114,12 +114,12 @@ def _check_tensor(name: str, given: object) -> None:
 
 
 def widened(inputs: Tensor) -> Tensor:
-    """What a model is given: token ids of one byte as int64, other inputs as they are."""
+    """Inputs for a model: uint8 token ids are converted to int64, other inputs are unchanged."""
     return inputs.long() if inputs.dtype == torch.uint8 else inputs
 
 
 def scale_pixels(pixels: NDArray[np.uint8]) -> Tensor:
-    """Bytes 0..255 of any shape as float32 in [-1, 1]."""
+    """Scale bytes 0..255 of any shape to float32 in [-1, 1]."""
     scaled = pixels.astype(np.float32)
     scaled /= 127.5
     scaled -= 1.0

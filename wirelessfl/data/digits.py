@@ -1,4 +1,4 @@
-"""The 8x8 digits that scikit-learn ships: the data set that needs no download."""
+"""The 8x8 digits included in scikit-learn, a data set that needs no download."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TEST_SHARE = 0.2
 
 
 def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-    """1797 handwritten digits, [n, 1, 8, 8] in [-1, 1], a fixed fifth of each class for testing.
+    """Load 1797 handwritten digits, [n, 1, 8, 8] in [-1, 1]; a fixed fifth of each class is test.
 
     Args:
-        data_dir: not used; here so that every data set is loaded alike.
+        data_dir: not used; all data sets have this argument.
 
     Source: Alpaydin and Kaynak, "Optical Recognition of Handwritten Digits", UCI, 1998.
     """
@@ -29,7 +29,7 @@ def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     for label in range(10):
         members = np.flatnonzero(labels == label)
         is_test[draw.choice(members, round(_TEST_SHARE * len(members)), replace=False)] = True
-    # Pixels count the dark ones of 4x4 blocks: 0..16.
+    # A pixel is the number of dark pixels in a 4x4 block: 0..16.
     inputs = torch.from_numpy((pixels / 8 - 1).astype(np.float32).reshape(-1, 1, 8, 8))
     targets = torch.from_numpy(labels.astype(np.int64))
     train, test = torch.from_numpy(~is_test), torch.from_numpy(is_test)
@@ -40,5 +40,5 @@ def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         inputs[test],
         targets[test],
         classes=10,
-        verification="shipped with scikit-learn, not checksummed",
+        verification="included in scikit-learn, not checksummed",
     )

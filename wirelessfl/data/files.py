@@ -1,4 +1,4 @@
-"""Where the files of a data set come from, and the check that they are the published ones."""
+"""Files of data sets: where they are, verification against published hashes, and download."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of one data set, and who chose it."""
+    """The folder of one data set, and the setting that chose it."""
 
     dataset: str
     folder: Path
@@ -33,13 +33,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Published:
-    """A file as its publisher offers it.
+    """A published file.
 
     Args:
-        name: its name there, e.g. ``train-images-idx3-ubyte.gz``.
+        name: name of the file, e.g. ``train-images-idx3-ubyte.gz``.
         base_url: the address without the name.
-        digest: ``algorithm:hex``, of the decompressed content, or of the file itself for an
-            archive (``.tar.gz``), which is what publishers of archives give.
+        digest: ``algorithm:hex``, hash of the decompressed content, or of the file itself for an
+            archive (``.tar.gz``).
     """
 
     name: str
@@ -48,17 +48,17 @@ class Published:
 
     @property
     def url(self) -> str:
-        """Where it can be had."""
+        """Download address."""
         return f"{self.base_url.rstrip('/')}/{self.name}"
 
     @property
     def is_archive(self) -> bool:
-        """Whether the digest is that of the file as it is."""
+        """Whether the file is an archive, whose digest is that of the file itself."""
         return self.name.endswith(".tar.gz")
 
     @property
     def local_names(self) -> tuple[str, ...]:
-        """Names under which it may lie in a folder: gzipped, and for single files not."""
+        """Possible names of the local file: gzipped, and decompressed unless it is an archive."""
         return (self.name,) if self.is_archive else (self.name, self.name.removesuffix(".gz"))
 
 
@@ -72,34 +72,33 @@ def cache_folder() -> Path:
 def find_place(
     dataset: str, data_dir: str | os.PathLike[str] | None = None, *, source: str | None = None
 ) -> Place:
-    """The folder to read ``dataset`` from: below ``data_dir``, WIRELESSFL_DATA, or the cache.
+    """Find the folder of ``dataset``: in ``data_dir``, in WIRELESSFL_DATA, or in the cache.
 
-    WIRELESSFL_DATA may hold some data sets only: those without a folder there are downloaded.
+    WIRELESSFL_DATA may contain only some data sets; the others are read from the cache.
 
     Args:
-        dataset: its folder's name.
-        data_dir: the folder around it.
-        source: address of a data set that is not downloaded by itself, for the message.
+        dataset: name of the data set's folder.
+        data_dir: its parent folder.
+        source: address of a data set that is not downloaded automatically, for the message.
 
     Raises:
-        DataError: ``data_dir`` is given and has no folder of that name, or WIRELESSFL_DATA names
-            no folder.
+        DataError: ``data_dir`` has no folder of that name, or WIRELESSFL_DATA is not a folder.
     """
     if data_dir is not None:
         folder = Path(data_dir, dataset)
         if not folder.is_dir():
-            download = "Leave --data-dir out to download them."
-            remedy = f"Get them from {source}." if source else download
+            download = "Omit --data-dir to download them."
+            remedy = f"Download them from {source}." if source else download
             raise DataError(
-                f"{folder} is no folder: --data-dir {data_dir} needs a folder {dataset!r} with the "
-                f"files of that data set. {remedy}"
+                f"{folder} is not a folder: --data-dir {data_dir} needs a folder {dataset!r} with "
+                f"the files of that data set. {remedy}"
             )
         return Place(dataset, folder, "--data-dir")
     root = os.environ.get(ENVIRONMENT)
     if root and not Path(root).is_dir():
         raise DataError(
-            f"{ENVIRONMENT} is {root!r}, which is no existing folder. Correct it, or unset it to "
-            "download data sets to the cache."
+            f"{ENVIRONMENT} is {root!r}, which is not an existing folder. Correct it, or unset it "
+            "to download data sets to the cache."
         )
     if root and Path(root, dataset).is_dir():
         return Place(dataset, Path(root, dataset), "WIRELESSFL_DATA")
@@ -107,12 +106,12 @@ def find_place(
 
 
 def read_verified(file: Published, place: Place) -> bytes:
-    """Content of ``file`` from ``place``: decompressed (an archive: as it is) and verified.
+    """Read and verify ``file`` from ``place``; the content is decompressed unless an archive.
 
-    Only the cache is filled by downloading; a folder that the user chose is read as it is.
+    A missing file is downloaded only to the cache, not to a folder that the user chose.
 
     Raises:
-        DataError: the file is absent, damaged or another one, or cannot be downloaded.
+        DataError: the file is missing, is damaged, has other content, or cannot be downloaded.
     """
     for name in file.local_names:
         path = place.folder / name
@@ -122,22 +121,22 @@ def read_verified(file: Published, place: Place) -> bytes:
         return download(file, place)
     raise DataError(
         f"{place.folder} (from {place.chosen_by}) has no {' or '.join(file.local_names)}. Put it "
-        f"there (published at {file.url}), or leave {place.chosen_by} out to download it."
+        f"there (published at {file.url}), or omit {place.chosen_by} to download it."
     )
 
 
 def download(file: Published, place: Place, console: Console | None = None) -> bytes:
-    """Fetch ``file`` into ``place`` and return its verified content, as ``read_verified`` does.
+    """Download ``file`` to ``place``; returns its verified content like ``read_verified``.
 
-    It appears under its name whole and verified, or not at all.
+    The file is stored under its name only when it is complete and verified.
 
     Args:
-        file: what to fetch.
-        place: where to.
-        console: where to draw a progress bar, if it is a terminal; None for standard error.
+        file: the file to download.
+        place: destination.
+        console: console for a progress bar, if it is a terminal; None for standard error.
 
     Raises:
-        DataError: no connection, a broken one, or other content than published.
+        DataError: the download fails, or the content differs from the published one.
     """
     import pooch
     from rich.console import Console
@@ -145,7 +144,7 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
 
     title = f"{place.dataset}/{file.name}"
     target = place.folder / file.name
-    # Unique, so that two processes that download at once do not write into one file.
+    # A unique name, so that two processes that download at once write to different files.
     partial = place.folder / f".{file.name}.{secrets.token_hex(4)}.part"
     console = console or Console(stderr=True)
     columns = (TextColumn(title), BarColumn(), DownloadColumn(), TransferSpeedColumn())
@@ -157,7 +156,7 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
         ):
 
             def close_later(response: Any, **_: object) -> None:
-                opened.callback(response.close)  # pooch leaves it open when a transfer fails
+                opened.callback(response.close)  # pooch leaves it open if a transfer fails
 
             transfer = pooch.HTTPDownloader(
                 progressbar=_Bar(progress),
@@ -169,15 +168,15 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
             partial,
             file,
             f"{title} as downloaded from {file.url}",
-            f"Try again later, or put a good copy into {place.folder}, or into a folder "
-            f"{place.dataset!r} below --data-dir.",
+            f"Try again later, or put a correct copy into {place.folder} or into a folder "
+            f"{place.dataset!r} in --data-dir.",
         )
         os.replace(partial, target)
     except OSError as error:  # the errors of requests are OSErrors too
         raise DataError(
             f"{title} cannot be downloaded from {file.url}: {type(error).__name__}: {error}. "
-            f"Try again, or get it elsewhere and put it into {place.folder}, or into a folder "
-            f"{place.dataset!r} below --data-dir. Expected {file.digest}."
+            f"Try again, or get it elsewhere and put it into {place.folder} or into a folder "
+            f"{place.dataset!r} in --data-dir. Expected {file.digest}."
         ) from error
     finally:  # also on Ctrl-C
         with suppress(OSError):
@@ -186,7 +185,7 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
 
 
 class _Bar:
-    """The progress bar that pooch asks for, drawn by rich."""
+    """A progress bar with the interface of pooch, drawn by rich."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -207,24 +206,24 @@ class _Bar:
         self._progress.update(self._task, completed=0)
 
     def close(self) -> None:
-        pass  # the Progress around the transfer closes itself
+        pass  # the surrounding Progress closes itself
 
 
 def _advice(file: Published, place: Place, path: Path) -> str:
     if file.is_archive:
-        unpack = " Unpack an archive that was compressed again: its files are read as they are."
+        unpack = " If the archive was compressed again, unpack it: unpacked files are accepted."
     else:
         unpack = ""
     if place.chosen_by == "cache":
         return f"Delete {path} to download it again, or point --data-dir elsewhere.{unpack}"
-    return f"Replace it by the file at {file.url}, or point {place.chosen_by} elsewhere.{unpack}"
+    return f"Replace it with the file at {file.url}, or point {place.chosen_by} elsewhere.{unpack}"
 
 
 def _verified_content(path: Path, file: Published, title: str, advice: str) -> bytes:
     algorithm, expected = file.digest.split(":")
     hash_name = {"sha256": "SHA-256", "md5": "MD5"}[algorithm]
     content = path.read_bytes()
-    # By its first bytes, not its name: servers and browsers decompress without renaming.
+    # Check the first bytes, not the name: servers and browsers decompress without renaming.
     if not file.is_archive and content.startswith(b"\x1f\x8b"):
         try:
             content = gzip.decompress(content)

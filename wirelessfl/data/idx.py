@@ -1,4 +1,4 @@
-"""The IDX format of MNIST and its relatives: a big-endian header, then unsigned bytes.
+"""The IDX format of MNIST and similar data sets: a big-endian header, then unsigned bytes.
 
 Source: "The IDX file format" on the MNIST page of LeCun, Cortes and Burges.
 """
@@ -17,34 +17,34 @@ _UBYTE = 0x08
 
 
 def parse_idx(content: bytes, dims: int, name: str = "IDX data") -> NDArray[np.uint8]:
-    """The array that an IDX file of unsigned bytes holds.
+    """Parse an IDX file of unsigned bytes.
 
     Args:
         content: the whole file, decompressed.
-        dims: number of dimensions that it must have: 3 for images, 1 for labels.
-        name: what to call it in messages.
+        dims: required number of dimensions: 3 for images, 1 for labels.
+        name: name of the file in messages.
 
     Returns:
         A read-only view [size_1, ..., size_dims] of ``content``.
 
     Raises:
-        DataError: another magic number, or fewer or more bytes than the header announces.
+        DataError: the magic number is wrong, or the number of bytes differs from the header's.
     """
     magic = bytes([0, 0, _UBYTE, dims])
     header = len(magic) + 4 * dims
     if content[:4] != magic:
         raise DataError(
             f"{name}: starts with bytes {content[:4].hex() or 'none'}, expected {magic.hex()} "
-            f"(IDX, unsigned bytes, {dims} dimensions). Is it another file under this name?"
+            f"(IDX, unsigned bytes, {dims} dimensions). Check that the file has the right name."
         )
     if len(content) < header:
-        raise DataError(f"{name}: ends within its header of {header} bytes. Get it again.")
+        raise DataError(f"{name}: ends within its header of {header} bytes. Download it again.")
     shape = struct.unpack_from(f">{dims}I", content, len(magic))
     expected = header + math.prod(shape)
     if len(content) != expected:
         fault = "is truncated" if len(content) < expected else "has trailing bytes"
         raise DataError(
             f"{name}: {fault}: {len(content)} bytes, expected {expected} for shape "
-            f"{list(shape)}. Get it again."
+            f"{list(shape)}. Download it again."
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)

@@ -1,5 +1,8 @@
-"""Groups of clients that hold sets of labels and are there in turn, session by session (Chang et
-al., "Federated Learning with Dynamic Client Arrival and Departure", Section 6 and Appendix B.1)."""
+"""Groups of clients with different label sets, present in alternating sessions.
+
+Chang et al., "Federated Learning with Dynamic Client Arrival and Departure", Section 6 and
+Appendix B.1.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,16 @@ from wirelessfl.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class LabelGroups:
-    """Groups of clients with different label sets, present in turn.
+    """Groups of clients with different label sets, present in alternating sessions.
 
     Args:
         group_of: [clients], integers, the group of each client.
-        labels: of each group, at least one; two groups that take turns, and perhaps a third, whose
-            labels neither of them has and who comes in the last session only. They are sorted.
+        labels: labels of each group, at least one; they are sorted. Two groups alternate. An
+            optional third group, present in the last session only, has labels of its own.
 
     Raises:
-        DataError: other than two or three groups, a group without clients or labels, or labels of
-            the third that others have.
+        DataError: there are not two or three groups, a group has no clients or labels, or the third
+            group shares a label with another.
     """
 
     group_of: IntArray
@@ -43,80 +46,81 @@ class LabelGroups:
         object.__setattr__(self, "labels", labels)
         if len(labels) not in (2, 3) or not all(labels):
             raise DataError(
-                f"labels is {self.labels}: give the labels of two groups that take turns, and "
-                "perhaps those of a third in the last session; each needs at least one."
+                f"labels is {self.labels}: give the labels of two alternating groups, and "
+                "optionally of a third for the last session; each group needs at least one label."
             )
         if len(labels) == 3 and set(labels[2]) & {*labels[0], *labels[1]}:
             raise DataError(
-                f"labels[2] is {_named(labels[2])}, and an earlier group has some of them: the "
-                "third group's labels must be its own."
+                f"labels[2] is {_named(labels[2])}, but an earlier group has some of these labels: "
+                "give the third group other labels."
             )
         group_of = np.array(self.group_of)
         present = np.unique(group_of).tolist()
         integers = group_of.ndim == 1 and group_of.dtype.kind in "iu"
         if not integers or present != list(range(len(labels))):
             raise DataError(
-                f"group_of is {group_of.dtype} {list(group_of.shape)} with groups {present}, and "
-                f"labels has {len(labels)} groups: give each client the number of one, and each "
-                "group a client."
+                f"group_of is {group_of.dtype} {list(group_of.shape)} with groups {present}, but "
+                f"labels has {len(labels)} groups: give each client a group from 0 to "
+                f"{len(labels) - 1}, and each group at least one client."
             )
         group_of = group_of.astype(np.int64)
         group_of.setflags(write=False)
         object.__setattr__(self, "group_of", group_of)
 
     def group_in(self, session: int, sessions: int) -> int:
-        """The group present: 0, 1, 0, 1, ...; the third, if there is one, in the last session.
+        """The group present in a session: 0, 1, 0, 1, ...; a third group in the last session.
 
         Args:
-            session: counts from 0.
-            sessions: how many there are.
+            session: index of the session, from 0.
+            sessions: number of sessions.
 
         Raises:
-            DataError: there is no such session.
+            DataError: ``session`` is out of range.
         """
         sessions = checked_number("sessions", sessions, 1)
         if checked_number("session", session, 0) >= sessions:
             raise DataError(
-                f"session is {session}, and sessions is {sessions}: they count from 0 to "
+                f"session is {session} with sessions={sessions}: give an index from 0 to "
                 f"{sessions - 1}."
             )
         return 2 if len(self.labels) == 3 and session == sessions - 1 else session % 2
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """Labels that groups 0 and 1 have in common, ascending."""
+        """Labels shared by groups 0 and 1, ascending."""
         return tuple(sorted(set(self.labels[0]) & set(self.labels[1])))
 
 
 def label_groups(
     classes: int, cell_of: ArrayLike, *, overlap: float, unseen_labels: int = 0
 ) -> LabelGroups:
-    """Two groups whose label sets overlap by a given fraction, with clients of both in every cell.
+    """Make groups whose label sets overlap by a given fraction, with all groups in every cell.
 
-    Of L = ``classes`` - ``unseen_labels`` labels, both have G = floor(L / (2 - o)) at an overlap o,
-    and share floor(G o) of them: group 0 has the first G, and group 1 the next ones, beginning with
-    those shared. This is the rule of the published code. It may leave the last labels to nobody: at
-    o = 0.2, of 10 labels, the groups have 0-4 and 4-8, and label 9 is unused. At o = 1 both have
-    all. Labels behind the first L belong to a third group (Table 12).
+    With L = ``classes`` - ``unseen_labels`` labels and overlap o, both groups have
+    G = floor(L / (2 - o)) labels and share floor(G o) of them. Group 0 has the first G labels, and
+    group 1 has the G labels that start with the shared ones. This is the rule of the published
+    code. It may leave the last labels unused: with o = 0.2 and 10 labels the groups have 0-4 and
+    4-8, and label 9 is unused. With o = 1 both have all labels. The labels after the first L belong
+    to a third group (Table 12).
 
-    Clients are dealt to the groups in turn inside each cell.
+    Within each cell, clients are assigned to the groups in turn.
 
     Args:
         classes: number of labels.
         cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``.
-        overlap: in [0, 1], taken for the decimal number that it is written as.
-        unseen_labels: labels that nobody holds before the last session.
+        overlap: in [0, 1], interpreted as the decimal number that it is written as.
+        unseen_labels: number of labels that no client has before the last session.
 
     Raises:
-        DataError: the overlap cannot be made with so few labels, no labels are left, or a cell has
-            fewer clients than there are groups.
+        DataError: the overlap is impossible with this number of labels, no labels are left, or a
+            cell has fewer clients than there are groups.
     """
     classes = checked_number("classes", classes, 1)
     unseen = checked_number("unseen_labels", unseen_labels, 0)
     if unseen >= classes:
         raise DataError(
-            f"unseen_labels is {unseen}, and classes is {classes}: leave labels to the other "
-            "groups. Lower unseen_labels."
+            f"unseen_labels is {unseen} with classes={classes}, which leaves no labels for the "
+            "other groups: lower unseen_labels."
         )
     count, shared = _set_sizes(classes - unseen, overlap)
     labels = [range(count), range(count - shared, 2 * count - shared)]
@@ -130,9 +134,9 @@ def label_groups(
     if sizes.min() < len(labels):
         needed = len(labels) * len(sizes)
         raise DataError(
-            f"cell {sizes.argmin()} has {sizes.min()} of the {len(cells)} clients, and there are "
-            f"{len(labels)} groups: every cell needs a client of each. Have at least {needed} "
-            f"clients, {len(labels)} in each of {len(sizes)} cells, or fewer cells."
+            f"cell {sizes.argmin()} has {sizes.min()} of the {len(cells)} clients, but every cell "
+            f"needs a client of each of the {len(labels)} groups: use at least {needed} clients, "
+            f"{len(labels)} in each of {len(sizes)} cells, or fewer cells."
         )
     firsts = np.cumsum(sizes) - sizes
     turn = np.arange(len(cells)) - firsts[cells]
@@ -153,37 +157,38 @@ def split_groups(
     reuse: bool = False,
     stream: Stream,
 ) -> list[IntArray]:
-    """Indices of the samples of each client, where groups of clients hold sets of labels.
+    """Split samples over clients that belong to groups with different label sets.
 
-    Every group gets the samples of its labels and deals them to its clients as ``split`` does.
-    Samples of labels that nobody has are nobody's.
+    Every group gets the samples of its labels and splits them over its clients like ``split``.
+    Samples whose label no group has are not used.
 
     Args:
-        labels: [n], integers >= 0. Labels of a group may be absent as long as it has samples.
-        groups: who holds which labels.
-        shared_labels: whether the samples of a label that groups 0 and 1 share go half and half to
-            them at random (``split``), or all to both (``both``).
-        kind: as in ``split``, except ``natural``; or a split with its settings.
+        labels: [n], integers >= 0. A group's labels may be missing as long as it has samples.
+        groups: the groups of clients with their labels.
+        shared_labels: samples of a label that groups 0 and 1 share are divided in halves at random
+            (``split``), or given to both groups (``both``).
+        kind: as in ``split``, except ``natural``, in which labels belong to clients; or a split
+            with its settings.
         cell_of: [clients], sorted, the cell of each client.
-        alpha, shards, min_samples, samples_per_client, reuse: as in ``split``; for each group.
-        stream: where the randomness comes from; equal streams give equal splits.
+        alpha, shards, min_samples, samples_per_client, reuse: as in ``split``, for each group.
+        stream: randomness of the split; equal streams give equal splits.
 
     Returns:
         For each client, in the network's order, its indices into ``labels``, ascending.
 
     Raises:
-        DataError: the request is impossible, with the group where it is.
+        DataError: the split is impossible; the message names the group.
     """
     if kind == "natural" or (not isinstance(kind, str) and kind.by_groups):
         raise DataError(
-            'split "natural" keeps the labels that each client has, and groups of clients '
-            "determine them too. Choose another split."
+            'split "natural" conflicts with groups, because it keeps the labels of each natural '
+            "client: choose another split."
         )
     if shared_labels not in ("split", "both"):
         raise DataError(f"shared_labels is {shared_labels!r}: choose split or both.")
     labels = checked_labels(labels)
     cells = cells_of_clients(len(groups.group_of), 1, cell_of)
-    withheld = np.full(len(labels), -1)  # the group, 0 or 1, that a shared sample does not go to
+    withheld = np.full(len(labels), -1)  # the group, 0 or 1, that does not get a shared sample
     if shared_labels == "split":
         common = np.flatnonzero(np.isin(labels, groups.shared))
         withheld[common] = deal_evenly(labels[common], 2, stream.child("shared").generator())
@@ -194,11 +199,11 @@ def split_groups(
         where = f"group {group}, labels {_named(group_labels)}, {len(members)} clients"
         if not len(mine):
             raise DataError(
-                f"{where}: none of the {len(labels)} samples is of these labels. Give labels that "
-                "the data have."
+                f"{where}: none of the {len(labels)} samples has one of these labels. Give labels "
+                "that occur in the data."
             )
         try:
-            # Cells without a client of the group have no part in its samples.
+            # Cells without a client of the group get none of its samples.
             cell_of_member = np.unique(cells[members], return_inverse=True)[1]
             randomness = stream.child("group", group)
             if isinstance(kind, Split):
@@ -224,28 +229,28 @@ def split_groups(
 
 
 def _set_sizes(labels: int, overlap: float) -> tuple[int, int]:
-    """Labels of each of the two sets, and how many of them are shared."""
+    """Number of labels of each of the two sets, and number of shared labels."""
     try:
-        exact = Fraction(str(overlap))  # as it is written: floor(5 * 0.2) is 1
-    except ValueError:  # NaN, infinite, no number
+        exact = Fraction(str(overlap))  # the decimal as written, so that floor(5 * 0.2) is 1
+    except ValueError:  # NaN, infinite, or not a number
         exact = Fraction(-1)
     count = math.floor(labels / (2 - exact)) if 0 <= exact <= 1 else 0
     shared = math.floor(count * exact)
     if count and (shared or not exact):
         return count, shared
-    # The smallest overlap that gives a set of each size and one shared label.
+    # For each set size, the smallest overlap that gives this size and one shared label.
     sizes = range(1, labels + 1)
     min_overlap = min(max(2 - Fraction(labels, size), Fraction(1, size)) for size in sizes)
     shown = math.ceil(min_overlap * 10_000) / 10_000
     some = "1" if shown == 1 else f"{shown:g} to 1"
     raise DataError(
-        f"overlap is {overlap}: two groups' sets cannot overlap so with {labels} labels. Give "
-        f"{some if labels < 2 else f'0 or {some}'}{', or have more labels' * (0 <= exact < 1)}."
+        f"overlap is {overlap}, which is impossible for two groups with {labels} labels: give "
+        f"{some if labels < 2 else f'0 or {some}'}{', or use more labels' * (0 <= exact < 1)}."
     )
 
 
 def _named(labels: tuple[int, ...]) -> str:
-    """Labels in few words."""
+    """Labels as short text, e.g. "0-4" or "1, 3"."""
     if len(labels) > 1 and labels[-1] - labels[0] == len(labels) - 1:
         return f"{labels[0]}-{labels[-1]}"
     return ", ".join(map(str, labels))

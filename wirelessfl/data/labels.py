@@ -1,4 +1,4 @@
-"""Checks of what is dealt and to whom, shared by data sets, splits and pictures."""
+"""Validation of labels, groups and cells, shared by data sets, splits and plots."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def checked_number(name: str, value: Any, min_value: int) -> int:
     """``value`` as an int.
 
     Raises:
-        DataError: it is not an integer (2.0 is not one), or is below ``min_value``.
+        DataError: ``value`` is not an integer (2.0 is rejected), or is below ``min_value``.
     """
     try:
         number = whole_number(name, value)
     except TypeError as error:
         raise DataError(str(error)) from None
     if number < min_value:
-        raise DataError(f"{name} is {number}; it must be at least {min_value}.")
+        raise DataError(f"{name} is {number}; give an integer >= {min_value}.")
     return number
 
 
@@ -33,24 +33,24 @@ def checked_labels(labels: ArrayLike | Tensor) -> NDArray[np.integer[Any]]:
     """``labels`` [n] as an array.
 
     Raises:
-        DataError: they are no integers [n], or one is negative.
+        DataError: ``labels`` is not one axis of integers, or a label is negative.
     """
     array = _integers("labels", labels)
     if array.ndim != 1:
         raise DataError(f"labels is {array.dtype} {list(array.shape)}; give integers [n].")
     if array.size and array.min() < 0:
         place = int(array.argmin())
-        raise DataError(f"labels[{place}] is {array[place]}; labels count from 0.")
+        raise DataError(f"labels[{place}] is {array[place]}; give labels >= 0.")
     return array
 
 
 def checked_groups(
     groups: ArrayLike | Tensor, samples: int, name: str = "groups"
 ) -> NDArray[np.integer[Any]]:
-    """``groups`` as an array.
+    """``groups`` [samples] as an array.
 
     Raises:
-        DataError: they are not one integer for each of the samples.
+        DataError: ``groups`` is not one integer per sample.
     """
     wanted = f"give one integer for each of the {samples} training samples."
     array = _integers(name, groups, wanted)
@@ -60,17 +60,17 @@ def checked_groups(
 
 
 def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> IntArray:
-    """[clients], the cell of each: ``cell_of`` if given, else ``cells`` even ones.
+    """The cell of each client, [clients]: ``cell_of`` if given, else ``cells`` even cells.
 
     Raises:
-        DataError: ``cell_of`` is not sorted cells 0, 1, ... of that many clients, or ``cells`` is
-            no integer from 1 to ``clients``.
+        DataError: ``cell_of`` does not have sorted cells 0, 1, ... of ``clients`` clients, or
+            ``cells`` is not an integer from 1 to ``clients``.
     """
     if cell_of is None:
         cells = checked_number("cells", cells, 1)
         if clients < cells:
             raise DataError(
-                f"cells is {cells} with {clients} clients; each cell needs a client. Have more "
+                f"cells is {cells} with {clients} clients, but each cell needs a client; use more "
                 "clients or fewer cells."
             )
         return even_cells(clients, cells)
@@ -79,7 +79,9 @@ def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> Int
     except ValueError as error:
         raise DataError(str(error)) from None
     if len(members) != clients:
-        raise DataError(f"cell_of has {len(members)} clients, and there are {clients}.")
+        raise DataError(
+            f"cell_of has {len(members)} entries for {clients} clients; give one per client."
+        )
     return members
 
 
@@ -88,8 +90,8 @@ def _integers(
 ) -> NDArray[np.integer[Any]]:
     try:
         array = np.asarray(values)
-    except ValueError as error:  # a list of lists of several lengths
-        raise DataError(f"{name} is no array: {error}; {wanted}") from None
+    except ValueError as error:  # lists of unequal lengths
+        raise DataError(f"{name} is not an array: {error}; {wanted}") from None
     if array.dtype.kind not in "iu":
         raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {wanted}")
     return array

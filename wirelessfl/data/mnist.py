@@ -1,4 +1,4 @@
-"""MNIST, and what every data set in its four files of IDX format shares."""
+"""MNIST, and a base class for data sets in four IDX files like MNIST's."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class MnistLike:
     """A data set of grey images in ten classes, in four IDX files, gzipped or not.
 
     Args:
-        name: the data set, and its folder.
-        base_url: where the four gzipped files lie.
+        name: name of the data set and its folder.
+        base_url: address of the four gzipped files, without their names.
         digests: SHA-256 of the decompressed content: training images, training labels, test
             images, test labels.
     """
@@ -36,10 +36,10 @@ class MnistLike:
     digests: tuple[str, str, str, str]
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-        """The data set, inputs [n, 1, 28, 28] in [-1, 1]; see ``load_dataset``.
+        """Load the data set with inputs [n, 1, 28, 28] in [-1, 1]; see ``load_dataset``.
 
         Raises:
-            DataError: a file is absent, damaged or not the published one.
+            DataError: a file is missing, is damaged or differs from the published one.
         """
         place = find_place(self.name, data_dir)
         arrays = []

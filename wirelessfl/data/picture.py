@@ -1,4 +1,4 @@
-"""A picture of a split: how many samples of each label every client holds."""
+"""Plot of a split: the number of samples of each label that every client has."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 def label_counts(
     client_samples: Sequence[ArrayLike], labels: ArrayLike | Tensor, classes: int | None = None
 ) -> IntArray:
-    """Samples of each label that each client holds.
+    """Count the samples of each label that each client has.
 
     Args:
-        client_samples: for each client its indices into ``labels``, as ``split`` returns them.
+        client_samples: for each client its indices into ``labels``, as returned by ``split``.
         labels: [n], integers >= 0.
-        classes: number of labels; None for one more than the largest.
+        classes: number of labels; None for one more than the largest label.
 
     Returns:
-        [classes, clients].
+        Counts [classes, clients].
 
     Raises:
-        DataError: labels are no integers >= 0, or one is beyond ``classes``.
+        DataError: labels are not integers >= 0, or a label is not below ``classes``.
     """
     labels = checked_labels(labels)
     largest = int(labels.max()) if labels.size else -1
     classes = largest + 1 if classes is None else classes
     if largest >= classes:
-        raise DataError(f"there is a label {largest}, and classes is {classes}: give all of them.")
+        raise DataError(f"labels contains {largest}, but classes is {classes}: increase classes.")
     held = [
         np.bincount(labels[np.asarray(rows, dtype=np.int64)], minlength=classes)
         for rows in client_samples
@@ -60,23 +60,23 @@ def draw_split(
     classes: Sequence[str] | int | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Clients by labels, darker for more samples, with the samples of each client above.
+    """Plot clients by labels, darker for more samples, below the number of samples per client.
 
     Args:
-        client_samples: for each client its indices into ``labels``, as ``split`` returns them.
+        client_samples: for each client its indices into ``labels``, as returned by ``split``.
         labels: [n], integers >= 0.
-        path: file to save to, .png, .pdf or .svg; None to save nothing.
+        path: output file, .png, .pdf or .svg; None to save nothing.
         cells: number of even cells, whose boundaries are marked.
         cell_of: [clients], sorted, the cell of each client; overrides ``cells``.
-        classes: names of the labels, or their number; None to number those that occur.
-        title: what stands above; None for nothing.
+        classes: names of the labels, or their number; None for one more than the largest label.
+        title: title of the figure; None for no title.
 
     Returns:
-        The figure: bars of sizes, and below an image whose array is ``label_counts``.
+        The figure: bars of sizes above an image of ``label_counts``.
 
     Raises:
-        DataError: fewer clients than cells, ``cell_of`` of other clients, a label that is negative
-            or beyond ``classes``, or another suffix.
+        DataError: there are fewer clients than cells, ``cell_of`` has another length, a label is
+            negative or not below ``classes``, or the file's suffix is unknown.
     """
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
@@ -84,7 +84,7 @@ def draw_split(
 
     members = cells_of_clients(len(client_samples), cells, cell_of)
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
-        raise DataError(f"{path}: a picture is saved as one of {', '.join(_SUFFIXES)}.")
+        raise DataError(f"path is {path}: give a file name that ends in {', '.join(_SUFFIXES)}.")
     names: list[str] = []
     if classes is not None and not isinstance(classes, int):
         names = list(classes)
@@ -102,7 +102,7 @@ def draw_split(
     sizes_axes.spines[["top", "right"]].set_visible(False)
     sizes_axes.tick_params(bottom=False)
 
-    # Absent labels stay white, and a single sample is already visible.
+    # Missing labels stay white; a single sample is visible.
     blues = LinearSegmentedColormap.from_list("samples", ["#cfe1f2", "#3787c0", "#08306b"])
     shades = blues.with_extremes(under="white")
     image = matrix_axes.imshow(
@@ -130,7 +130,7 @@ def draw_split(
 
 
 def _mark_cells(sizes_axes: Axes, matrix_axes: Axes, cell_of: IntArray) -> None:
-    """A line between neighbouring cells, and the cell's number above its clients."""
+    """Draw a line between neighbouring cells, and each cell's number above its clients."""
     cells = int(cell_of[-1]) + 1
     if cells == 1:
         return

@@ -1,4 +1,4 @@
-"""Pretrained models and tokenizers: a folder on this machine, or a name on the Hugging Face hub."""
+"""Pretrained models and tokenizers from a local folder or the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from typing import Any
 from wirelessfl.errors import ConfigError
 
 HUB_MODEL = "gpt2"
-"""What is used where nothing is named: the smallest GPT-2, 124 million parameters."""
+"""The default model: the smallest GPT-2, with 124 million parameters."""
 
 
 def language_package(name: str, wanted_by: str) -> Any:
-    """The package ``name`` of the extra ``language``, imported now.
+    """Import the package ``name`` of the extra ``language``.
+
+    Args:
+        name: name of the package.
+        wanted_by: what needs it, for the message.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the package is not installed.
     """
     try:
         return import_module(name)
@@ -32,32 +36,33 @@ def language_package(name: str, wanted_by: str) -> Any:
 def pretrained_folder(
     setting: str, name: str, needs: Sequence[Sequence[str]], patterns: Sequence[str]
 ) -> Path:
-    """The folder that holds the files of ``name``; from the hub they are fetched once and kept.
+    """The folder with the files of ``name``; files from the hub are downloaded once.
 
-    What was fetched before is used without asking the hub, so runs repeat and work offline.
+    Files that were downloaded before are used without contacting the hub, so runs are reproducible
+    and work offline.
 
     Args:
-        setting: which setting named it, for messages.
+        setting: setting that has this value, for messages.
         name: a folder, or a name on the hub.
-        needs: of each of these, one file must be there.
-        patterns: the files to fetch from the hub.
+        needs: alternatives of required files; of each entry, one file must exist.
+        patterns: patterns of the files to download from the hub.
 
     Raises:
-        ConfigError: no such folder, a file is missing, or the hub cannot be reached.
+        ConfigError: the folder does not exist, a file is missing, or the hub cannot be reached.
     """
     wanted = " and ".join(" or ".join(names) for names in needs)
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not _complete(folder, needs):
             raise ConfigError(
-                f"{setting} is {name!r}: the folder has no {wanted}. Save the whole thing there "
-                "with save_pretrained, or give a name on the hub."
+                f"{setting} is {name!r}: the folder has no {wanted}. Save all files there with "
+                "save_pretrained, or give a name on the hub."
             )
         return folder.resolve()
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ConfigError(
-            f"{setting} is {name!r}, which is no folder: give one with {wanted}, or a name on the "
-            f"hub, e.g. {HUB_MODEL}."
+            f"{setting} is {name!r}, which is not a folder: give a folder with {wanted}, or a name "
+            f"on the hub, e.g. {HUB_MODEL}."
         )
     hub = language_package("huggingface_hub", f"{setting} {name!r}")
     for offline in (True, False):
@@ -66,24 +71,24 @@ def pretrained_folder(
                 found = hub.snapshot_download(
                     name, allow_patterns=list(patterns), local_files_only=offline
                 )
-        except (OSError, ValueError, RuntimeError) as error:  # ValueError: no possible name
+        except (OSError, ValueError, RuntimeError) as error:  # ValueError: an invalid name
             if offline:
                 continue
             raise ConfigError(
-                f"{setting} is {name!r}, which is no folder here and cannot be fetched from the "
-                f"hub: {_first_line(error)} Connect to the internet once, or give a folder with "
-                f"{wanted}."
+                f"{setting} is {name!r}, which is not a local folder and cannot be downloaded from "
+                f"the hub: {_first_line(error)} Connect to the internet once, or give a folder "
+                f"with {wanted}."
             ) from error
         if _complete(Path(found), needs):
             return Path(found)
-    raise ConfigError(f"{setting} is {name!r}: on the hub it has no {wanted}. Choose another one.")
+    raise ConfigError(f"{setting} is {name!r}, which has no {wanted} on the hub: choose another.")
 
 
 def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options: Any) -> Any:
-    """What transformers' ``load`` makes of the files in ``folder``, without its remarks.
+    """Load the files in ``folder`` by transformers' ``load``, without log messages.
 
     Raises:
-        ConfigError: the files are damaged, or of another kind.
+        ConfigError: the files are damaged or of a wrong kind.
     """
     logs = language_package("transformers", f"{setting} {name!r}").utils.logging
     level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
@@ -91,10 +96,10 @@ def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options:
     logs.disable_progress_bar()
     try:
         return load(str(folder), local_files_only=True, **options)
-    except Exception as error:  # of any of the libraries that read the files
+    except Exception as error:  # from any of the libraries that read the files
         raise ConfigError(
-            f"{setting} is {name!r}, and the files in {folder} cannot be used: "
-            f"{type(error).__name__}: {_first_line(error)} Save or fetch them again."
+            f"{setting} is {name!r}, but the files in {folder} cannot be used: "
+            f"{type(error).__name__}: {_first_line(error)} Save or download them again."
         ) from error
     finally:
         logs.set_verbosity(level)
@@ -113,7 +118,7 @@ def _first_line(error: Exception) -> str:
 
 @contextmanager
 def _quiet(logger: str) -> Iterator[None]:
-    """Without a library's warnings, whose content the error has too."""
+    """Suppress a library's warnings, which its exceptions repeat."""
     log = logging.getLogger(logger)
     before = log.level
     log.setLevel(logging.ERROR)

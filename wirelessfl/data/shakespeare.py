@@ -1,7 +1,7 @@
-"""Shakespeare: the next character of what a speaking role says (Caldas et al., LEAF, 2018).
+"""Shakespeare: prediction of the next character of a role's text (Caldas et al., LEAF, 2018).
 
-Read from LEAF's JSON files, or from plain text of plays. Neither has a published checksum:
-structure is checked, nothing is checksummed, and nothing is downloaded.
+The data are read from LEAF's JSON files or from plain text of plays. Neither has a published
+checksum: the structure is checked, but no checksum, and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from wirelessfl.errors import DataError
 
 NAME = "shakespeare"
 LENGTH = 80
-"""Characters that a sample shows; the next one is its label."""
+"""Number of characters of a sample; the next character is its label."""
 LETTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
-"""The alphabet of LEAF (ALL_LETTERS in its language_utils.py): a character's id is its place."""
+"""The alphabet of LEAF (ALL_LETTERS in its language_utils.py): a character's id is its index."""
 OTHER = LETTERS.index(" ")
-"""Id of characters that are not in it: that of a space."""
+"""Id of all other characters: the id of a space."""
 SHORTEST = 380
-"""Roles that say less than this many characters are left out."""
+"""Minimum number of characters of a role; roles with shorter texts are omitted."""
 TEST_STRIDE = 20
 
 _PLAY = "input.txt"
@@ -47,49 +47,50 @@ Ids = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Samples:
-    """Of one role: inputs [n, LENGTH] and labels [n], ids of characters."""
+    """Samples of one role: inputs [n, LENGTH] and labels [n], ids of characters."""
 
     inputs: Ids
     labels: Ids
 
     @classmethod
     def windows(cls, text: Ids) -> Samples:
-        """All that lie in ``text`` [characters] with their label, one for each place (stride 1)."""
+        """All windows of ``text`` [characters] with their labels, at stride 1."""
         if len(text) <= LENGTH:
             return cls(text[:0].reshape(0, LENGTH), text[:0])
         seen = np.lib.stride_tricks.sliding_window_view(text[:-1], LENGTH)
         return cls(seen, text[LENGTH:])
 
     def thinned(self, stride: int) -> Samples:
-        """The first of every ``stride``."""
+        """Every ``stride``-th sample, starting with the first."""
         return Samples(self.inputs[::stride], self.labels[::stride])
 
 
 def load_shakespeare(
     data_dir: str | os.PathLike[str] | None = None, *, test_stride: int = TEST_STRIDE
 ) -> Dataset:
-    """Ids of 80 characters [n, 80], uint8, with the 81st as label; ``groups`` are the roles.
+    """Load ids of 80 characters [n, 80], uint8, with the 81st as label; ``groups`` are the roles.
 
-    The folder ``shakespeare`` of ``data_dir`` (else of WIRELESSFL_DATA, else of the cache) holds
-    either of the following; of both, the first is read.
+    The folder ``shakespeare`` in ``data_dir`` (or in WIRELESSFL_DATA, or in the cache) contains one
+    of the following; if it contains both, the first is read.
 
-    - ``train/*.json`` and ``test/*.json``, perhaps inside a folder ``data``: what LEAF's
-      preprocessing writes. Its users are the roles and its split is kept.
-    - ``input.txt``: plays with blank lines between speeches, each below the name of its role and a
-      colon; what has no such heading belongs to the speech before. Equal names are one role, in
-      whichever play. All that a role says is joined by line breaks; roles under 380 characters are
-      left out; the first 80 % of a role's characters are its training part and the rest its test
-      part. Samples are the windows of 81 characters inside one part, one at each place, so that
-      training never sees a character of a test part, nor a test one of a training part (a test
-      part of 80 characters or fewer has none).
+    - ``train/*.json`` and ``test/*.json``, possibly inside a folder ``data``, as written by LEAF's
+      preprocessing. Its users are the roles, and its split is kept.
+    - ``input.txt``: plays with blank lines between speeches. A speech starts with a line of the
+      role's name and a colon; text without such a line belongs to the previous speech. Equal names
+      are one role in all plays. A role's speeches are joined by line breaks, and roles with fewer
+      than 380 characters are omitted. The first 80 % of a role's characters are its training part,
+      the rest its test part. Samples are all windows of 81 characters within one part, so that
+      training and test samples share no characters (a test part of at most 80 characters has no
+      samples).
 
     Args:
-        data_dir: folder that holds a folder per data set.
-        test_stride: test samples kept of each role: the first of every so many. Neighbours share
-            79 of their characters, and testing on all takes many times as long; 1 keeps all.
+        data_dir: folder that contains one folder per data set.
+        test_stride: every ``test_stride``-th test sample of a role is kept; 1 keeps all.
+            Neighbouring samples share 79 characters, and testing on all of them takes many times as
+            long.
 
     Raises:
-        DataError: the files are absent or broken, or ``test_stride`` is below 1.
+        DataError: the files are missing or damaged, or ``test_stride`` is below 1.
     """
     test_stride = checked_number("test_stride", test_stride, 1)
     place = find_place(NAME, data_dir, source=f"{_LEAF_URL} or {_PLAY_URL}")
@@ -120,17 +121,17 @@ def load_shakespeare(
 
 
 def letter_ids(text: str) -> Ids:
-    """[characters], the id of each."""
+    """The ids of the characters of ``text``, [characters]."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     ids: Ids = _IDS[np.minimum(codes, len(_IDS) - 1)]
     return ids
 
 
 def roles_of(text: str, where: str) -> dict[str, str]:
-    """What each role of a play says, its speeches joined by line breaks, in order of appearance.
+    """The text of each role of a play, its speeches joined by line breaks, by first appearance.
 
     Raises:
-        DataError: the text does not begin with a role's heading.
+        DataError: the text does not start with the name of a role.
     """
     speeches: dict[str, list[str]] = {}
     role: str | None = None
@@ -140,8 +141,8 @@ def roles_of(text: str, where: str) -> dict[str, str]:
             role, block = first[:-1].strip(), rest
         if role is None:
             raise DataError(
-                f"{where} begins with {first[:40]!r}, which is no role with a colon behind it. Get "
-                f"it again: it is published at {_PLAY_URL}"
+                f"{where} starts with {first[:40]!r}, which is not a role followed by a colon. "
+                f"Download it again: it is published at {_PLAY_URL}"
             )
         speeches.setdefault(role, []).extend([block] if block else [])
     return {role: "\n".join(said) for role, said in speeches.items()}
@@ -149,7 +150,7 @@ def roles_of(text: str, where: str) -> dict[str, str]:
 
 def _play(path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
     """Training and test samples by role."""
-    text = read_text(path, f"Get it again: it is published at {_PLAY_URL}")
+    text = read_text(path, f"Download it again: it is published at {_PLAY_URL}")
     train, test = {}, {}
     for role, said in roles_of(text, f"{path}").items():
         if len(said) < SHORTEST:
@@ -158,22 +159,22 @@ def _play(path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
         train[role], test[role] = Samples.windows(ids[:first]), Samples.windows(ids[first:])
     if not train:
         raise DataError(
-            f"{path} has no role that says {SHORTEST} characters. Get it again: it is published at "
-            f"{_PLAY_URL}"
+            f"{path} has no role with at least {SHORTEST} characters. Download it again: it is "
+            f"published at {_PLAY_URL}"
         )
     return train, test
 
 
 def _leaf_part(folder: Path) -> dict[str, Samples]:
-    """Samples by user of all files of a part, users in order of their names.
+    """Samples by user from all files of a part; users are sorted by name.
 
     Raises:
-        DataError: there is no file, or one is not as LEAF writes it.
+        DataError: there is no file, or a file does not have LEAF's format.
     """
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise DataError(
-            f"{folder} has no JSON files, and the folder train beside it has. {_LEAF_ADVICE}"
+            f"{folder} has no JSON files, unlike the folder train next to it. {_LEAF_ADVICE}"
         )
     users: dict[str, list[Samples]] = {}
     for path in paths:
@@ -183,7 +184,7 @@ def _leaf_part(folder: Path) -> dict[str, Samples]:
             raise DataError(f"{path} is not JSON: {error}. {_LEAF_ADVICE}") from error
         data = content.get("user_data") if isinstance(content, dict) else None
         if not isinstance(data, dict):
-            raise DataError(f"{path} has no user_data by user. {_LEAF_ADVICE}")
+            raise DataError(f"{path} has no object user_data. {_LEAF_ADVICE}")
         for user, given in data.items():
             users.setdefault(user, []).append(_leaf_samples(given, f"{path}, user {user!r}"))
     joined = {user: _together(users[user]) for user in sorted(users)}
@@ -191,29 +192,29 @@ def _leaf_part(folder: Path) -> dict[str, Samples]:
 
 
 def _leaf_samples(given: Any, where: str) -> Samples:
-    """A user's x, texts of 80 characters, and y, the character behind each."""
+    """A user's samples: x are texts of 80 characters, y the character after each."""
     x, y = (_leaf_letters(given, key, length, where) for key, length in (("x", LENGTH), ("y", 1)))
     if len(x) != len(y):
-        raise DataError(f"{where} has {len(x)} texts and {len(y)} next letters. {_LEAF_ADVICE}")
+        raise DataError(f"{where} has {len(x)} texts but {len(y)} next characters. {_LEAF_ADVICE}")
     return Samples(x, y.reshape(-1))
 
 
 def _leaf_letters(given: Any, key: str, length: int, where: str) -> Ids:
-    """[n, length], ids of the letters of n texts."""
+    """Ids of the characters of n texts, [n, length]."""
     texts = given.get(key) if isinstance(given, dict) else None
     if not isinstance(texts, list):
         raise DataError(f"{where} has no list {key}. {_LEAF_ADVICE}")
     for place, text in enumerate(texts):
         if not isinstance(text, str) or len(text) != length:
             raise DataError(
-                f"{where}: {key}[{place}] is {text!r}, expected text of length {length}. "
+                f"{where}: {key}[{place}] is {text!r}, expected a text of length {length}. "
                 f"{_LEAF_ADVICE}"
             )
     return letter_ids("".join(texts)).reshape(-1, length)
 
 
 def _together(several: Iterable[Samples]) -> Samples:
-    """The samples of one part after the other, at least one."""
+    """Concatenate the samples of several parts, at least one."""
     inputs, labels = zip(*((part.inputs, part.labels) for part in several), strict=True)
     return Samples(np.concatenate(inputs), np.concatenate(labels))
 
@@ -227,18 +228,18 @@ def _joined(parts: Iterable[Samples]) -> tuple[Ids, IntArray]:
 
 def _absent(place: Place) -> str:
     return (
-        f"{place.folder} (from {place.chosen_by}) has no train/*.json and test/*.json, nor "
+        f"{place.folder} (from {place.chosen_by}) has neither train/*.json and test/*.json nor "
         f"{_PLAY}. Put LEAF's files there (published at {_LEAF_URL}), or plays as plain text "
         f"(published at {_PLAY_URL})."
     )
 
 
 def _ids() -> Ids:
-    """The id of each character below 256; the last, which is no letter, stands for all behind."""
+    """The id of each character code below 256; code 255, not a letter, represents larger codes."""
     ids = np.full(256, OTHER, dtype=np.uint8)
     ids[np.frombuffer(LETTERS.encode("latin-1"), dtype=np.uint8)] = np.arange(len(LETTERS))
     return ids
 
 
-_LEAF_ADVICE = f"Make it again by LEAF's preprocessing: {_LEAF_URL}"
+_LEAF_ADVICE = f"Create it again with LEAF's preprocessing: {_LEAF_URL}"
 _IDS = _ids()

@@ -1,7 +1,7 @@
 """Data sets of texts for language models: 20 Newsgroups, QNLI, QQP, SST-2 and AG News.
 
-Read as they are published, or as copies of those on the hub. They come in too many forms for one
-hash: structure and labels are checked, and nothing is checksummed.
+They are read in their published formats, or as copies from the Hugging Face hub. There are too many
+formats for a single hash: structure and labels are checked, but no checksum.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ class TextData:
     """A data set of labelled texts.
 
     Args:
-        name: the data set, and its folder.
+        name: name of the data set and its folder.
         kind: its published format.
-        inner: the folder that its publisher packs the files in.
-        labels: as they stand in the published files; their order numbers the classes.
-        columns: the columns that hold text, one or a pair.
-        label_column: the column that holds the label.
-        hub_labels: label columns of copies from the hub.
-        test: names that the part to test on may have.
-        url: where it is published.
+        inner: folder of the files in the published archive.
+        labels: labels in the published files; their order defines the class indices.
+        columns: columns with text, one or a pair.
+        label_column: column with the label.
+        test: possible names of the test part.
+        url: address of the publisher.
         broken_share: see ``read_tsv``.
     """
 
@@ -68,19 +67,19 @@ class TextData:
         tokenizer: str = HUB_MODEL,
         max_length: int = 128,
     ) -> Dataset:
-        """The data set as token ids [n, max_length], cut or padded on the right.
+        """Load the data set as token ids [n, max_length], cut or padded on the right.
 
-        Tokens are kept in the user's cache folder, below ``tokens``: the same files, tokenizer and
-        length are tokenised once.
+        Tokens are stored in the folder ``tokens`` of the user's cache, so that the same files,
+        tokenizer and length are tokenised only once.
 
         Args:
-            data_dir: folder that holds a folder per data set; None as in ``load_dataset``.
+            data_dir: folder that contains one folder per data set; None as in ``load_dataset``.
             tokenizer: a folder, or a name on the hub.
-            max_length: tokens a text.
+            max_length: tokens per text.
 
         Raises:
-            DataError: a file is absent or damaged.
-            ConfigError: the tokenizer cannot be had.
+            DataError: a file is missing or damaged.
+            ConfigError: the tokenizer cannot be loaded.
         """
         place = find_place(self.name, data_dir, source=self.url)
         kind, root, files = self._find(place)
@@ -104,7 +103,7 @@ class TextData:
                 train.left_out + test.left_out,
             )
             cache.write(encoded)
-        broken = f"; {encoded.left_out} broken rows left out" if encoded.left_out else ""
+        broken = f"; {encoded.left_out} broken rows skipped" if encoded.left_out else ""
         return Dataset(
             self.name,
             encoded.tensors["train_inputs"],
@@ -118,18 +117,18 @@ class TextData:
 
     @property
     def advice(self) -> str:
-        """What to do about a damaged file."""
-        return f"Get it again: it is published at {self.url}"
+        """Remedy for a damaged file, for messages."""
+        return f"Download it again: it is published at {self.url}"
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
 
     def _find(self, place: Place) -> tuple[Kind, Path, TrainTestFiles]:
-        """The format of what is there, the folder it is in, and the files to train and test on.
+        """Find the format of the files, their folder, and the training and test files.
 
         Raises:
-            DataError: there is nothing, or a part is missing.
+            DataError: there are no files, or a part is missing.
         """
         folders = [place.folder, place.folder / self.inner, place.folder / "data"]
         kinds = [self.kind] if self.kind != "newsgroups" else []
@@ -149,7 +148,7 @@ class TextData:
                     there = (train or test)[0].name
                     wanted = " or ".join(f"{part}.{suffix}" for part in self.test)
                     lacks = wanted if train else f"train.{suffix}"
-                    half = half or DataError(f"{folder} has {there} and no {lacks}. {self.advice}")
+                    half = half or DataError(f"{folder} has {there} but no {lacks}. {self.advice}")
         if half is not None:
             raise half
         wanted = {
@@ -160,12 +159,12 @@ class TextData:
         }[self.kind]
         raise DataError(
             f"{place.folder} (from {place.chosen_by}) has no {wanted}, nor train.jsonl or "
-            f"train.parquet with a part to test on. Put the files there: they are published at "
+            f"train.parquet with a test part. Put the files there: they are published at "
             f"{self.url}"
         )
 
     def _read(self, kind: Kind, root: Path, files: TrainTestFiles) -> tuple[Texts, Texts]:
-        """Texts to train and to test on."""
+        """Read the training and test texts."""
         if kind == "newsgroups":
             archive = files[0][0] if files[0][0].name == _ARCHIVE else root
             found = read_newsgroups(archive, self._numbers, self.advice)
@@ -189,7 +188,7 @@ class TextData:
         if kind == "csv":
             return read_ag_csv(paths[0], self._numbers, self.advice)
         pair = ("text1", "text2") if len(self.columns) == 2 else ("text",)
-        # By number, copies count from 0, also where the publisher counts from 1.
+        # In copies, numeric labels start at 0 even if the publisher's start at 1.
         names = {} if self.labels[0].isdigit() else self._numbers
         label_columns = ("label", self.label_column)
         return read_hub_copy(
@@ -198,7 +197,7 @@ class TextData:
 
 
 def _files(folder: Path, names: tuple[str, ...], suffix: str) -> tuple[Path, ...]:
-    """The file of a part, or the numbered ones that the hub stores it in."""
+    """The file of a part, or its numbered files in the hub's layout."""
     for name in names:
         if (folder / f"{name}.{suffix}").is_file():
             return (folder / f"{name}.{suffix}",)
@@ -262,7 +261,7 @@ TEXT_DATA = (
         label_column="is_duplicate",
         test=("dev", "validation"),
         url=_GLUE,
-        broken_share=1e-3,  # a few dozen of the published 360,000 are broken by tabs in texts
+        broken_share=1e-3,  # tabs in texts break a few dozen of the published 360,000 rows
     ),
     TextData(
         name="sst2",

@@ -1,4 +1,4 @@
-"""Labelled texts as they are published: GLUE, AG News, 20 Newsgroups, and copies of the hub's."""
+"""Readers for published labelled texts: GLUE, AG News, 20 Newsgroups, and copies from the hub."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Texts:
     """Texts of one part of a data set.
 
     Args:
-        texts: one a sample; those of a pair are joined by a line break.
-        labels: of each, counted from 0.
-        left_out: broken rows that the publisher is known for, and that were skipped.
+        texts: one text per sample; the texts of a pair are joined by a line break.
+        labels: label of each sample, from 0.
+        left_out: number of skipped rows that are broken in the published files.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Texts:
     left_out: int = 0
 
     def add(self, columns: Sequence[str], label: int) -> None:
-        """One sample."""
+        """Add one sample."""
         self.texts.append("\n".join(columns))
         self.labels.append(label)
 
@@ -44,28 +44,29 @@ def read_tsv(
     *,
     broken_share: float = 0.0,
 ) -> Texts:
-    """GLUE's format: a header, tabs between columns, quotes are ordinary characters.
+    """Read GLUE's format: a header, tabs between columns, quotes are ordinary characters.
 
     Args:
         path: the file.
         columns: names of the columns with text.
         label_column: name of the column with the label.
-        labels: number of each label.
-        advice: what to do about a damaged file.
-        broken_share: share of rows that may have another number of columns than the header: texts
-            with tabs and line breaks in them stand so in the published file.
+        labels: class index of each label.
+        advice: remedy for a damaged file, for messages.
+        broken_share: maximum fraction of rows with another number of columns than the header, which
+            are skipped: some published texts contain tabs and line breaks.
 
     Raises:
-        DataError: it cannot be read, a column is missing, a row is broken or a label unknown.
+        DataError: the file cannot be read, a column is missing, a row is broken or a label is
+            unknown.
     """
-    # Only \n ends a line here: texts hold other characters that splitlines would take for ends.
+    # Only \n ends a line: texts contain other characters that splitlines treats as line ends.
     lines = [line.removesuffix("\r") for line in read_text(path, advice).split("\n")]
     header = lines[0].removeprefix("\ufeff").split("\t")
     missing = [name for name in (*columns, label_column) if name not in header]
     if missing:
         raise DataError(
-            f"{path}, line 1: the columns are {', '.join(header)}, and there is no "
-            f"{' and no '.join(missing)}. {advice}"
+            f"{path}, line 1: the columns are {', '.join(header)}; missing: {', '.join(missing)}. "
+            f"{advice}"
         )
     places, label_place = [header.index(name) for name in columns], header.index(label_column)
     found, broken = Texts(), []
@@ -88,19 +89,19 @@ def read_tsv(
 
 
 def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
-    """AG News' format: class, title, description; quoted, quotes inside are doubled.
+    """Read AG News' format: class, title, description; quoted, with inner quotes doubled.
 
     Raises:
-        DataError: it cannot be read, a row is broken or a label unknown.
+        DataError: the file cannot be read, a row is broken or a label is unknown.
     """
     found = Texts()
-    # strict, so that a file that ends inside quotes is not taken for a whole one.
+    # strict rejects a truncated file that ends inside quotes.
     rows = csv.reader(io.StringIO(read_text(path, advice), newline=""), strict=True)
     try:
         for row in rows:
             where = f"{path}, line {rows.line_num}"
             if not row or (rows.line_num == 1 and row[0] == "Class Index"):
-                continue  # an empty line, or the header that some copies have
+                continue  # an empty line, or the header of some copies
             if len(row) != 3:
                 raise DataError(f"{where}: {len(row)} columns, expected 3. {advice}")
             found.add([" ".join(row[1:])], _label(row[0], labels, where, advice))
@@ -110,9 +111,9 @@ def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
 
 
 def read_newsgroups(source: Path, groups: Mapping[str, int], advice: str) -> tuple[Texts, Texts]:
-    """20news-bydate, train and test: a file a post in folders by group, or the archive of them.
+    """Read 20news-bydate, train and test, from folders with one file per post or from the archive.
 
-    Posts are whole, with their headers, decoded as Latin-1, ordered by group and file name.
+    Posts include their headers, are decoded as Latin-1, and are sorted by group and file name.
 
     Raises:
         DataError: a group is missing or unknown, a post is empty, or the archive is damaged.
@@ -148,13 +149,13 @@ def _unpacked(folder: Path) -> list[Post]:
 
 
 def newsgroup_files(folder: Path) -> list[Path]:
-    """The posts below ``folder``, sorted; hidden files are none."""
+    """The files of posts in ``folder``, sorted, without hidden files."""
     found = folder.glob("20news-bydate-*/*/*")
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
 
 def _archived(archive: Path, advice: str) -> list[Post]:
-    """Members are read by name, nothing is unpacked."""
+    """Read the posts from the archive without unpacking it."""
     posts = []
     try:
         with tarfile.open(archive, "r:gz") as tar:
@@ -176,18 +177,18 @@ def read_hub_copy(
     classes: int,
     advice: str,
 ) -> Texts:
-    """Rows of jsonl or parquet files with columns of text and a label.
+    """Read jsonl or parquet files with columns of text and a label.
 
     Args:
         paths: the files, in order.
-        columns: sets of text columns; the first that the rows have is taken.
-        label_columns: likewise.
-        labels: numbers of labels that may stand by name.
-        classes: labels that stand by number are below this.
-        advice: what to do about a damaged file.
+        columns: alternative sets of text columns; the first that a row has is used.
+        label_columns: alternative label columns; the first that a row has is used.
+        labels: class index of each label that may be given by name.
+        classes: number of classes; numeric labels must be below it.
+        advice: remedy for a damaged file, for messages.
 
     Raises:
-        DataError: a file cannot be read, or a row has no text or no label.
+        DataError: a file cannot be read, or a row has no text or no valid label.
     """
     found = Texts()
     for path in paths:
@@ -205,7 +206,7 @@ def read_hub_copy(
                 )
             texts, label = [row[name] for name in names], row[label_name]
             if not all(isinstance(text, str) for text in texts):
-                raise DataError(f"{where}: {' and '.join(names)} must be text. {advice}")
+                raise DataError(f"{where}: {' or '.join(names)} is not a string. {advice}")
             if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < classes:
                 found.add(texts, label)
             else:
@@ -223,7 +224,7 @@ def _json_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
         except ValueError as error:
             raise DataError(f"{where} is not JSON: {error}. {advice}") from error
         if not isinstance(row, dict):
-            raise DataError(f"{where} is no object with columns. {advice}")
+            raise DataError(f"{where} is not a JSON object. {advice}")
         yield where, row
 
 
@@ -243,10 +244,10 @@ def _parquet_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]
 
 
 def read_text(path: Path, advice: str) -> str:
-    """The file as UTF-8 text, line ends as they are.
+    """Read a file as UTF-8 text, with its line ends unchanged.
 
     Raises:
-        DataError: it cannot be read, or is no UTF-8.
+        DataError: the file cannot be read or is not UTF-8.
     """
     try:
         content = path.read_bytes()

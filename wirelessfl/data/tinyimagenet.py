@@ -1,8 +1,7 @@
-"""TinyImageNet: 64x64 photographs in 200 classes, as published in folders of JPEGs, or their zip.
+"""TinyImageNet: 64x64 photographs in 200 classes, as folders of JPEGs or as the published zip.
 
 Source: Stanford's course CS231n, http://cs231n.stanford.edu/tiny-imagenet-200.zip, which publishes
-no checksum. So nothing is downloaded; structure, sizes and labels are checked, and the content is
-not checksummed.
+no checksum. Nothing is downloaded; structure, sizes and labels are checked, but no checksum.
 """
 
 from __future__ import annotations
@@ -36,28 +35,27 @@ FOLDER = "tiny-imagenet-200"
 ARCHIVE = f"{FOLDER}.zip"
 URL = f"http://cs231n.stanford.edu/{ARCHIVE}"
 SIDE = 64
-_AGAIN = f"Get it again from {URL}."
-_BLOCK = 500  # images decoded before they are scaled
+_AGAIN = f"Download it again from {URL}."
+_BLOCK = 500  # images decoded and scaled at a time
 
 
 def load_tiny_imagenet(
     data_dir: str | os.PathLike[str] | None = None, console: Console | None = None
 ) -> Dataset:
-    """The data set, inputs [n, 3, 64, 64] in [-1, 1], channels red, green, blue: 5.4 GB in all.
+    """Load the data set with inputs [n, 3, 64, 64] in [-1, 1], channels RGB: 5.4 GB in total.
 
-    The folder ``tinyimagenet`` of ``data_dir`` (else of WIRELESSFL_DATA, else of the cache) holds
+    The folder ``tinyimagenet`` in ``data_dir`` (or in WIRELESSFL_DATA, or in the cache) contains
     the content of ``tiny-imagenet-200``, or that folder, or ``tiny-imagenet-200.zip``. A label is
-    the place of its class in ``wnids.txt``. The published validation images are the test set, in
-    the order of their annotations (the published test images have no labels). Grey images become
-    red, green and blue alike.
+    the index of the class in ``wnids.txt``. The published validation images are the test set, in
+    the order of their annotations (the published test images have no labels). Grey images are
+    converted to RGB.
 
     Args:
-        data_dir: folder that holds a folder per data set.
-        console: where to draw a progress bar, if it is a terminal; None for standard error.
+        data_dir: folder that contains one folder per data set.
+        console: console for a progress bar, if it is a terminal; None for standard error.
 
     Raises:
-        DataError: the files are absent, or not all there; an image is damaged, of another size, or
-            of an unknown class.
+        DataError: files are missing, or an image is damaged, has a wrong size or an unknown class.
     """
     place = find_place(NAME, data_dir, source=URL)
     with _opened(place.folder) as files:
@@ -86,9 +84,9 @@ class _Files:
     """The data set's files, in a folder or in the zip.
 
     Args:
-        where: for messages.
-        paths: of all files, relative to the data set's folder, with slashes.
-        content: the bytes at a path.
+        where: the folder or zip, for messages.
+        paths: paths of all files, relative to the data set's folder, with slashes.
+        content: function that returns the bytes at a path.
     """
 
     where: Path
@@ -97,7 +95,7 @@ class _Files:
 
     @cached_property
     def images(self) -> dict[str, list[str]]:
-        """Paths of the JPEGs, sorted, by folder (with its slash); hidden files do not count."""
+        """Sorted paths of the JPEGs by folder (with its slash), without hidden files."""
         found: dict[str, list[str]] = {}
         for path in sorted(self.paths):
             folder, _, name = path.rpartition("/")
@@ -106,19 +104,19 @@ class _Files:
         return found
 
     def read(self, path: str) -> bytes:
-        """The bytes at ``path``, which must be among ``paths``."""
+        """Read the bytes at ``path``, which must be in ``paths``."""
         try:
             return self.content(path)
-        # RuntimeError: encrypted; NotImplementedError: an unknown compression
+        # RuntimeError: encrypted; its subclass NotImplementedError: unknown compression
         except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError(f"{self.where}: {path} cannot be read ({error}). {_AGAIN}") from error
 
     def lines(self, path: str) -> list[str]:
-        """Lines of text at ``path``, without empty ones."""
+        """The lines of text at ``path``, without empty lines."""
         if path not in self.paths:
             raise DataError(
-                f"{self.where} has no {path}. Put all of {ARCHIVE} there, from {URL}: unpacked, or "
-                "as it is."
+                f"{self.where} has no {path}. Put all files of {ARCHIVE} there, or the archive "
+                f"itself, from {URL}."
             )
         text = self.read(path).decode(errors="replace")
         return [line.strip() for line in text.splitlines() if line.strip()]
@@ -126,7 +124,7 @@ class _Files:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[_Files]:
-    """What lies in ``folder``: the files, the folder with them, or the zip, in this order."""
+    """Open the files in ``folder / FOLDER``, in ``folder``, or in the zip, in this order."""
     roots = (folder / FOLDER, folder)
     root = next((root for root in roots if (root / "wnids.txt").is_file()), None)
     if root is not None:
@@ -137,8 +135,8 @@ def _opened(folder: Path) -> Iterator[_Files]:
     archive = folder / ARCHIVE
     if not archive.is_file():
         raise DataError(
-            f"{folder} has neither wnids.txt, nor {FOLDER}, nor {ARCHIVE}. {NAME} has no published "
-            f"checksum and is not downloaded by itself: get {URL} and put it there."
+            f"{folder} has neither wnids.txt nor {FOLDER} nor {ARCHIVE}. {NAME} has no published "
+            f"checksum and is not downloaded automatically: download {URL} and put it there."
         )
     try:
         opened = zipfile.ZipFile(archive)
@@ -152,7 +150,7 @@ def _opened(folder: Path) -> Iterator[_Files]:
 
 
 def _classes(files: _Files) -> dict[str, int]:
-    """Label of each class, in the order of wnids.txt."""
+    """The label of each class, in the order of wnids.txt."""
     wnids = files.lines("wnids.txt")
     twice = [wnid for wnid, count in Counter(wnids).items() if count > 1]
     if twice or not wnids:
@@ -162,14 +160,14 @@ def _classes(files: _Files) -> dict[str, int]:
     unknown = sorted(folders - set(wnids))
     if unknown:
         raise DataError(
-            f"{files.where}: train has {len(unknown)} folders of classes that wnids.txt does not "
-            f"name, first {unknown[0]}. Remove them, or name them there."
+            f"{files.where}: train has {len(unknown)} folders of classes that are not in "
+            f"wnids.txt, e.g. {unknown[0]}. Remove them, or add them to wnids.txt."
         )
     return {wnid: label for label, wnid in enumerate(wnids)}
 
 
 def _images_of(files: _Files, wnid: str) -> list[str]:
-    """Paths of a class's training images, by name; its list of boxes names them all."""
+    """Sorted paths of a class's training images, checked against its list of boxes."""
     folder, boxes = f"train/{wnid}/images/", f"train/{wnid}/{wnid}_boxes.txt"
     images = files.images.get(folder, [])
     if not images:
@@ -189,7 +187,7 @@ def _annotated(files: _Files, classes: dict[str, int]) -> list[tuple[str, int]]:
         if wnid not in classes:
             raise DataError(f"{where}: class {wnid!r} of {image} is not in wnids.txt. {_AGAIN}")
         if folder + image in labels:
-            raise DataError(f"{where}: {image} is there twice. {_AGAIN}")
+            raise DataError(f"{where}: {image} appears twice. {_AGAIN}")
         labels[folder + image] = classes[wnid]
     _check_present(files, annotations, labels)
     left = [path for path in files.images.get(folder, []) if path not in labels]
@@ -211,9 +209,7 @@ def _check_present(files: _Files, index: str, paths: Iterable[str]) -> None:
 
 
 def _decoded(files: _Files, paths: Sequence[str], advance: Callable[[int], object]) -> Tensor:
-    """Images [n, 3, 64, 64] in [-1, 1], decoded in blocks, so that bytes and floats are not both
-    there in full.
-    """
+    """Decode images to [n, 3, 64, 64] in [-1, 1], in blocks to save memory."""
     inputs = torch.empty(len(paths), 3, SIDE, SIDE)
     for first in range(0, len(paths), _BLOCK):
         block = [_pixels(files, path) for path in paths[first : first + _BLOCK]]
@@ -223,7 +219,7 @@ def _decoded(files: _Files, paths: Sequence[str], advance: Callable[[int], objec
 
 
 def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
-    """One image [3, 64, 64]."""
+    """Decode one image to [3, 64, 64]."""
     from PIL import Image
 
     where, content = f"{files.where}: {path}", files.read(path)
@@ -232,7 +228,7 @@ def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
             size = image.size
             pixels = np.asarray(image.convert("RGB")) if size == (SIDE, SIDE) else None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{where} is no JPEG, or damaged ({error}). {_AGAIN}") from error
+        raise DataError(f"{where} is not a JPEG or is damaged ({error}). {_AGAIN}") from error
     if pixels is None:
         raise DataError(f"{where} is {size[0]}x{size[1]}, expected {SIDE}x{SIDE}. {_AGAIN}")
     return pixels.transpose(2, 0, 1)
@@ -240,7 +236,7 @@ def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
 
 @contextmanager
 def _progress(images: int, console: Console | None) -> Iterator[Callable[[int], object]]:
-    """What to call with the number of images decoded; shown on a terminal alone."""
+    """Yield a function to call with the number of decoded images; shown only on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -1,4 +1,4 @@
-"""Texts as token ids, padded on the right, and the cache that spares doing it twice."""
+"""Texts as token ids, padded on the right, and a cache of token ids."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wirelessfl.data import files
 from wirelessfl.data.pretrained import language_package, load_pretrained, pretrained_folder
 from wirelessfl.errors import ConfigError
 
-_FORMAT = 1  # of the cached files; another number, and older ones are not found
-_AT_ONCE = 10_000  # texts
+_FORMAT = 1  # version of the cached files; a new number makes older files invalid
+_AT_ONCE = 10_000  # texts tokenised at a time
 _NEEDS = [("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model")]
 _PATTERNS = ["tokenizer*", "vocab.*", "merges.txt", "*tokens*.json", "config.json"]
 _PARTS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
@@ -31,11 +31,11 @@ _PARTS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer's files; they are loaded when texts are given to it.
+    """A tokenizer's files, which are loaded when texts are tokenised.
 
     Args:
-        name: as the setting has it.
-        folder: where its files lie.
+        name: name in the settings.
+        folder: folder of its files.
     """
 
     name: str
@@ -43,24 +43,24 @@ class Tokenizer:
 
     @classmethod
     def find(cls, name: str) -> Tokenizer:
-        """The tokenizer in a folder, or on the hub.
+        """Find the tokenizer in a folder or on the hub.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: the tokenizer is not found.
         """
         return cls(name, pretrained_folder("tokenizer", name, _NEEDS, _PATTERNS))
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its files: equal where it makes equal tokens."""
+        """SHA-256 of its files; tokenizers with equal digests give equal tokens."""
         found = {path for pattern in _PATTERNS for path in self.folder.glob(pattern)}
         return digest_of(sorted(path for path in found if path.is_file()), self.folder)
 
     def tokens(self, *parts: Sequence[str], max_length: int) -> tuple[list[Tensor], int]:
-        """Token ids [texts, max_length] int64 of each part, and the id that pads on the right.
+        """Tokenise parts; returns ids [texts, max_length] int64 per part, and the padding id.
 
         Raises:
-            ConfigError: the files are damaged, or name no token to pad with.
+            ConfigError: the files are damaged, or the tokenizer has no padding token.
         """
         package = language_package("transformers", f"tokenizer {self.name!r}")
         load = package.AutoTokenizer.from_pretrained
@@ -69,8 +69,8 @@ class Tokenizer:
         pad_id = tokenizer.eos_token_id if pad_id is None else pad_id
         if pad_id is None:
             raise ConfigError(
-                f"tokenizer is {self.name!r}, which has no pad_token and no eos_token: texts "
-                "cannot be padded. Set one and save it again."
+                f"tokenizer is {self.name!r}, which has neither pad_token nor eos_token, so texts "
+                "cannot be padded: set one of them and save the tokenizer again."
             )
         tokenizer.truncation_side = "right"
         encoded = []
@@ -91,8 +91,8 @@ class Encoded:
 
     Args:
         tensors: ``train_inputs``, ``train_labels``, ``test_inputs``, ``test_labels``, int64.
-        pad_id: what pads the inputs.
-        left_out: rows that were skipped.
+        pad_id: id of the padding token.
+        left_out: number of skipped rows.
     """
 
     tensors: dict[str, Tensor]
@@ -101,7 +101,7 @@ class Encoded:
 
 
 def digest_of(paths: Sequence[Path], root: Path) -> str:
-    """SHA-256 of files, of their names below ``root`` and their content."""
+    """SHA-256 of files, from their paths relative to ``root`` and their contents."""
     total = hashlib.sha256()
     for path in paths:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -111,11 +111,11 @@ def digest_of(paths: Sequence[Path], root: Path) -> str:
 
 @dataclass(frozen=True)
 class TokenCache:
-    """One file a data set, tokenizer and length: in the user's cache, else beside the data.
+    """One file per data set, tokenizer and length, in the user's cache or else next to the data.
 
     Args:
-        name: of the data set.
-        key: what the content depends on.
+        name: name of the data set.
+        key: everything that determines the content.
         beside: the data set's folder.
     """
 
@@ -125,20 +125,20 @@ class TokenCache:
 
     @property
     def places(self) -> tuple[Path, Path]:
-        """Where the file may lie."""
+        """Possible paths of the file."""
         key = hashlib.sha256(json.dumps([_FORMAT, *self.key]).encode()).hexdigest()[:32]
         name = f"{self.name}-{key}.safetensors"
         return files.cache_folder() / "tokens" / name, self.beside / ".tokens" / name
 
     def read(self) -> Encoded | None:
-        """What was kept; None where there is nothing, or nothing whole."""
+        """Read the cached tokens; None if there are none or they are damaged."""
         for path in self.places:
             with suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
                 return _read(path)
         return None
 
     def write(self, encoded: Encoded) -> None:
-        """Keep it, where a place can be written: whole or not at all."""
+        """Write the tokens to the first writable path, completely or not at all."""
         kept = {name: encoded.tensors[name].to(torch.int32) for name in _PARTS}
         note = {"pad_id": encoded.pad_id, "left_out": encoded.left_out, "crc": _crc(kept)}
         for path in self.places:
@@ -147,7 +147,7 @@ class TokenCache:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 save_file(kept, draft, metadata={"note": json.dumps(note)})
                 os.replace(draft, path)
-            except (OSError, SafetensorError):  # not writable, or full
+            except (OSError, SafetensorError):  # not writable, or the disk is full
                 continue
             else:
                 return
@@ -161,7 +161,7 @@ def _read(path: Path) -> Encoded:
         note = json.loads(file.metadata()["note"])
         kept = {name: file.get_tensor(name) for name in _PARTS}
     if _crc(kept) != note["crc"]:
-        raise ValueError("other content than was written")
+        raise ValueError("the checksum of the cached tokens is wrong")
     tensors = {name: value.to(torch.int64) for name, value in kept.items()}
     return Encoded(tensors, int(note["pad_id"]), int(note["left_out"]))
 

@@ -12,12 +12,12 @@ from wirelessfl.models.images import check_images
 
 
 class CifarCNN(nn.Module):
-    """Convolutions 3-16-32-64 (3x3, ReLU, 2x2 max-pool each), then 1024-500-classes.
+    """Convolutions 3-16-32-64 (3x3, each with ReLU and 2x2 max-pool), then 1024-500-classes.
 
     Args:
         input_shape: (channels, 32, 32).
-        classes: outputs.
-        dropout: probability after the hidden fully connected layer, in training.
+        classes: number of outputs.
+        dropout: dropout probability after the hidden fully connected layer, in training.
     """
 
     fully_connected = ("fc1", "fc2")

@@ -1,4 +1,4 @@
-"""What a module may declare about itself, by class or instance attributes of these names."""
+"""Properties that a module may declare by class or instance attributes of these names."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ class Declared:
     """Optional attributes of a module, or their defaults.
 
     Args:
-        fully_connected: names of its fully connected layers in order, input to output; HIST
+        fully_connected: names of the fully connected layers in order, from input to output; HIST
             partitions the neurons between them.
-        bytes_per_sample: memory that a training sample takes beside the parameters; 0: negligible.
-        test_batch: samples that are evaluated at once.
-        vocabulary: number of token ids that it knows, from 0; None: its inputs are not tokens.
+        bytes_per_sample: memory per training sample in addition to the parameters; 0 if
+            negligible.
+        test_batch: number of samples per test batch.
+        vocabulary: number of known token ids, which start at 0; None if the inputs are not tokens.
     """
 
     fully_connected: tuple[str, ...] = ()
@@ -26,9 +27,9 @@ class Declared:
 
     @classmethod
     def of(cls, module: nn.Module) -> Declared:
-        """What ``module`` declares now; any ``nn.Module`` will do."""
+        """Read the attributes of any ``nn.Module``."""
         names = [entry.name for entry in fields(cls) if hasattr(module, entry.name)]
         found = {name: getattr(module, name) for name in names}
-        if not isinstance(found.get("vocabulary"), int):  # a user's own attribute, e.g. a list
+        if not isinstance(found.get("vocabulary"), int):  # an unrelated attribute, e.g. a list
             found.pop("vocabulary", None)
         return cls(**found)

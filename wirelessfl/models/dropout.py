@@ -1,4 +1,4 @@
-"""Dropout whose masks come from a named stream, so that they do not depend on who trains when."""
+"""Dropout with masks from a named stream, which do not depend on the order of training."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def _mix(x: Tensor) -> Tensor:
 
 
 class StreamDropout(nn.Module):
-    """Dropout of whole features with probability ``p``, mask by hashing (key, sample, feature).
+    """Dropout with probability ``p``; the mask is a hash of (key, sample, feature).
 
     The executor replaces the buffer ``key`` (int32 [2], drawn from the stream of client and step)
-    before every step; no generator is involved, so it works under ``vmap``, and all executors and
-    devices draw the same masks. A mask does not depend on how far a submodel or batch is padded.
+    before every step. No generator is used, so dropout works under ``vmap``, and all executors and
+    devices draw the same masks. A mask does not depend on the padding of a submodel or batch.
 
     Args:
-        p: probability that an element is zeroed, in [0, 1).
-        salt: distinguishes the layers of one model.
+        p: probability that an element is set to zero, in [0, 1).
+        salt: number that distinguishes the layers of one model.
     """
 
     key: Tensor
@@ -34,20 +34,20 @@ class StreamDropout(nn.Module):
     def __init__(self, p: float, salt: int = 0) -> None:
         super().__init__()
         if not 0.0 <= p < 1.0:
-            raise ValueError(f"dropout is {p}: a probability in [0, 1) is needed.")
+            raise ValueError(f"dropout is {p}: give a probability in [0, 1).")
         self.p = p
         self.salt = salt
         self.register_buffer("key", torch.zeros(2, dtype=torch.int32), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x`` [batch, ...], elements zeroed and the rest scaled by 1/(1-p); in eval as it is."""
+        """Zero elements of ``x`` [batch, ...] and scale the rest by 1/(1-p); identity in eval."""
         if not self.training or self.p == 0.0:
             return x
         mask = self.mask(self.key[None], x.shape[0], x[0].numel())[0]
         return x * mask.view_as(x) / (1.0 - self.p)
 
     def mask(self, keys: Tensor, samples: int, features: int) -> Tensor:
-        """What is kept, [clients, samples, features] boolean, from ``keys`` [clients, 2]."""
+        """Mask of kept elements [clients, samples, features] boolean, for ``keys`` [clients, 2]."""
         sample = torch.arange(samples, dtype=torch.int32, device=keys.device)
         feature = torch.arange(features, dtype=torch.int32, device=keys.device)
         rows = _mix(_mix(sample + keys[:, :1]) ^ keys[:, 1:])

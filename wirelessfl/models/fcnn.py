@@ -15,10 +15,10 @@ class FCNN(nn.Module):
     """Hidden ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons (HIST).
 
     Args:
-        input_shape: shape of one sample; it is flattened.
-        classes: outputs.
-        hidden: neurons of each hidden layer.
-        dropout: probability after each hidden layer, in training.
+        input_shape: shape of one sample, which is flattened.
+        classes: number of outputs.
+        hidden: number of neurons of each hidden layer.
+        dropout: dropout probability after each hidden layer, in training.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class FCNN(nn.Module):
 
 
 class MLP(FCNN):
-    """Two hidden layers of 200: 199,210 parameters on 28x28 images, as in the FedAST paper.
+    """Two hidden layers of 200 neurons: 199,210 parameters on 28x28 images, as in FedAST's paper.
 
-    The "2NN" of McMahan et al. (AISTATS 2017). Arguments are those of ``FCNN``.
+    It is the "2NN" of McMahan et al. (AISTATS 2017). Arguments are those of ``FCNN``.
     """
 
     def __init__(

@@ -15,12 +15,12 @@ from wirelessfl.models.images import check_images
 
 
 class FedASTCNN(nn.Module):
-    """Two convolutions 64@5x5 without padding, each with ReLU and 2x2 max-pool, then 1600-384-192.
+    """Two convolutions 64@5x5 (no padding, ReLU, 2x2 max-pool), then 1600-384-192-classes.
 
     Args:
         input_shape: (channels, 32, 32).
-        classes: outputs.
-        dropout: probability after the two hidden fully connected layers, in training.
+        classes: number of outputs.
+        dropout: dropout probability after the two hidden fully connected layers, in training.
     """
 
     fully_connected = ("fc1", "fc2", "fc3")

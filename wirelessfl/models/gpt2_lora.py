@@ -1,7 +1,7 @@
-"""GPT-2 that classifies texts, adapted by LoRA: the frozen base is shared, little is sent.
+"""GPT-2 for text classification with LoRA: clients share the frozen base and send only adapters.
 
 Radford et al., 2019; Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
-Built on transformers and peft (the extra ``language``), which are imported when a model is made.
+It uses transformers and peft (the extra ``language``), which are imported when a model is created.
 """
 
 from __future__ import annotations
@@ -26,26 +26,29 @@ _HEAD = "score.weight"
 
 
 class GPT2LoRA(nn.Module):
-    """GPT-2 with LoRA adapters of its attention and a linear head on the last token.
+    """GPT-2 with LoRA adapters in its attention and a linear head on the last token.
 
-    Adapters and head are trained and sent; everything else is frozen. With the default rank that
-    is 1.9 % of the parameters, the share that the FAdamGC paper states without naming a rank.
+    Adapters and head are trained and sent; all other parameters are frozen. With the default rank
+    1.9 % of the parameters are trained, the fraction that the FAdamGC paper states without a rank.
 
     Args:
         input_shape: (length,), token ids of a text, padded on the right.
-        classes: outputs.
-        dropout: probability at the adapters' inputs, in training; GPT-2's own dropout is off.
-        pretrained: the base: a folder with config.json and model.safetensors, or a name on the hub.
-        lora_rank: r, of each adapter of the attention's joint query, key and value projection.
+        classes: number of outputs.
+        dropout: dropout probability at the adapters' inputs, in training; GPT-2's own dropout is
+            off.
+        pretrained: the base model: a folder with config.json and model.safetensors, or a name on
+            the Hugging Face hub.
+        lora_rank: rank r of each adapter of the attention's joint query, key and value projection.
         lora_alpha: adapters are scaled by lora_alpha / lora_rank; None for a scale of 1.
-        pad_id: the token that pads; None for that of the base's configuration.
+        pad_id: id of the padding token; None for that of the base's configuration.
 
     Raises:
-        ConfigError: the base cannot be had or is no GPT-2, the samples are no texts or too long.
+        ConfigError: the base cannot be loaded or is not a GPT-2, or the samples are not texts or
+            are too long.
     """
 
     test_batch = 64
-    """Texts that are tested at once: attention alone takes heads * length^2 numbers a text."""
+    """Texts per test batch; attention alone needs heads * length^2 numbers per text."""
 
     def __init__(
         self,
@@ -61,8 +64,8 @@ class GPT2LoRA(nn.Module):
         super().__init__()
         if len(input_shape) != 1:
             raise ConfigError(
-                f"model gpt2-lora takes texts as token ids [length], and the data set has samples "
-                f"of shape {tuple(input_shape)}. Choose sst2, or another data set of texts."
+                f"model gpt2-lora needs texts as token ids [length], but the data set has samples "
+                f"of shape {tuple(input_shape)}: choose sst2 or another data set of texts."
             )
         transformers = language_package("transformers", "model gpt2-lora")
         peft = language_package("peft", "model gpt2-lora")
@@ -71,19 +74,19 @@ class GPT2LoRA(nn.Module):
         settings = self.network.config
         if input_shape[0] > settings.n_positions:
             raise ConfigError(
-                f"max_length is {input_shape[0]}, and pretrained {pretrained!r} takes at most "
-                f"{settings.n_positions} tokens. Choose a smaller max_length."
+                f"max_length is {input_shape[0]}, but pretrained {pretrained!r} supports at most "
+                f"{settings.n_positions} tokens: choose a smaller max_length."
             )
         self.vocabulary: int = settings.vocab_size
-        """Token ids that the base knows: 0 to this, without it."""
+        """Number of token ids of the base; ids start at 0."""
         pad = settings.pad_token_id if settings.pad_token_id is not None else settings.eos_token_id
         self.pad_id: int | None = pad if pad_id is None else pad_id
         if not isinstance(self.pad_id, int):
             raise ConfigError(
-                f"pretrained is {pretrained!r}, whose config.json names no pad_token_id and no "
-                "eos_token_id: texts cannot be padded. Add one of them."
+                f"pretrained is {pretrained!r}, whose config.json has neither pad_token_id nor "
+                "eos_token_id, so texts cannot be padded: add one of them."
             )
-        torch.set_rng_state(drawn)  # loading draws weights that it then replaces
+        torch.set_rng_state(drawn)  # loading draws random weights before it replaces them
         adapters = peft.LoraConfig(
             r=lora_rank,
             lora_alpha=lora_rank if lora_alpha is None else lora_alpha,
@@ -98,8 +101,8 @@ class GPT2LoRA(nn.Module):
         for salt, layer in enumerate(adapted):
             for name in layer.lora_dropout:
                 layer.lora_dropout[name] = StreamDropout(dropout, salt=salt)
-        # Floats that autograd keeps of a text, rounded up: 40 vectors a token and layer, and the
-        # scores of every head before and after masking and softmax.
+        # Floats that autograd stores per text, rounded up: 40 vectors per token and layer, and the
+        # attention scores of every head before and after masking and softmax.
         length, layers = input_shape[0], settings.n_layer
         a_token = 40 * settings.n_embd + 4 * settings.n_head * length
         self.bytes_per_sample = 4 * length * layers * a_token
@@ -108,9 +111,9 @@ class GPT2LoRA(nn.Module):
         """Logits [batch, classes] of token ids ``x`` [batch, length]."""
         body = self.network.transformer
         words: Tensor = body.wte(x)
-        # Left to itself, transformers looks for padding among ids and for texts that share a row:
-        # neither vmap nor a recording can follow. Attention is causal, so what pads on the right
-        # changes nothing before it and needs no mask of its own.
+        # By default transformers searches the ids for padding and for packed texts, which neither
+        # vmap nor a recording supports. Attention is causal, so padding on the right does not
+        # affect earlier tokens and needs no mask.
         masked = torch.finfo(words.dtype).min
         later = words.new_full((x.shape[1], x.shape[1]), masked).triu(1)
         seen = later.expand(x.shape[0], 1, -1, -1)
@@ -125,7 +128,7 @@ class GPT2LoRA(nn.Module):
 
 
 def _base(transformers: Any, pretrained: str, classes: int) -> Any:
-    """GPT2ForSequenceClassification with the pretrained weights and no dropout."""
+    """Load GPT2ForSequenceClassification with the pretrained weights and without dropout."""
     folder = pretrained_folder(
         "pretrained",
         pretrained,
@@ -136,8 +139,8 @@ def _base(transformers: Any, pretrained: str, classes: int) -> Any:
     config = load_pretrained("pretrained", pretrained, auto.from_pretrained, folder)
     if not isinstance(config, transformers.GPT2Config):
         raise ConfigError(
-            f"pretrained is {pretrained!r}, a model of type {config.model_type!r}: model gpt2-lora "
-            "needs one of type gpt2."
+            f"pretrained is {pretrained!r}, a model of type {config.model_type!r}: give a model of "
+            "type gpt2 for model gpt2-lora."
         )
     config.num_labels = classes
     config.attn_pdrop = config.embd_pdrop = config.resid_pdrop = 0.0
@@ -148,14 +151,15 @@ def _base(transformers: Any, pretrained: str, classes: int) -> Any:
         folder,
         config=config,
         dtype=torch.float32,
-        attn_implementation="eager",  # other attention does not run, or runs slowly, under vmap
+        attn_implementation="eager",  # other implementations fail or are slow under vmap
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # a head for other classes is replaced anyway
+        ignore_mismatched_sizes=True,  # a head for other classes is replaced
     )
     wrong = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])} - {_HEAD}
     if wrong:
         raise ConfigError(
-            f"pretrained is {pretrained!r}, and its weights lack {sorted(wrong)[0]!r} or have it "
-            f"in another shape ({len(wrong)} such). Save or fetch the model again."
+            f"pretrained is {pretrained!r}, but {sorted(wrong)[0]!r} is missing from its weights "
+            f"or has a wrong shape ({len(wrong)} such parameters). Save or download the model "
+            "again."
         )
     return network

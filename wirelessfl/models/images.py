@@ -1,4 +1,4 @@
-"""Checks that models of images share."""
+"""Checks shared by image models."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from wirelessfl.errors import ConfigError
 
 
 def check_images(model: str, input_shape: Sequence[int], side: int, fitting: str) -> None:
-    """Refuse samples that are no square images of the side that a model is made for.
+    """Raise unless samples are square images of the size that a model needs.
 
     Args:
-        model: its name.
+        model: name of the model.
         input_shape: shape of one sample, (channels, height, width).
-        side: height and width that it takes, in pixels.
-        fitting: data sets that have such images, in words.
+        side: required height and width, in pixels.
+        fitting: names of data sets with such images, for the message.
 
     Raises:
-        ConfigError: they are of another shape.
+        ConfigError: the samples have another shape.
     """
     if tuple(input_shape[1:]) != (side, side):
         raise ConfigError(
-            f"model {model} takes images of {side}x{side}, and the data set has samples of shape "
-            f"{tuple(input_shape)}. Choose {fitting}, or model fcnn."
+            f"model {model} needs images of {side}x{side}, but the data set has samples of shape "
+            f"{tuple(input_shape)}: choose {fitting}, or model fcnn."
         )

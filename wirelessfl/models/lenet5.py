@@ -15,8 +15,8 @@ class LeNet5(nn.Module):
 
     Args:
         input_shape: (channels, 28, 28).
-        classes: outputs.
-        dropout: probability after the two hidden fully connected layers, in training.
+        classes: number of outputs.
+        dropout: dropout probability after the two hidden fully connected layers, in training.
     """
 
     fully_connected = ("fc1", "fc2", "fc3")

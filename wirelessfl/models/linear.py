@@ -1,4 +1,4 @@
-"""A linear classifier: what the published code of dynamic clients trains on MNIST (784-10)."""
+"""A linear classifier, used on MNIST (784-10) by the published code of dynamic clients."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from wirelessfl.models.fcnn import FCNN
 
 
 class LinearClassifier(FCNN):
-    """One layer, no hidden one: 7,850 parameters on 28x28 images with ten classes.
+    """One linear layer without hidden layers: 7,850 parameters on 28x28 images with ten classes.
 
     Args:
-        input_shape: shape of one sample; it is flattened.
-        classes: outputs.
+        input_shape: shape of one sample, which is flattened.
+        classes: number of outputs.
     """
 
     def __init__(self, input_shape: Sequence[int], classes: int) -> None:

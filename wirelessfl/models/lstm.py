@@ -1,8 +1,8 @@
-"""LSTM for the next character of a text: 819,920 parameters with 80 characters.
+"""LSTM that predicts the next character of a text: 819,920 parameters with 80 characters.
 
-Hochreiter and Schmidhuber, 1997; two layers of 256 behind an embedding of 8, as in McMahan et al.
-(AISTATS 2017) and LEAF (Caldas et al., 2018). Clients train together by vmap, under which torch's
-nn.LSTM does not run.
+Hochreiter and Schmidhuber, 1997; two layers of 256 after an embedding of 8, as in McMahan et al.
+(AISTATS 2017) and LEAF (Caldas et al., 2018). The layers are implemented here because torch's
+nn.LSTM does not run under vmap, by which clients train together.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ EMBEDDING = 8
 
 
 class LSTMLayer(nn.Module):
-    """One layer of torch's nn.LSTM: its equations, its parameters and how they are drawn.
+    """One LSTM layer with the equations, parameters and initialisation of torch's nn.LSTM.
 
-    Gates stand in the order input, forget, cell, output. The first state is zero.
+    The order of the gates is input, forget, cell, output. The initial state is zero.
 
     Args:
-        inputs: width of what comes in.
-        width: of the hidden state and of the cell.
+        inputs: size of the input vectors.
+        width: size of the hidden state and of the cell state.
     """
 
     def __init__(self, inputs: int, width: int) -> None:
@@ -39,8 +39,8 @@ class LSTMLayer(nn.Module):
             nn.init.uniform_(parameter, -(width**-0.5), width**-0.5)
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        """Hidden states [batch, width], one a step, of ``x`` [length, batch, inputs]."""
-        # As a matrix: by several dimensions, vmap would copy the weights for every step.
+        """Hidden states [batch, width], one per step, for ``x`` [length, batch, inputs]."""
+        # Inputs as a matrix: with more dimensions vmap would copy the weights for every step.
         given = torch.addmm(self.bias_ih + self.bias_hh, x.flatten(0, 1), self.weight_ih.t())
         recurrent, states = self.weight_hh.t(), []
         hidden = cell = x.new_zeros(x.shape[1], self.width)
@@ -59,15 +59,15 @@ class LSTM(nn.Module):
 
     Args:
         input_shape: (length,), token ids below ``classes``.
-        classes: outputs, one a token.
+        classes: number of outputs, one per token id.
         hidden: width of each LSTM layer.
 
     Raises:
-        ConfigError: the samples are no texts, or there is no layer.
+        ConfigError: the samples are not texts, or ``hidden`` is empty.
     """
 
     test_batch = 256
-    """Texts that are tested at once: a layer takes 4 * width numbers a token."""
+    """Texts per test batch; a layer needs 4 * width numbers per token."""
 
     def __init__(
         self, input_shape: Sequence[int], classes: int, *, hidden: Sequence[int] = (256, 256)
@@ -75,18 +75,18 @@ class LSTM(nn.Module):
         super().__init__()
         if len(input_shape) != 1:
             raise ConfigError(
-                f"model lstm takes texts as token ids [length], and the data set has samples of "
-                f"shape {tuple(input_shape)}. Choose shakespeare, or model fcnn."
+                f"model lstm needs texts as token ids [length], but the data set has samples of "
+                f"shape {tuple(input_shape)}: choose shakespeare, or model fcnn."
             )
         if not hidden:
-            raise ConfigError("hidden is empty: lstm needs the width of at least one layer.")
+            raise ConfigError("hidden is empty: give the width of at least one layer of lstm.")
         self.vocabulary = classes
-        """Token ids that it knows: 0 to this, without it."""
+        """Number of known token ids; ids start at 0."""
         self.embedding = nn.Embedding(classes, EMBEDDING)
         widths = (EMBEDDING, *hidden)
         self.layers = nn.ModuleList(LSTMLayer(*pair) for pair in pairwise(widths))
         self.fc = nn.Linear(widths[-1], classes)
-        # Floats that autograd keeps of a text, rounded up: 16 vectors a token and layer.
+        # Floats that autograd stores per text, rounded up: 16 vectors per token and layer.
         self.bytes_per_sample = 4 * input_shape[0] * 16 * sum(hidden)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -17,29 +17,29 @@ _SIZES = {(32, 32): 1, (64, 64): 2}  # stride of the stem
 class ResNet18(nn.Module):
     """ResNet-18 for images of 32x32 or 64x64; 11,173,962 parameters with ten classes.
 
-    Four stages of two basic blocks (He et al., CVPR 2016), of 1, 2, 4 and 8 times ``width``, global
-    average pooling, then one linear layer. For small images the stem is one 3x3 convolution and no
-    pooling. At 32x32 it has stride 1; at 64x64 stride 2, so that all blocks work on the same 32x32
-    to 4x4 maps: the same parameters, and steps that cost as much as at 32x32, where stride 1 would
-    cost four times that. Convolutions have no bias; their weights are drawn as He et al. (ICCV
-    2015) do, by fan-out. No dropout.
+    Four stages of two basic blocks (He et al., CVPR 2016) with 1, 2, 4 and 8 times ``width``
+    channels, global average pooling, then one linear layer. For small images the stem is one 3x3
+    convolution without pooling. At 32x32 it has stride 1; at 64x64 it has stride 2, so that all
+    blocks work on the same 32x32 to 4x4 maps. Parameters and cost per step then equal those at
+    32x32; with stride 1 a step would cost four times as much. Convolutions have no bias; their
+    weights are initialised by fan-out (He et al., ICCV 2015). There is no dropout.
 
-    ``norm="group"``: group normalisation, each sample by itself, which does for clients whose data
-    differ what running statistics, shared by all, would not (Hsieh et al., ICML 2020). Two groups,
-    so that narrow stand-ins have the same layers.
+    ``norm="group"``: group normalisation, separately for each sample. It works for clients with
+    different data, unlike shared running statistics (Hsieh et al., ICML 2020). There are two
+    groups, so that narrow versions have the same layers.
 
     ``norm="batch"``: batch normalisation without running statistics. Every batch is normalised by
-    its own mean and variance, in training *and in evaluation*; nothing is stored, and only scales
-    and shifts are exchanged, like all parameters. So a sample's logits depend on the others of its
-    batch: test accuracy is that of batches of test samples in the data set's order, and a test set
-    sorted by class would be judged wrongly. Batches cannot be padded either, so clients train one
-    at a time (executor ``loop``).
+    its own mean and variance, in training *and in evaluation*; no statistics are stored, and only
+    scales and shifts are exchanged, like all parameters. A sample's logits therefore depend on the
+    other samples of its batch: test accuracy is measured on batches in the data set's order, and is
+    wrong for a test set sorted by class. Batches cannot be padded, so clients train one at a time
+    (executor ``loop``).
 
     Args:
         input_shape: (channels, 32, 32) or (channels, 64, 64).
-        classes: outputs.
+        classes: number of outputs.
         norm: ``group`` or ``batch``.
-        width: channels of the first stage, even; 64 is ResNet-18, less makes a small stand-in.
+        width: channels of the first stage, even; 64 gives ResNet-18, less a smaller network.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class ResNet18(nn.Module):
         shape = tuple(input_shape)
         if len(shape) != 3 or shape[1:] not in _SIZES:
             raise ConfigError(
-                f"model resnet18 takes images of 32x32 or 64x64, and the data set has samples of "
-                f"shape {shape}. Choose cifar10, cifar100 or tinyimagenet, or model fcnn."
+                f"model resnet18 needs images of 32x32 or 64x64, but the data set has samples of "
+                f"shape {shape}: choose cifar10, cifar100 or tinyimagenet, or model fcnn."
             )
         if norm not in get_args(Norm):
             raise ConfigError(f'norm is {norm!r}: choose "group" or "batch".')
         if width < GROUPS or width % GROUPS:
-            raise ConfigError(f"width is {width}: resnet18 needs a multiple of {GROUPS}.")
+            raise ConfigError(f"width is {width}: give a multiple of {GROUPS} for resnet18.")
         self.conv = _convolution(shape[0], width, _SIZES[shape[1:]])
         self.norm = _normalisation(width, norm)
         self.relu = nn.ReLU()
@@ -72,18 +72,20 @@ class ResNet18(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits [batch, classes] of ``x`` [batch, channels, height, width]."""
         x = self.blocks(self.relu(self.norm(self.conv(x))))
-        # A plain mean: the gradient of adaptive pooling is not deterministic on GPUs.
+        # Not adaptive pooling, whose gradient is not deterministic on GPUs.
         logits: Tensor = self.fc(x.mean((2, 3)))
         return logits
 
 
 class BasicBlock(nn.Module):
-    """relu(f(x) + x), f two 3x3 convolutions, each normalised; x by a 1x1 one where shapes differ.
+    """relu(f(x) + x), where f is two 3x3 convolutions, each followed by normalisation.
+
+    If the shapes differ, a normalised 1x1 convolution replaces x in the sum.
 
     Args:
         inputs: channels of x.
         outputs: channels of f(x).
-        stride: of the first convolution.
+        stride: stride of the first convolution.
         norm: as for ``ResNet18``.
     """
 
@@ -101,7 +103,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """[batch, outputs, height / stride, width / stride] of ``x`` [batch, inputs, ...]."""
+        """Output [batch, outputs, height/stride, width/stride] for ``x`` [batch, inputs, ...]."""
         y = self.relu(self.norm1(self.conv1(x)))
         out: Tensor = self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
         return out

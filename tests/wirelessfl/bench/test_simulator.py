@@ -1,4 +1,4 @@
-"""The simulator's benchmark at a few updates: its tables, and that the ways do the same work."""
+"""Benchmark of the simulator with few updates: its tables."""
 
 import itertools
 import statistics
@@ -27,35 +27,29 @@ def test_tables(monkeypatch, known_times, take_turns):
 
     monkeypatch.setattr(simulator, "_run", counted)
     tables = simulator.simulator_bench(repeats=3, updates=600, merges=2)
-    events, training, goals = tables.values()
+    events, training = tables.values()
     assert [(row["tasks"], row["clients"]) for row in events] == [
         (2, 1000),
         (10, 100_000),
         (2, 1000),
     ]
     for place, row in enumerate(events):  # a second each, after a run that does not count
-        assert row["updates_a_second"] == statistics.median(counts[4 * place + 1 : 4 * place + 4])
+        assert row["updates_per_second"] == statistics.median(counts[4 * place + 1 : 4 * place + 4])
         updates = 60 if row["delays"] == simulator.SHARED else 600
-        assert row["updates_a_second"] >= updates - row["tasks"] * simulator.BUFFER
-        assert row["start_ms"] == 1e3
+        assert row["updates_per_second"] >= updates - row["tasks"] * simulator.BUFFER
+        assert row["startup_ms"] == 1e3
         assert 8 * row["clients"] / 2**20 < row["state_mib"], "how fast each client is"
         assert row["state_mib"] < 20  # 10^5 clients cost what works, not what is registered
     plain, *others, floor = training
-    assert plain["way"] == PLAIN
+    assert plain["method"] == PLAIN
     assert plain["ratio"] == 1
-    times = take_turns([row["way"] for row in training[:-1]], 3)
-    assert plain["ms_an_update"] == 1e3 * times[PLAIN][1] / 4
+    times = take_turns([row["method"] for row in training[:-1]], 3)
+    assert plain["ms_per_update"] == 1e3 * times[PLAIN][1] / 4
     for row in others:
-        _, middle, _ = times[row["way"]]
-        trained = 1e3 * middle / row["ms_an_update"]
+        _, middle, _ = times[row["method"]]
+        trained = 1e3 * middle / row["ms_per_update"]
         assert trained == pytest.approx(round(trained))
         assert 2 * simulator.BUFFER <= round(trained) <= 2 * simulator.BUFFER + 4
-    assert floor["ms_an_update"] == 1e3 * simulator.FLOP / (2 * 2048**3 / (1 + 3 * len(times)))
+    assert floor["ms_per_update"] == 1e3 * simulator.FLOP / (2 * 2048**3 / (1 + 3 * len(times)))
     for row in (*others, floor):
-        assert row["ratio"] == pytest.approx(plain["ms_an_update"] / row["ms_an_update"])
-    assert [row["measured"] for row in goals] == [
-        min(row["updates_a_second"] for row in events if row["delays"] == simulator.ONE_DRAW),
-        max(row["ratio"] for row in others),
-    ]
-    for row, wanted in zip(goals, (simulator.EVENTS, simulator.FASTER), strict=True):
-        assert row["verdict"].startswith("met" if row["measured"] >= wanted else "not met")
+        assert row["ratio"] == pytest.approx(plain["ms_per_update"] / row["ms_per_update"])

@@ -1,4 +1,4 @@
-"""The benchmark of clients with different widths: its rows, and that all ways do the same work."""
+"""Benchmark of clients with different widths: its rows, and equal work of all methods."""
 
 import json
 
@@ -23,23 +23,24 @@ def test_rows(monkeypatch, known_times, take_turns):
     assert len(tables) == len(submodels.models()) * len(submodels.mixtures(CLIENTS)) * len(few)
     for title, rows in tables.items():
         assert "random data" in title
-        assert [row["way"] for row in rows] == list(submodels.PADDINGS)
-        equal, *padded, widest, masked = rows
+        assert [row["method"] for row in rows] == list(submodels.PADDINGS)
+        equal, *_, widest, masked = rows
         assert equal["jobs"] == (CLIENTS if "all different" in title else 4)
         assert widest["jobs"] == masked["jobs"] == 1
-        assert widest["parameters_%"] == masked["parameters_%"] == 100  # one client holds it all
-        shares = [row["parameters_%"] for row in (equal, *padded)]
+        percents = [row["percent_of_parameters"] for row in rows]
+        assert percents[-2:] == [100, 100]  # one client has the full model
+        shares = percents[:-2]
         assert 0 < shares[0] <= shares[1] <= shares[2] < 100
         assert shares[1] * (1 - 0.1) <= shares[0]
         assert shares[2] * (1 - 0.3) <= shares[0]
         times, begun = take_turns(submodels.PADDINGS, 3, begun), begun + 3 * len(rows)
         for row in rows:
-            first, middle, last = times[row["way"]]
+            first, middle, last = times[row["method"]]
             assert 1 <= row["chunk"] <= CLIENTS
             assert row["seconds"] == middle
             assert row["range"] == f"{first} - {last}"
-            assert row["of_equal"] == pytest.approx(middle / times[submodels.EQUAL][1])
-            assert row["of_masked"] == pytest.approx(middle / times[submodels.MASKED][1])
+            assert row["ratio_to_equal"] == pytest.approx(middle / times[submodels.EQUAL][1])
+            assert row["ratio_to_masked"] == pytest.approx(middle / times[submodels.MASKED][1])
 
 
 @pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])
@@ -66,12 +67,12 @@ def test_all_ways_give_the_same_parameters(name, kind):
 
 
 def test_it_is_called_by_its_name(monkeypatch, capsys):
-    """With few clients where it is to be quick."""
+    """``--quick`` uses few clients."""
     asked = []
     monkeypatch.setattr(
         submodels, "submodel_bench", lambda *_, **few: asked.append(few) or {"table": [{"jobs": 1}]}
     )
     assert main(["bench", "submodels", "--quick", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"table (quick: not to be quoted)": [{"jobs": 1}]}
+    assert json.loads(capsys.readouterr().out) == {"table (quick run)": [{"jobs": 1}]}
     assert suite.bench("submodels", 1, None, as_json=True, quick=False) == 0
     assert [few.get("clients") for few in asked] == [4, None]

@@ -1,4 +1,4 @@
-"""Where files come from, and downloads that end whole or not at all."""
+"""Folders of data sets, and downloads that are complete or absent."""
 
 import gzip
 import hashlib
@@ -39,7 +39,7 @@ def whole(body: bytes) -> Answer:
 
 
 def broken_off(handler: BaseHTTPRequestHandler) -> None:
-    """Announces all of it, sends half and hangs up."""
+    """A response that announces all bytes, sends half and closes the connection."""
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(PACKED)))
     handler.end_headers()
@@ -47,7 +47,7 @@ def broken_off(handler: BaseHTTPRequestHandler) -> None:
 
 
 class Server:
-    """Answers by path on 127.0.0.1 and counts requests."""
+    """A server on 127.0.0.1 that answers by path and counts requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
@@ -119,7 +119,7 @@ def test_a_server_that_decompresses_by_itself_is_understood(server, file, place)
 
 
 def test_the_cache_is_not_shared_between_partial_downloads(server, file, place):
-    """Several processes may fetch at once: all succeed, one file remains."""
+    """Several processes download at once: all succeed, and one file remains."""
     server.answers["/toy-ubyte.gz"] = whole(PACKED)
     results: list[bytes] = []
     threads = [
@@ -165,7 +165,7 @@ def test_no_network(file, place):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    file = replace(file, base_url=f"http://127.0.0.1:{port}/")  # nobody listens there
+    file = replace(file, base_url=f"http://127.0.0.1:{port}/")  # no server listens there
     with pytest.raises(DataError, match=r"cannot be downloaded.*ConnectionError"):
         read_verified(file, place)
     assert listing(place) == []
@@ -178,7 +178,7 @@ def test_an_unwritable_cache_is_a_data_error(server, file, cache):
 
 
 def test_an_interrupted_download_leaves_nothing_behind(server, file, place):
-    """Ctrl-C in the middle: a part was on disk then, and is gone after."""
+    """Ctrl-C during a download removes the partial file."""
     seen: list[list[str]] = []
     main = threading.main_thread().ident
     assert main is not None
@@ -229,7 +229,7 @@ def test_a_damaged_file_in_the_cache_is_named_not_replaced(server, file, place):
 
 
 def test_an_explicit_folder_is_never_filled(server, file, cache, tmp_path):
-    with pytest.raises(DataError, match=r"is no folder: --data-dir .* needs a folder 'toy'"):
+    with pytest.raises(DataError, match=r"is not a folder: --data-dir .* needs a folder 'toy'"):
         find_place("toy", tmp_path)
     (tmp_path / "toy").mkdir()
     with pytest.raises(DataError, match=r"has no toy-ubyte.gz or toy-ubyte. Put it there"):
@@ -252,16 +252,16 @@ def test_an_environment_that_names_no_folder_is_an_error(cache, tmp_path, monkey
     (tmp_path / "file").write_text("")
     for name in ("absent", "file"):
         monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path / name))
-        with pytest.raises(DataError, match=f"WIRELESSFL_DATA is .*{name}', .*no .*unset it"):
+        with pytest.raises(DataError, match=f"WIRELESSFL_DATA is .*{name}', .*not .*unset it"):
             find_place("toy")
     (tmp_path / "mine" / "toy").mkdir(parents=True)
     assert find_place("toy", tmp_path / "mine").chosen_by == "--data-dir"
-    monkeypatch.setenv("WIRELESSFL_DATA", "")  # as good as unset
+    monkeypatch.setenv("WIRELESSFL_DATA", "")  # equivalent to unset
     assert find_place("toy").chosen_by == "cache"
 
 
 def test_a_data_set_comes_whole_from_the_network(server, cache):
-    """Four small IDX files through the loader that MNIST uses."""
+    """Load four small IDX files with MNIST's loader."""
     rng = np.random.default_rng(1)
     contents = []
     for samples in (6, 3):

@@ -1,4 +1,4 @@
-"""IDX files: what is written is read back, and what is damaged is named."""
+"""IDX files: written arrays are read back, and damage is named."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Groups of clients with label sets: the published rule, who is there, and what each is dealt."""
+"""Groups of clients with label sets: the published rule, presence, and their samples."""
 
 from decimal import Decimal
 from itertools import pairwise
@@ -34,7 +34,7 @@ def test_consecutive_sessions_overlap_by_the_published_rule(labels, tenths, unse
     count, shared = tenths_rule(labels, tenths)
     request_ = {"overlap": tenths / 10, "unseen_labels": unseen}
     if not count or (tenths and not shared):
-        with pytest.raises(DataError, match=f"overlap is {tenths / 10}: .* with {labels} labels"):
+        with pytest.raises(DataError, match=f"overlap is {tenths / 10}, .* with {labels} labels"):
             label_groups(labels + unseen, [0] * 6, **request_)
         return
     groups = label_groups(labels + unseen, [0] * 6, **request_)
@@ -52,7 +52,7 @@ def test_consecutive_sessions_overlap_by_the_published_rule(labels, tenths, unse
 
 @given(st.integers(1, 12), st.integers(0, 10_000))
 def test_overlaps_are_the_decimal_numbers_they_are_written_as(labels, ten_thousandths):
-    """Any four decimals, against the rule in integers; where it fails, the remedy works."""
+    """Four-decimal overlaps against the rule in integers; the remedy of an error works."""
     scale = 10_000
     overlap = float(Decimal(ten_thousandths) / scale)
     count = scale * labels // (2 * scale - ten_thousandths)
@@ -61,7 +61,7 @@ def test_overlaps_are_the_decimal_numbers_they_are_written_as(labels, ten_thousa
         groups = label_groups(labels, [0, 0], overlap=overlap)
     except DataError as error:
         assert not count or (overlap and not shared)
-        remedy = str(error).split("Give ")[1].removeprefix("0 or ")
+        remedy = str(error).split("give ")[1].removeprefix("0 or ")
         least = float(remedy.split()[0].rstrip(".,"))
         assert least > overlap
         assert label_groups(labels, [0, 0], overlap=least).shared
@@ -74,7 +74,7 @@ def test_overlaps_are_the_decimal_numbers_they_are_written_as(labels, ten_thousa
 
 
 def test_ten_labels_of_the_paper():
-    """Written out: 5 and 5; with one in common, label 9 unused; 7 and 7 with 4; 8 and 8 with 6."""
+    """By hand: 5 and 5; with one shared, label 9 unused; 7 and 7 with 4; 8 and 8 with 6."""
     found = {o: label_groups(10, [0, 0], overlap=o).labels for o in (0, 0.2, 0.6, 0.8, 1)}
     ranges = {0: (5, 5), 0.2: (5, 4), 0.6: (7, 3), 0.8: (8, 2), 1: (10, 0)}
     for overlap, (count, start) in ranges.items():
@@ -101,7 +101,7 @@ def test_who_is_there():
 
 @st.composite
 def requests(draw):
-    """Samples of some labels, not all of them perhaps, and groups of clients in cells."""
+    """Samples of some labels, possibly not all, and groups of clients in cells."""
     cell_of = draw(networks)
     classes = draw(st.integers(6, 20))
     unseen = draw(st.integers(0, 2))
@@ -113,13 +113,13 @@ def requests(draw):
 
 
 def owned(parts, groups, group):
-    """Samples of the group's clients, sorted, with repetitions."""
+    """Samples of the group's clients, sorted, with duplicates."""
     return np.sort(np.concatenate([parts[i] for i in np.flatnonzero(groups.group_of == group)]))
 
 
 @given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "half", "dirichlet"]))
 def test_samples_of_the_groups_labels_are_dealt_once(request_, kind):
-    """Samples of one group's labels go to it, those in common to one of the two, half and half."""
+    """Samples go to the group with their label; shared labels are divided in halves."""
     labels, groups, cell_of, stream = request_
     settings = {"kind": kind, "cell_of": cell_of, "alpha": 5.0, "stream": stream}
     assume(kind != "half" or min(map(len, groups.labels)) > 1)
@@ -151,7 +151,7 @@ def test_both_groups_may_use_samples_in_common(request_):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_is_dealt_its_samples_as_any_clients_are(kind):
-    """Without labels in common, the parts are those of ``split`` on the group's samples alone."""
+    """Without shared labels the parts equal those of ``split`` on the group's samples."""
     cell_of = even_cells(12, 3)
     labels = LABELS * 2 + np.arange(len(LABELS)) % 2
     groups = label_groups(20, cell_of, overlap=0)
@@ -167,7 +167,7 @@ def test_a_group_is_dealt_its_samples_as_any_clients_are(kind):
 
 
 def test_cells_share_their_groups_samples_evenly():
-    """Cell-iid with uneven cells: of a group's samples, each cell's members have a third."""
+    """Cell-iid with uneven cells: each cell's members have a third of a group's samples."""
     groups = label_groups(10, CELL_OF, overlap=0.6)
     parts = split_groups(LABELS, groups, kind="cell-iid", cell_of=CELL_OF, stream=STREAM)
     sizes = np.array([len(part) for part in parts])
@@ -177,7 +177,7 @@ def test_cells_share_their_groups_samples_evenly():
 
 
 def test_groups_may_be_absent_from_a_cell():
-    """Groups made by hand: a cell without the group's clients has no part in its samples."""
+    """Manual groups: a cell without clients of a group gets none of its samples."""
     groups = LabelGroups(np.array([0, 0, 1, 1]), ((0, 1), (2, 3)))
     settings = {"kind": "cell-iid", "cell_of": [0, 0, 1, 1], "shards": 1, "stream": STREAM}
     parts = split_groups([0, 1, 2, 3] * 5, groups, **settings)
@@ -215,22 +215,22 @@ def test_streams_name_who_gets_samples_in_common():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"overlap": -0.1}, r"overlap is -0.1: .* with 10 labels. Give 0 or 0.2 to 1\.$"),
-        ({"overlap": 1.01}, r"overlap is 1.01: .*Give 0 or 0.2 to 1\.$"),
+        ({"overlap": -0.1}, r"overlap is -0.1, .* with 10 labels: give 0 or 0.2 to 1\.$"),
+        ({"overlap": 1.01}, r"overlap is 1.01, .*: give 0 or 0.2 to 1\.$"),
         ({"overlap": float("nan")}, "overlap is nan"),
         ({"overlap": float("inf")}, "overlap is inf"),
         ({"overlap": True}, "overlap is True"),
-        ({"overlap": 0.1}, "overlap is 0.1: .*Give 0 or 0.2 to 1, or have more labels"),
+        ({"overlap": 0.1}, "overlap is 0.1, .*: give 0 or 0.2 to 1, or use more labels"),
         (
             {"overlap": 0.2, "unseen_labels": 7},
-            "overlap is 0.2: .* with 3 labels. Give 0 or 0.5 to",
+            "overlap is 0.2, .* with 3 labels: give 0 or 0.5 to",
         ),
-        ({"unseen_labels": 9}, r"overlap is 0: .* with 1 labels. Give 1, or have more labels"),
-        ({"unseen_labels": 10}, "unseen_labels is 10, and classes is 10.*Lower unseen_labels"),
+        ({"unseen_labels": 9}, r"overlap is 0, .* with 1 labels: give 1, or use more labels"),
+        ({"unseen_labels": 10}, "unseen_labels is 10 with classes=10.*lower unseen_labels"),
         ({"unseen_labels": -1}, "unseen_labels is -1"),
         ({"classes": 0}, "classes is 0"),
         ({"classes": 2.0}, "classes is 2.0: give an integer"),
-        ({"cell_of": [0, 0, 1]}, "cell 1 has 1 of the 3 clients, and there are 2 groups.*least 4"),
+        ({"cell_of": [0, 0, 1]}, "cell 1 has 1 of the 3 clients, but .* of the 2 groups.*least 4"),
         ({"cell_of": [0, 0], "unseen_labels": 2}, "cell 0 has 2 of the 2 clients, .*3 groups"),
         ({"cell_of": [0, 0, 2, 2]}, "cell 1 has no client"),
         ({"cell_of": [1, 1, 0, 0]}, "Sort the clients by cell"),
@@ -245,11 +245,11 @@ def test_impossible_groups_are_errors(settings, message):
 @pytest.mark.parametrize(
     ("group_of", "labels", "message"),
     [
-        ([0, 0], ((1,),), "give the labels of two groups"),
-        ([0, 1], ((1,), ()), "each needs at least one"),
-        ([0, 1, 2], ((1, 4), (2,), (3, 4)), r"labels\[2\] is 3-4, and an earlier group"),
-        ([0, 2], ((1,), (2,)), r"groups \[0, 2\], and labels has 2 groups"),
-        ([0, 0], ((1,), (2,)), "each group a client"),
+        ([0, 0], ((1,),), "give the labels of two alternating"),
+        ([0, 1], ((1,), ()), "each group needs at least one"),
+        ([0, 1, 2], ((1, 4), (2,), (3, 4)), r"labels\[2\] is 3-4, but an earlier group"),
+        ([0, 2], ((1,), (2,)), r"groups \[0, 2\], but labels has 2 groups"),
+        ([0, 0], ((1,), (2,)), "each group at least one client"),
         ([0.0, 1.0], ((1,), (2,)), r"group_of is float64 \[2\]"),
         ([[0, 1]], ((1,), (2,)), r"group_of is int64 \[1, 2\]"),
     ],
@@ -273,13 +273,13 @@ def test_groups_made_by_hand_are_put_in_order():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "natural"}, 'split "natural" keeps the labels that each client has.*another'),
+        ({"kind": "natural"}, 'split "natural" conflicts with groups.*another'),
         ({"kind": "sorted"}, "group 0, .*split 'sorted' is unknown"),
         ({"shared_labels": "half"}, "shared_labels is 'half': choose split or both"),
         ({"labels": [0, 1, 2] * 9}, "group 1, labels 5-9, 5 clients: none of the 27 samples"),
         ({"labels": [0, 5, 6, 7] * 2}, "group 0, labels 0-4, 7 clients: 7 clients with at least 1"),
         ({"labels": [0.5]}, "labels is float64"),
-        ({"cell_of": CELL_OF[:-1]}, "cell_of has 11 clients, and there are 12"),
+        ({"cell_of": CELL_OF[:-1]}, "cell_of has 11 entries for 12 clients"),
         ({"min_samples": 121}, "group 1, labels 5-9, 5 clients|group 0, labels 0-4, 7 clients"),
         ({"kind": "distinct"}, "group 0, .*clients is 7: .* there are 5 labels"),
     ],

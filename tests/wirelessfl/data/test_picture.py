@@ -1,4 +1,4 @@
-"""The picture of a split shows the counts that it should."""
+"""The plot of a split shows the correct counts."""
 
 import numpy as np
 import pytest
@@ -74,13 +74,13 @@ def test_what_cannot_be_drawn_is_an_error(tmp_path):
         draw_split(parts_of(4), LABELS, tmp_path / "split.txt")
     with pytest.raises(DataError, match="cells is 5 with 4 clients"):
         draw_split(parts_of(4), LABELS, cells=5)
-    with pytest.raises(DataError, match="there is a label 9, and classes is 9"):
+    with pytest.raises(DataError, match="labels contains 9, but classes is 9"):
         draw_split(parts_of(4), LABELS, classes=9)
-    with pytest.raises(DataError, match="cell_of has 2 clients, and there are 4"):
+    with pytest.raises(DataError, match="cell_of has 2 entries for 4 clients"):
         draw_split(parts_of(4), LABELS, cell_of=[0, 1])
     with pytest.raises(DataError, match=r"cells is 2\.0: give an integer"):
         draw_split(parts_of(4), LABELS, cells=2.0)
-    with pytest.raises(DataError, match=r"labels\[1\] is -2; labels count from 0"):
+    with pytest.raises(DataError, match=r"labels\[1\] is -2; give labels >= 0"):
         draw_split([[0, 1]], [0, -2])
     with pytest.raises(DataError, match="labels is float64"):
         label_counts([[0]], [0.5])

@@ -1,4 +1,4 @@
-"""Data sets: shapes, ranges, values and the check of what was read."""
+"""Data sets: shapes, ranges, values and verification."""
 
 import gzip
 import io
@@ -51,7 +51,7 @@ def test_inputs_may_be_token_ids():
     }
     assert tiny(**tokens).input_shape == (4,)
     with pytest.raises(
-        DataError, match=r"test inputs are torch\.float32, training .* torch\.int64"
+        DataError, match=r"test inputs are torch\.float32, but training .* torch\.int64"
     ):
         tiny(**tokens | {"test_inputs": torch.zeros(2, 4)})
 
@@ -84,7 +84,7 @@ def test_groups_may_be_a_list():
         ({"train_inputs": torch.arange(3)}, r"train_inputs is torch.int64 \[3\]"),
         ({"groups": [1, 2]}, r"tiny: groups is int64 \[2\]; give one integer for each of the 3"),
         ({"groups": ["a", "b", "c"]}, "tiny: groups is <U1"),
-        ({"groups": [[1], [1, 2], [3]]}, "tiny: groups is no array"),
+        ({"groups": [[1], [1, 2], [3]]}, "tiny: groups is not an array"),
         ({"classes": 2.5}, "classes is 2.5"),
         ({"train_inputs": torch.zeros(3, 1, 2, 2, dtype=torch.float64)}, "train_inputs is torch.f"),
         ({"train_inputs": torch.zeros(3)}, "train_inputs is"),
@@ -92,9 +92,9 @@ def test_groups_may_be_a_list():
         ({"train_labels": torch.tensor([0.0, 1.0, 2.0])}, "train_labels is torch.float32"),
         ({"test_labels": torch.tensor([0, 3])}, r"test_labels span 0\.\.3"),
         ({"test_labels": torch.tensor([-1, 0])}, r"test_labels span -1\.\.0"),
-        ({"test_inputs": torch.full((2, 1, 2, 2), torch.nan)}, "test_inputs hold NaN"),
-        ({"test_inputs": torch.full((2, 1, 2, 2), torch.inf)}, "test_inputs hold NaN"),
-        ({"test_inputs": torch.zeros(2, 2, 1, 2)}, "test inputs have shape"),
+        ({"test_inputs": torch.full((2, 1, 2, 2), torch.nan)}, "test_inputs contain NaN"),
+        ({"test_inputs": torch.full((2, 1, 2, 2), torch.inf)}, "test_inputs contain NaN"),
+        ({"test_inputs": torch.zeros(2, 2, 1, 2)}, "test samples have shape"),
         (
             {"test_inputs": torch.zeros(0, 1, 2, 2), "test_labels": torch.zeros(0).long()},
             "0 inputs and 0 labels",
@@ -147,7 +147,7 @@ def test_digits_are_split_by_class_and_are_scikit_learns():
     per_class = np.bincount(labels)
     in_test = np.bincount(digits.test_labels.numpy())
     assert np.abs(in_test - 0.2 * per_class).max() <= 0.5
-    # Training and test samples together are the original ones, each once, with its label.
+    # Training and test samples together are the original samples, each once, with its label.
     inputs = torch.cat([digits.train_inputs, digits.test_inputs]).reshape(-1, 64)
     targets = torch.cat([digits.train_labels, digits.test_labels])
     ours = np.column_stack([(inputs.numpy() + 1) * 8, targets])
@@ -193,7 +193,7 @@ def test_content_counts_not_its_compression(real_data, tmp_path):
 
 
 def write_cifar(cifar, folder: Path, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Random files in the publisher's layout; returns their records [records, bytes]."""
+    """Write random files in the publisher's layout; returns their records [records, bytes]."""
     folder.mkdir(parents=True)
     tables = {}
     for name in (*cifar.train_files, cifar.test_file):
@@ -206,7 +206,7 @@ def write_cifar(cifar, folder: Path, rng: np.random.Generator) -> dict[str, np.n
 
 
 def pack(cifar, unpacked: Path, target: Path):
-    """A tar.gz of ``unpacked`` at ``target``, and the data set with the MD5 of it."""
+    """Write a tar.gz of ``unpacked`` to ``target``; returns the data set with its MD5."""
     with tarfile.open(target, "w:gz") as archive:
         archive.add(unpacked, cifar.folder)
     digest = md5(target.read_bytes(), usedforsecurity=False).hexdigest()
@@ -269,8 +269,8 @@ def test_cifar_archives_are_checked(small_cifar, tmp_path):
     packed = home / small_cifar.archive.name
     write_cifar(small_cifar, tmp_path / "unpacked", np.random.default_rng(2))
     right = pack(small_cifar, tmp_path / "unpacked", packed)
-    with pytest.raises(DataError, match=rf"MD5 .*{small_cifar.archive.digest[4:]}.*Unpack"):
-        small_cifar.load(tmp_path)  # the published digest is not that of random records
+    with pytest.raises(DataError, match=rf"MD5 .*{small_cifar.archive.digest[4:]}.*unpack it"):
+        small_cifar.load(tmp_path)  # the published digest differs from random records'
     (tmp_path / "unpacked" / right.test_file).unlink()
     incomplete = pack(small_cifar, tmp_path / "unpacked", packed)
     with pytest.raises(DataError, match=rf"{packed.name}: not a tar.gz with"):
@@ -283,7 +283,7 @@ def test_cifar_archives_are_checked(small_cifar, tmp_path):
 
 
 def test_nothing_in_an_archive_is_executed_or_extracted(tmp_path):
-    """Members are read by name; a hostile path beside them is left alone."""
+    """Members are read by name; a hostile path in the archive is ignored."""
     cifar = replace(CIFAR100, train_records=2, test_records=2)
     home = tmp_path / "cifar100"
     home.mkdir()

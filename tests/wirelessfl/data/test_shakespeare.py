@@ -1,4 +1,4 @@
-"""Shakespeare: roles of a play, windows within the parts of a role, LEAF's files, and damage."""
+"""Shakespeare: roles, windows within the parts of a role, LEAF's files, and damage."""
 
 import json
 
@@ -53,7 +53,7 @@ def write_leaf(folder, **users):
 
 
 def leaf(*texts):
-    """A user's data by texts of 81 characters."""
+    """A user's data from texts of 81 characters."""
     return {"x": [text[:80] for text in texts], "y": [text[80:] for text in texts]}
 
 
@@ -65,14 +65,14 @@ def test_letters_are_the_eighty_of_leaf_and_others_are_spaces():
 
 
 def test_speeches_belong_to_the_heading_above_them():
-    """A colon in a speech is none; a blank line in a speech does not end it."""
+    """A colon within a speech does not start a role; a blank line does not end a speech."""
     for text in (PLAY, "\ufeff\n\n" + PLAY.replace("\n", "\r\n")):
         assert roles_of(text, "play") == {
             "First Citizen": "Speak, speak.\nOne word\nmore, good citizens.",
             "ALL": "Resolved:\nresolved.",
             "Ghost": "",
         }
-    with pytest.raises(DataError, match="play begins with 'Speak', which is no role with a colon"):
+    with pytest.raises(DataError, match="play starts with 'Speak', which is not a role followed"):
         roles_of("Speak\n\nALL:\nspeak", "play")
 
 
@@ -88,7 +88,7 @@ def test_windows_are_all_that_fit_with_their_label():
 
 
 def test_a_play_by_hand(tmp_path):
-    """500 characters: 400 to train on, 320 windows; 100 to test on, 20 windows. 379: left out."""
+    """500 characters: 400 for training, 320 windows; 100 for test, 20 windows. 379: omitted."""
     rng = np.random.default_rng(0)
     long, other = ("".join(rng.choice(list(LETTERS[12:]), size)) for size in (500, 380))
     first, second = long[:200], long[201:]
@@ -98,7 +98,7 @@ def test_a_play_by_hand(tmp_path):
     data = load_shakespeare(tmp_path, test_stride=1)
     assert data.train_inputs.dtype == torch.uint8
     assert data.classes == 80
-    # C: 304 characters to train on, and 76 to test on, which no window fits into.
+    # C: 304 characters for training, and 76 for test, too few for a window.
     assert data.groups.tolist() == [0] * 320 + [1] * 224
     for number, start, said in [(0, 0, long), (319, 319, long), (320, 0, other), (543, 223, other)]:
         assert read_back(data.train_inputs[number]) == said[start : start + 80]
@@ -133,30 +133,30 @@ def test_leafs_files_come_first_and_keep_their_split(tmp_path, inner):
 
 
 def test_what_is_absent_or_broken_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"no folder.*github.com/TalwalkarLab/leaf.*input.txt"):
+    with pytest.raises(DataError, match=r"not a folder.*github.com/TalwalkarLab/leaf.*input.txt"):
         load_shakespeare(tmp_path)
     home = tmp_path / "shakespeare"
     home.mkdir()
-    with pytest.raises(DataError, match=r"no train/\*.json .*nor input.txt. Put LEAF's"):
+    with pytest.raises(DataError, match=r"neither train/\*.json .*nor input.txt. Put LEAF's"):
         load_shakespeare(tmp_path)
     write_play(tmp_path, "A:\n" + "x" * 379)
-    with pytest.raises(DataError, match=r"input.txt has no role that says 380 characters"):
+    with pytest.raises(DataError, match=r"input.txt has no role with at least 380 characters"):
         load_shakespeare(tmp_path)
     write_leaf(home / "train", A=leaf("a" * 81))
     with pytest.raises(DataError, match="test has no JSON files"):
         load_shakespeare(tmp_path)
     for broken, message in [
         ({"x": ["a" * 80]}, "user 'A' has no list y"),
-        ({"x": ["a" * 79], "y": ["b"]}, r"x\[0\] is 'a+', expected text of length 80"),
-        ({"x": ["a" * 80], "y": ["bc"]}, r"y\[0\] is 'bc', expected text of length 1"),
-        ({"x": ["a" * 80, "b" * 80], "y": ["b"]}, "2 texts and 1 next letters"),
+        ({"x": ["a" * 79], "y": ["b"]}, r"x\[0\] is 'a+', expected a text of length 80"),
+        ({"x": ["a" * 80], "y": ["bc"]}, r"y\[0\] is 'bc', expected a text of length 1"),
+        ({"x": ["a" * 80, "b" * 80], "y": ["b"]}, "2 texts but 1 next characters"),
         ([], "user 'A' has no list x"),
     ]:
         (home / "test").mkdir(exist_ok=True)
         (home / "test" / "t.json").write_text(json.dumps({"user_data": {"A": broken}}))
         with pytest.raises(DataError, match=message):
             load_shakespeare(tmp_path)
-    for content, message in [("[]", "has no user_data"), ("{", "t.json is not JSON")]:
+    for content, message in [("[]", "has no object user_data"), ("{", "t.json is not JSON")]:
         (home / "test" / "t.json").write_text(content)
         with pytest.raises(DataError, match=message):
             load_shakespeare(tmp_path)
@@ -164,7 +164,7 @@ def test_what_is_absent_or_broken_is_named(tmp_path):
 
 @pytest.mark.realdata
 def test_the_real_plays_have_as_many_windows_as_their_roles_allow(real_data):
-    """Counted again from headings alone, by the lines of the file."""
+    """Counts from a separate parser of the file's lines."""
     if not (real_data / "shakespeare" / "input.txt").is_file():
         pytest.skip(f"no shakespeare in {real_data}")
     data = load_shakespeare(real_data)

@@ -312,7 +312,7 @@ def test_streams_name_splits(kind):
         ({"kind": "cell-iid", "shards": 2.5}, "shards is 2.5: give an integer"),
         ({"labels": np.where(np.arange(6000) == 7, -3, LABELS)}, r"labels\[7\] is -3"),
         ({"labels": [[0], [1, 2]]}, "labels is .* give numbers"),
-        ({"cell_of": np.repeat([0, 1], [3, 6])}, "cell_of has 9 clients, and there are 10"),
+        ({"cell_of": np.repeat([0, 1], [3, 6])}, "cell_of has 9 entries for 10 clients"),
         ({"cell_of": [1, 0] * 5}, r"cell_of\[0\] is 1|cell_of\[1\] is 0 after 1"),
         ({"cell_of": [0] * 5 + [2] * 5}, "cell 1 has no client"),
         ({"cell_of": np.zeros(10)}, "dtype float64"),

@@ -1,4 +1,4 @@
-"""Data sets of texts: published formats, nasty content, damage, and the cache of tokens."""
+"""Data sets of texts: published formats, difficult content, damage, and the token cache."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PAD = 0
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    """A tokenizer of single characters, which lets texts be read back."""
+    """A tokenizer of single characters, so that texts can be decoded."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -45,7 +45,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tokenised(monkeypatch):
-    """How many texts have been tokenised, call by call."""
+    """Number of tokenised texts in each call."""
     counts = []
     real = tokens.Tokenizer.tokens
 
@@ -84,7 +84,7 @@ QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 
 @pytest.mark.parametrize("inner", ["", "SST-2"])
 def test_sst2_quotes_and_odd_spaces_are_text(tmp_path, words, inner):
-    """An opening quote swallows nothing; only line feeds end lines; empty lines are none."""
+    """Quotes are ordinary characters; only line feeds end lines; empty lines are skipped."""
     rows = ["it 's \"not good\t0", "caf\u00e9 , \x85 and \u2028 such\t1", "", "plain \t1"]
     write(tmp_path / "sst2" / inner / "train.tsv", "sentence\tlabel\n" + "\n".join(rows) + "\n")
     write(tmp_path / "sst2" / inner / "dev.tsv", "sentence\tlabel\r\nlast\t1\r\n")
@@ -118,7 +118,7 @@ def test_long_texts_are_cut_on_the_right_and_short_ones_padded(tmp_path, words):
 
 
 def test_few_broken_rows_of_qqp_are_left_out_and_counted(tmp_path, words):
-    """As in the published file, where texts with tabs and line breaks tear rows apart."""
+    """As in the published file, in which tabs and line breaks in texts break rows."""
     rows = [f"{i}\t1\t2\tq {i}\tp\t{i % 2}" for i in range(2000)]
     rows[700] = '"\tWas it so?\t0'
     write(tmp_path / "qqp" / "train.tsv", QQP + "\n".join(rows) + "\n")
@@ -127,7 +127,7 @@ def test_few_broken_rows_of_qqp_are_left_out_and_counted(tmp_path, words):
         data = load("qqp", tmp_path, words)
         assert len(data.train_labels) == 1999
         assert data.train_labels[699:701].tolist() == [1, 1]
-        assert "1 broken rows left out" in data.verification
+        assert "1 broken rows skipped" in data.verification
     rows[701:704] = ["torn"] * 3
     write(tmp_path / "qqp" / "train.tsv", QQP + "\n".join(rows) + "\n")
     with pytest.raises(DataError, match=r"train\.tsv, line 702: 3 columns, expected 6 \(4 such"):
@@ -256,10 +256,10 @@ def test_damaged_copies_are_named(tmp_path, words, monkeypatch):
     train = tmp_path / "sst2" / "train.jsonl"
     for line, message in [
         ('{"sentence": "a", "la', r"line 2 is not JSON"),
-        ("[1]", "line 2 is no object"),
+        ("[1]", "line 2 is not a JSON"),
         (json.dumps({"sentence": "a", "label": -1}), "line 2: the label is -1, expected 0 to 1"),
         (json.dumps({"sentence": "a", "label": True}), "line 2: the label is True"),
-        (json.dumps({"sentence": None, "label": 1}), "line 2: sentence must be text"),
+        (json.dumps({"sentence": None, "label": 1}), "line 2: sentence is not a string"),
         (json.dumps({"words": "a", "label": 1}), "line 2: the columns are words, label; "),
     ]:
         write(train, f"{good}\n{line}\n")
@@ -297,9 +297,7 @@ def test_damaged_rows_are_named(tmp_path, words, train, message):
 def test_wrong_columns_and_bytes_are_named(tmp_path):
     labels = {"0": 0}
     (tmp_path / "a.tsv").write_bytes(b"sentence\tgrade\na\t0\n")
-    with pytest.raises(
-        DataError, match=r"a\.tsv, line 1: .* sentence, grade, and there is no label"
-    ):
+    with pytest.raises(DataError, match=r"a\.tsv, line 1: .* sentence, grade; missing: label"):
         read_tsv(tmp_path / "a.tsv", ["sentence"], "label", labels, "Look.")
     (tmp_path / "a.tsv").write_bytes(b"sentence\tlabel\na\t0\nb\xff\t0\n")
     with pytest.raises(DataError, match=r"line 3: not UTF-8 .* Look\."):
@@ -335,12 +333,12 @@ def test_absent_files_are_named(tmp_path, words, monkeypatch):
             load(name, None, words)
     write_sst2(tmp_path)
     (tmp_path / "sst2" / "dev.tsv").unlink()
-    with pytest.raises(DataError, match=r"sst2 has train\.tsv and no dev\.tsv"):
+    with pytest.raises(DataError, match=r"sst2 has train\.tsv but no dev\.tsv"):
         load("sst2", tmp_path, words)
 
 
 def test_texts_are_tokenised_once(tmp_path, words, tokenised, cache):
-    """The second time nothing of transformers is needed, and the result is the same."""
+    """The second load gives the same result without transformers."""
     write_sst2(tmp_path)
     first, second = (load("sst2", tmp_path, words) for _ in range(2))
     assert tokenised == [3]
@@ -356,7 +354,7 @@ def test_whatever_changes_the_tokens_is_noticed(tmp_path, words, tokenised):
     write_sst2(tmp_path)
     load("sst2", tmp_path, words)
     before = (tmp_path / "sst2" / "dev.tsv").stat()
-    write_sst2(tmp_path, dev="firm\t1\n")  # as long as before, and as old
+    write_sst2(tmp_path, dev="firm\t1\n")  # same size and age as before
     os.utime(tmp_path / "sst2" / "dev.tsv", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert texts_of(load("sst2", tmp_path, words).test_inputs, words) == ["firm"]
     assert load("sst2", tmp_path, words, length=7).input_shape == (7,)
@@ -387,7 +385,7 @@ def test_a_damaged_cache_is_rebuilt(tmp_path, words, tokenised, cache):
 
 
 def test_where_no_cache_can_be_written(tmp_path, words, tokenised, cache, monkeypatch):
-    """Tokens are kept beside the data; and where that fails too, they are made each time."""
+    """Tokens are cached next to the data; if that fails too, texts are tokenised each time."""
     write_sst2(tmp_path)
     cache.parent.write_text("a file where the folder should be")
     for _ in range(2):
@@ -421,17 +419,17 @@ def test_a_tokenizer_that_cannot_pad_or_be_read_is_named(tmp_path, words):
     write_sst2(tmp_path)
     bare = tmp_path / "bare"
     PreTrainedTokenizerFast(tokenizer_file=str(words / "tokenizer.json")).save_pretrained(bare)
-    with pytest.raises(ConfigError, match=r"bare', which has no pad_token and no eos_token"):
+    with pytest.raises(ConfigError, match=r"bare', which has neither pad_token nor eos_token"):
         load("sst2", tmp_path, bare)
     (bare / "tokenizer.json").write_text("{")
-    with pytest.raises(ConfigError, match=r"tokenizer is .*bare', and the files .* be used"):
+    with pytest.raises(ConfigError, match=r"tokenizer is .*bare', but the files .* be used"):
         load("sst2", tmp_path, bare)
     with pytest.raises(ConfigError, match=r"the folder has no tokenizer\.json or"):
         load("sst2", tmp_path, tmp_path)
 
 
 def mine(data_dir, *, tokenizer, max_length=9):
-    """A user's data set of texts."""
+    """A user-defined data set of texts."""
     (ids,), pad_id = tokens.Tokenizer.find(tokenizer).tokens(["a", "b"], max_length=max_length)
     return Dataset("mine", ids, torch.tensor([0, 1]), ids, torch.tensor([0, 1]), 2, pad_id=pad_id)
 
@@ -443,7 +441,7 @@ def test_users_data_sets_may_take_the_settings(words):
     assert load_dataset(name, tokenizer=str(words), max_length=4).input_shape == (4,)
     assert text_options("sst2") == {"tokenizer": "gpt2", "max_length": 128}
     assert text_options("digits") == {}
-    with pytest.raises(ConfigError, match=r"tokenizer is 'x', and data set 'digits' takes none\."):
+    with pytest.raises(ConfigError, match=r"tokenizer is 'x', but data set 'digits' does not"):
         load_dataset("digits", tokenizer="x")
 
 

@@ -1,4 +1,4 @@
-"""TinyImageNet: images land where they belong, from folders and zip; what is wrong is named."""
+"""TinyImageNet: images from folders and zip have the right place; damage is named."""
 
 import io
 import shutil
@@ -15,13 +15,13 @@ from wirelessfl.data import files, load_dataset
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import DataError
 
-WNIDS = ["n02", "n01", "n03"]  # not sorted: the file's order counts
+WNIDS = ["n02", "n01", "n03"]  # not sorted: labels follow the file's order
 TRAIN = {"n01": 2, "n02": 3, "n03": 1}
 TEST = {"val_1.JPEG": "n03", "val_0.JPEG": "n01"}
 
 
 def colour(wnid: str, number: int) -> tuple[int, int, int]:
-    """One for each image, exact in a JPEG of one colour up to rounding."""
+    """A colour per image; a JPEG of one colour is exact up to rounding."""
     return (40 * int(wnid[1:]), 30 * number + 20, 200)
 
 
@@ -97,7 +97,7 @@ def test_images_land_where_they_belong(layout, home, tmp_path):
 
 
 def test_pixels_are_those_of_the_jpeg(root, tmp_path):
-    """Rows, columns and channels, on a picture where no two of them are alike."""
+    """Rows, columns and channels of a picture in which all of them differ."""
     steps = np.arange(64)
     picture = np.stack(np.broadcast_arrays(4 * steps[:, None], 2 * steps, steps[:, None]), -1)
     path = root / "train/n02/images/n02_1.JPEG"
@@ -110,7 +110,7 @@ def test_pixels_are_those_of_the_jpeg(root, tmp_path):
 
 
 def damage(name):
-    """What is done to the files, and the message."""
+    """Changes to the files, each with its message."""
     image = "train/n01/images/n01_1.JPEG"
 
     def annotate(text):
@@ -128,10 +128,10 @@ def damage(name):
     return {
         "no annotations": (
             lambda root: (root / "val/val_annotations.txt").unlink(),
-            r"has no val/val_annotations.txt\. Put all of tiny-imagenet-200.zip there",
+            r"has no val/val_annotations.txt\. Put all files of tiny-imagenet-200.zip there",
         ),
         "a class without images": (empty_class, r"class n03 has no images in train/n03/images/"),
-        "a class that nobody names": (unknown_class, r"1 folders of classes .* first n09"),
+        "a class that nobody names": (unknown_class, r"1 folders of classes .* e\.g\. n09"),
         "no classes": (put("wnids.txt", b"\n"), r"wnids.txt names no class"),
         "a class twice": (put("wnids.txt", b"n01\nn02\nn01\nn03\n"), r"names n01 more than once"),
         "a training image missing": (
@@ -145,7 +145,7 @@ def damage(name):
         "an annotation without a class": (annotate("val_1.JPEG\n"), "annotation 1: class ''"),
         "an image annotated twice": (
             annotate("val_1.JPEG\tn03\nval_1.JPEG\tn01\n"),
-            "annotation 2: val_1.JPEG is there twice",
+            "annotation 2: val_1.JPEG appears twice",
         ),
         "a validation image missing": (
             annotate("val_1.JPEG\tn03\nval_0.JPEG\tn01\nval_2.JPEG\tn01\n"),
@@ -156,8 +156,8 @@ def damage(name):
             r"does not name val/images/val_0.JPEG \(1 such",
         ),
         "another size": (put(image, jpeg((1, 2, 3), (64, 63))), "n01_1.JPEG is 64x63, expected"),
-        "truncated": (put(image, jpeg(colour("n01", 1))[:-200]), "n01_1.JPEG is no JPEG, or dam"),
-        "no image": (put(image, b"<html>"), "n01_1.JPEG is no JPEG, or damaged"),
+        "truncated": (put(image, jpeg(colour("n01", 1))[:-200]), "n01_1.JPEG is not a JPEG or is"),
+        "no image": (put(image, b"<html>"), "n01_1.JPEG is not a JPEG or is damaged"),
     }[name]
 
 
@@ -193,7 +193,7 @@ def test_a_damaged_zip_is_named(home, tmp_path):
     pack(tmp_path / "unpacked", archive)
     content = archive.read_bytes()
     archive.write_bytes(content[:-100])
-    with pytest.raises(DataError, match=r"tiny-imagenet-200.zip cannot be opened .* Get it again"):
+    with pytest.raises(DataError, match=r"tiny-imagenet-200.zip cannot be opened .* Download it"):
         load_dataset("tinyimagenet", tmp_path)
     at = content.index(jpeg(colour("n03", 0))) + 300
     archive.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
@@ -202,11 +202,11 @@ def test_a_damaged_zip_is_named(home, tmp_path):
 
 
 def test_absent_files_are_explained(home, tmp_path, monkeypatch):
-    """No download: there is no published checksum to verify it by."""
+    """No download, because there is no published checksum."""
     address = r"http://cs231n\.stanford\.edu/tiny-imagenet-200\.zip"
-    with pytest.raises(DataError, match=rf"neither wnids.txt.*not downloaded.*get {address} and"):
+    with pytest.raises(DataError, match=rf"neither wnids.txt.*not downloaded.*{address} and"):
         load_dataset("tinyimagenet", tmp_path)
-    with pytest.raises(DataError, match=rf"needs a folder 'tinyimagenet'.*Get them from {address}"):
+    with pytest.raises(DataError, match=rf"needs a folder 'tinyimagenet'.*Download .*{address}"):
         load_dataset("tinyimagenet", tmp_path / "elsewhere")
     monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
     monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""GPT-2 with LoRA: what is trained, what the head looks at, and whole runs on texts."""
+"""GPT-2 with LoRA: trained parameters, input of the head, and runs on texts."""
 
 import logging
 import re
@@ -37,7 +37,7 @@ PAD = 1
 
 
 def sentences(count, seed):
-    """Sentences of 4 to 9 words, one of which says what the label is."""
+    """Sentences of 4 to 9 words, one of which determines the label."""
     random = np.random.default_rng(seed)
     rows = []
     for _ in range(count):
@@ -50,7 +50,7 @@ def sentences(count, seed):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    """A GPT-2 of two layers with random weights, and a tokenizer, as transformers saves them."""
+    """A GPT-2 with two layers and random weights, and a tokenizer, saved by transformers."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
@@ -80,7 +80,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
-    """SST-2's files with sentences of our own."""
+    """SST-2's files with generated sentences."""
     root = tmp_path_factory.mktemp("data")
     (root / "sst2").mkdir()
     for name, count in (("train", 160), ("dev", 60)):
@@ -124,13 +124,13 @@ def test_only_adapters_and_head_are_trained(base):
 
 
 def test_the_share_that_is_trained_is_the_published_one():
-    """1.9 % of GPT-2 (FAdamGC, Section 5): 12 layers of 768, 124,439,808 parameters."""
+    """1.9 % of GPT-2's parameters (FAdamGC, Section 5): 12 layers of 768, 124,439,808 in total."""
     adapters, head, whole = 12 * 64 * (768 + 3 * 768), 20 * 768, 124_439_808
     assert round(100 * (adapters + head) / (whole + adapters + head), 1) == 1.9
 
 
 def test_the_untrained_model_is_the_base_with_a_linear_head(base):
-    """B is zero at first, so the oracle is transformers' own GPT-2 on each text, unpadded."""
+    """B is initially zero, so logits equal those of transformers' GPT-2 on unpadded texts."""
     from transformers import GPT2Model
 
     model = make(base).eval()
@@ -183,14 +183,14 @@ def test_initial_weights_come_from_the_stream_alone(base):
     assert torch.equal(first(1), first(1))
     assert torch.equal(before, torch.random.get_rng_state())
     apart = first(1) != first(2)
-    adapters = apart[: -3 * 16].view(2, -1)  # of two layers: A, then B, which is zero
+    adapters = apart[: -3 * 16].view(2, -1)  # two layers: A, then B, which is zero
     assert adapters[:, : 2 * 16].all()
     assert not adapters[:, 2 * 16 :].any()
     assert apart[-3 * 16 :].all()
 
 
 def test_clients_train_together(base):
-    """Under vmap, with padded batches, with dropout of the adapters' inputs, by spare means."""
+    """The model runs under vmap with padded batches, with and without adapter dropout."""
     y = torch.tensor([0, 1, 2, 1])
     for dropout in (0.0, 0.5):
         objective = Objective.of(make(base, dropout=dropout))
@@ -200,7 +200,7 @@ def test_clients_train_together(base):
 
 
 def test_a_step_can_be_recorded(base):
-    """So that replaying is what is tested where it is asked for, and not its absence."""
+    """A step can be recorded, so tests of recorded steps do not use the fallback."""
     objective = Objective.of(make(base))
     params = [
         p.detach() for n, p in objective.module.named_parameters() if n in objective.spec.shapes
@@ -229,7 +229,7 @@ def test_dropout_acts_on_the_adapters_only(base):
 
 
 def test_memory_of_a_sample_is_not_underrated(base, monkeypatch):
-    """What autograd keeps of a batch, storage by storage, against the model's word."""
+    """Memory that autograd stores per batch is within a factor of 4 of the declared memory."""
     kept = {}
 
     def keep(tensor):
@@ -288,7 +288,7 @@ def settings(base, data_dir, tmp_path):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_executors_agree(settings, dropout):
-    """To 1e-5 after three rounds: together, recorded, in two chunks, and one by one."""
+    """Equal to 1e-5 after three rounds: together, recorded, in two chunks, and one by one."""
     ways = [
         {"executor": "loop"},
         {"executor": "vmap"},
@@ -327,14 +327,14 @@ def test_a_run_learns_and_leaves_the_base_as_it_is(settings):
 
 
 def test_workers_share_the_base(settings, same):
-    """Two processes give what one gives."""
+    """Two processes give the results of one."""
     alone = wirelessfl.run(settings(chunk=2, rounds=2))
     together = wirelessfl.run(settings(chunk=2, rounds=2, workers=2))
     same(alone, together)
 
 
 def test_a_kept_run_is_found_again(settings, tmp_path):
-    """Tokenizer and length are filled in with the settings; asked again, it is the same run."""
+    """Resolved settings contain tokenizer and length, and give the same run again."""
     config = settings(rounds=1)
     assert config.data.tokenizer == config.model["pretrained"]
     kept_run(config, tmp_path / "kept")
@@ -346,7 +346,7 @@ def test_a_kept_run_is_found_again(settings, tmp_path):
 
 
 def test_a_stored_configuration_repeats(settings, base, same):
-    """The tokenizer is the model's unless another is named, and stands in the configuration."""
+    """The tokenizer is the model's by default, and is part of the configuration."""
     first = wirelessfl.run(settings(rounds=1))
     assert first.config.data.tokenizer == str(base)
     again = Config.from_toml(first.directory / "config.toml")
@@ -368,9 +368,9 @@ def test_a_stored_configuration_repeats(settings, base, same):
          r'max_length=12 conflicts with dataset "digits", which takes none: choose 20news.*, '
          r"or leave max_length out\.$"),
         ({"dataset": "digits", "data_dir": None, "max_length": None},
-         r"takes texts as token ids .*\(1, 8, 8\)\. Choose sst2"),
-        ({"max_length": 17}, "max_length is 17, and pretrained .* at most 16 tokens"),
-        ({"pretrained": "/not/there"}, r"tokenizer is '/not/there', which is no folder"),
+         r"needs texts as token ids .*\(1, 8, 8\): choose sst2"),
+        ({"max_length": 17}, "max_length is 17, but pretrained .* at most 16 tokens"),
+        ({"pretrained": "/not/there"}, r"tokenizer is '/not/there', which is not a folder"),
         ({"pretrained": "./gone", "tokenizer": "BASE"}, r"pretrained is './gone', which is no"),
         ({"lora_rank": 0}, "lora_rank is 0"),
         ({"lora_alpha": 0}, "lora_alpha is 0"),
@@ -409,7 +409,7 @@ def test_damaged_or_foreign_bases_are_named(base, tmp_path):
     weights = load_file(folder / "model.safetensors")
     lost = {name: value for name, value in weights.items() if "c_fc.weight" not in name}
     save_file(lost, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ConfigError, match=r"lack .*h\.0\.mlp\.c_fc\.weight.*\(2 such\)"):
+    with pytest.raises(ConfigError, match=r"h\.0\.mlp\.c_fc\.weight' is missing.*\(2 such"):
         make(folder)
     content = (base / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
@@ -420,12 +420,12 @@ def test_damaged_or_foreign_bases_are_named(base, tmp_path):
         make(folder)
     (folder / "model.safetensors").write_bytes(content)
     BertConfig().save_pretrained(folder)
-    with pytest.raises(ConfigError, match=r"a model of type 'bert': .* needs one of type gpt2"):
+    with pytest.raises(ConfigError, match=r"a model of type 'bert': give a model of type gpt2"):
         make(folder)
 
 
 def test_a_head_for_other_classes_is_replaced(base, tmp_path):
-    """Also one of the right size: initial weights come from the stream."""
+    """A base's head is replaced even with the right size: its weights come from the stream."""
     from transformers import GPT2ForSequenceClassification
 
     folder = copy_of(base, tmp_path)
@@ -444,7 +444,7 @@ def test_a_base_in_half_precision_is_trained_in_single(base, tmp_path):
 
 
 def test_the_hub_is_asked_once_and_its_absence_explained(base, monkeypatch, capsys):
-    """What was fetched is used as it is; else the hub is asked, and that may fail."""
+    """Downloaded files are used without the hub; otherwise a failure of the hub is explained."""
     import huggingface_hub
 
     calls = []
@@ -465,8 +465,8 @@ def test_the_hub_is_asked_once_and_its_absence_explained(base, monkeypatch, caps
     assert calls == [True]
     monkeypatch.setattr(huggingface_hub, "snapshot_download", absent)
     message = (
-        "pretrained is 'gpt2-tiny', which is no folder here and cannot be fetched from the hub: We "
-        "couldn't connect to the hub. Connect to the internet once, or give a folder with "
+        "pretrained is 'gpt2-tiny', which is not a local folder and cannot be downloaded from the "
+        "hub: We couldn't connect to the hub. Connect to the internet once, or give a folder with "
         "config.json and model.safetensors or model.safetensors.index.json."
     )
     with pytest.raises(ConfigError) as caught:
@@ -493,7 +493,7 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
 
 
 def test_the_data_set_of_the_docs_runs(base, tmp_path, monkeypatch):
-    """By the command on the page, with a base and sizes of ours."""
+    """The documented command with a small base and sizes."""
     page = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
     command = re.findall(r"^wirelessfl (run .*my_texts:moods.*)$", page, re.MULTILINE)[0]

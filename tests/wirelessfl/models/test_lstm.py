@@ -1,4 +1,4 @@
-"""The LSTM: torch's own is the oracle; all executors train it alike; what does not fit."""
+"""The LSTM against torch's nn.LSTM, training by all executors, and unsuitable samples."""
 
 import pytest
 import torch
@@ -56,7 +56,7 @@ def small(hidden=(4, 3), seed=0):
 
 @pytest.mark.parametrize(("width", "layers"), [(256, 2), (7, 1), (5, 3)])
 def test_it_is_torchs_lstm(width, layers):
-    """Logits, gradients of all weights, and how these are drawn: by nn.LSTM's bounds."""
+    """Logits, gradients and the initial weights' range equal those of nn.LSTM."""
     torch.manual_seed(1)
     model = LSTM((20,), 80, hidden=(width,) * layers)
     own = TorchsOwn(model, width)
@@ -72,11 +72,11 @@ def test_it_is_torchs_lstm(width, layers):
         for parameter in layer.parameters():
             assert float(parameter.detach().abs().max()) <= width**-0.5
         largest = float(layer.weight_hh.detach().abs().max())
-        assert largest > 0.9 * width**-0.5  # of 100 and more, all lie below with chance 3e-5
+        assert largest > 0.9 * width**-0.5  # false for 100 or more with probability 3e-5
 
 
 def test_it_has_the_parameters_of_its_layers():
-    """A layer: four gates, each of inputs, states and two biases."""
+    """A layer has four gates, each with inputs, states and two biases."""
     model = build_model("lstm", (80,), 80, dropout=0, stream=Stream(1))
     first, second = (4 * 256 * (inputs + 256 + 2) for inputs in (8, 256))
     assert sum(p.numel() for p in model.parameters()) == 80 * 8 + first + second + 257 * 80
@@ -88,7 +88,7 @@ def test_it_has_the_parameters_of_its_layers():
 
 
 def test_executors_equal_the_plain_loop(engine):
-    """Two clients, one of them with a padded batch, two steps each; inputs of one byte too."""
+    """Two clients with two steps each, one with a padded batch; one-byte inputs too."""
     module = small()
     x, y = letters(5)
     source = BatchSource(engine.samples_of([3, 2]), 3, Stream(2))
@@ -115,7 +115,7 @@ def test_it_is_tested_in_parts_and_on_bytes():
 
 
 def test_it_learns_to_copy_the_last_letter(tmp_path):
-    """Built from settings and trained by Adam: chance is 20 %, and the last letter tells all."""
+    """Trained by Adam from settings; guessing gives 20 %, the last letter determines the label."""
     x, _ = letters(400)
     y = x[:, -1].clone()
     data = Dataset("copy", x[:300].byte(), y[:300], x[300:].byte(), y[300:], LETTERS)
@@ -147,7 +147,7 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
 
 
 def test_what_does_not_fit_is_explained():
-    with pytest.raises(ConfigError, match=r"lstm takes texts as token ids.*\(1, 28, 28\)"):
+    with pytest.raises(ConfigError, match=r"lstm needs texts as token ids.*\(1, 28, 28\)"):
         build_model("lstm", (1, 28, 28), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ConfigError, match="hidden is empty"):
         small(hidden=())

@@ -1,4 +1,4 @@
-"""ResNet-18: its published size, what its normalisations see, and its training by all executors."""
+"""ResNet-18: published size, scope of its normalisations, training by all executors."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def narrow(size=32, **options):
 
 @pytest.mark.parametrize("norm", ["group", "batch"])
 def test_it_has_the_published_parameters(norm):
-    """Counted by hand: 20 convolutions without bias, a scale and a shift a channel, the head."""
+    """By hand: 20 convolutions without bias, a scale and shift per channel, and the head."""
     pairs = [(3, 64), *[(64, 64)] * 4]
     for width in (64, 128, 256):
         pairs += [(width, 2 * width), *[(2 * width, 2 * width)] * 3]
@@ -54,7 +54,7 @@ def test_all_blocks_work_on_the_same_maps_at_both_sizes(size):
 
 
 def test_a_block_adds_its_input_to_two_convolutions():
-    """With its last scale at zero, what is left is relu(x), or relu of x by the shortcut."""
+    """With its last scale at zero a block is relu(x), or relu of the shortcut of x."""
     x = torch.randn(2, 4, 32, 32)
     first, third = narrow().blocks[0], narrow().blocks[2]
     for block, expected in ((first, x), (third, third.shortcut(x))):
@@ -63,7 +63,7 @@ def test_a_block_adds_its_input_to_two_convolutions():
 
 
 def test_samples_are_judged_alone_or_with_their_batch():
-    """Group normalisation sees a sample; batch normalisation its batch, in evaluation too."""
+    """Group normalisation uses one sample; batch normalisation the batch, also in evaluation."""
     x = torch.randn(6, 3, 32, 32)
     for norm, alone in (("group", True), ("batch", False)):
         model = narrow(norm=norm)
@@ -73,7 +73,7 @@ def test_samples_are_judged_alone_or_with_their_batch():
 
 
 def test_only_batch_normalisation_trains_one_client_at_a_time():
-    """At full width too, where one ReLU that flips by rounding moves many gradients."""
+    """Also at full width, where one ReLU that flips by rounding changes many gradients."""
     y = torch.tensor([1, 2, 3, 0])
     for size, width in ((32, 4), (64, 4), (64, 64)):
         torch.manual_seed(2)
@@ -88,7 +88,7 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
 
 @pytest.mark.parametrize(("norm", "size"), [("group", 32), ("group", 64), ("batch", 32)])
 def test_executors_equal_the_plain_loop(norm, size, engine):
-    """Two clients, one of them with a padded batch, two steps each."""
+    """Two clients with two steps each, one with a padded batch."""
     module = narrow(size, norm=norm)
     data = engine.training_data((3, size, size), [3, 2], batch_size=3)
     task, job = engine.job_for(module, data, lr=0.01, steps=2)
@@ -102,11 +102,11 @@ def test_executors_equal_the_plain_loop(norm, size, engine):
 
 def test_what_does_not_fit_is_explained():
     for shape in ((3, 28, 28), (3, 64, 32), (3072,)):
-        with pytest.raises(ConfigError, match=r"resnet18 takes images of 32x32 or 64x64.*Choose"):
+        with pytest.raises(ConfigError, match=r"resnet18 needs images of 32x32 or 64x64.*choose"):
             build_model("resnet18", shape, 10, dropout=0, stream=Stream(1))
     for options, message in (
         ({"norm": "layer"}, 'norm is \'layer\': choose "group" or "batch"'),
-        ({"width": 3}, "width is 3: resnet18 needs a multiple of 2"),
+        ({"width": 3}, "width is 3: give a multiple of 2"),
         ({"width": 0}, "width is 0"),
     ):
         with pytest.raises(ConfigError, match=message):

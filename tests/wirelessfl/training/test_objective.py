@@ -57,7 +57,7 @@ def test_modules_that_do_not_fit_are_explained(engine):
     x, y = engine.samples((9,))
     for module, message in (
         (nn.Linear(8, 4), "does not run on samples of shape"),
-        (nn.Linear(9, 5), r"gives \(4, 5\) for 4 samples"),
+        (nn.Linear(9, 5), r"returns \(4, 5\) for 4 samples"),
         (nn.Unflatten(1, (3, 3)), "trainable"),
         (Counts(), "changes its buffer 'calls'"),
     ):

@@ -171,19 +171,19 @@ def with_parameter(place, name, value, **options):
 REFUSED = {
     "copy of one memory": (
         lambda: with_parameter("2", "weight", lambda m: m[0].weight.detach()),
-        r"'0\.weight' and '2\.weight' share memory",
+        r"'0\.weight' and '2\.weight' are two tensors of model Chain that share",
     ),
     "transposed": (
         lambda: with_parameter("2", "weight", lambda m: m[0].weight.detach().T),
-        r"'0\.weight' and '2\.weight' share memory",
+        r"'0\.weight' and '2\.weight' are two tensors of model Chain that share",
     ),
     "row of another": (
         lambda: with_parameter("2", "bias", lambda m: m[0].weight.detach()[3]),
-        r"'0\.weight' and '2\.bias' share memory",
+        r"'0\.weight' and '2\.bias' are two tensors of model Chain that share",
     ),
     "frozen part": (
         lambda: with_parameter("2", "bias", lambda m: m[0].bias.detach(), requires_grad=False),
-        r"'0\.bias' and '2\.bias' share memory",
+        r"'0\.bias' and '2\.bias' are two tensors of model Chain that share",
     ),
     "expanded": (
         lambda: with_parameter("2", "bias", lambda m: torch.zeros(1).expand(12)),

@@ -292,7 +292,7 @@ def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
     assert why_no_workers(executor, 2, 1) is None  # python -c
     monkeypatch.setattr(Layer, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "Layer", Layer, raising=False)
-    assert "defined in a session" in why_no_workers(executor, 2, 1)
+    assert "defined in an interactive session" in why_no_workers(executor, 2, 1)
 
 
 def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, monkeypatch):
