@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +37,17 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def next_command() -> str:
+    """A training run to try next, as it can be typed in the present folder."""
+    script = Path(sys.executable).with_name("wirelessfl")
+    here = Path.cwd()
+    if not script.exists():
+        words = [sys.executable, "-m", "wirelessfl"]
+    else:
+        words = [str(script.relative_to(here) if script.is_relative_to(here) else script)]
+    return shlex.join([*words, "run", "hist", "--dataset", "digits"])
+
+
 def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
     """Train, print the summary table and draw two figures into ``out``; return the table."""
     console = Console()
@@ -64,6 +77,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=60, metavar="T", help="global rounds (60)")
     arguments = parser.parse_args(words)
     demo(arguments.out, arguments.rounds)
+    print(f"\nNext, a run with settings of your choice (--help lists them):\n{next_command()}")
 
 
 if __name__ == "__main__":

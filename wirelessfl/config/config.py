@@ -17,8 +17,9 @@ from wirelessfl.config.check_together import check_together
 from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Places, Settings
+from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import (
+    checked_tables,
     given_places,
     named_tables,
     read_toml,
@@ -77,7 +78,7 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 do not go together.
         """
-        given = Settings(**named_tables(tables))
+        given = Settings(**checked_tables(tables))
         places = given_places(tables)
         idle = {place: why for place, why in unused(given).items() if place in places}
         if of_task or given.task:
@@ -85,8 +86,7 @@ class Config(Settings):
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
-            given = Settings(**named_tables(_without(tables, idle)))
-        given._places = Places(frozenset(places - {*loose, *idle}))
+            given = Settings(**_without(tables, idle))
         # A default follows the other settings in copies.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
@@ -124,7 +124,7 @@ class Config(Settings):
         Raises:
             ConfigError: settings that do not go together.
         """
-        return self if self.resolved else self.model_copy()
+        return self if self.resolved else Config.of(self.given_tables())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The configuration with other tables, resolved anew: what followed from them follows.
@@ -136,11 +136,9 @@ class Config(Settings):
         Raises:
             ConfigError: a wrong value, or settings that do not go together.
         """
-        tables = self.model_dump(exclude_unset=True)
-        loose, changed = given_places(tables) if update else (), dict(update or {})
-        copy = Config.of(tables | changed, loose=loose)
-        copy._places = Places(frozenset({*self.places, *given_places(changed)}))
-        return cast(Self, copy)
+        tables = self.given_tables()
+        loose = given_places(tables) if update else ()
+        return cast(Self, Config.of(tables | dict(update or {}), loose=loose))
 
     @classmethod
     def _made(
@@ -149,7 +147,7 @@ class Config(Settings):
         """A resolved configuration of these values, whose choices are those of ``given``."""
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
-        config._places = given._places
+        config._origin = given._origin
         return config
 
     def _with_tasks(self) -> Config:
@@ -300,13 +298,13 @@ class Config(Settings):
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
-    """Tables without some of their settings; a choice of which nothing is left is left out."""
+    """Tables without some of their settings; a choice without its name is left out."""
     kept: dict[str, Any] = {}
     for section, table in tables.items():
+        if (section, "name") in idle:
+            continue
         if isinstance(table, Mapping):
             table = {key: value for key, value in table.items() if (section, key) not in idle}
-        if (section, "name") in idle and (isinstance(table, str) or not table):
-            continue
         kept[section] = table
     return kept
 

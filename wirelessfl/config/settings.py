@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.config.choices import Choices, named_setting
 from wirelessfl.config.given import Given, chosen
-from wirelessfl.config.kinds import Frame, Regime
+from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame, Regime
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,
@@ -29,13 +28,14 @@ from wirelessfl.wording import explain
 
 
 @dataclass(frozen=True)
-class Places:
-    """Settings that were given, by table and key.
+class Origin:
+    """Which settings were given; equal settings are equal whatever was.
 
-    They do not count where settings are compared: defaults are as good.
+    Args:
+        places: table and key of each.
     """
 
-    given: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+    places: frozenset[tuple[str, str]] = field(compare=False)
 
 
 class Settings(Section):
@@ -71,7 +71,7 @@ class Settings(Section):
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()
-    _places: Places = PrivateAttr(Places())
+    _origin: Origin = PrivateAttr()
 
     def __init__(self, **tables: Any) -> None:
         named = named_tables(tables)
@@ -80,12 +80,24 @@ class Settings(Section):
         except ValidationError as error:
             raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
         self._choices = Choices.of(dict(self))
-        self._places = Places(frozenset(given_places(tables)))
+        self._origin = Origin(frozenset(given_places(tables)))
 
-    @property
-    def places(self) -> Collection[tuple[str, str]]:
-        """Settings that were given, by table and key; tables of choices are filled in."""
-        return self._places.given
+    def given_tables(self) -> dict[str, Any]:
+        """The settings that were given, by table, without what was filled in."""
+        tables = self.model_dump(exclude_unset=True)
+        for kind, choice in vars(self.choices).items():
+            if kind not in KINDS or tables.get(kind) is None:
+                continue
+            filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
+            given = {  # with what was changed in place: tables are plain dicts
+                key: value
+                for key, value in tables[kind].items()
+                if (kind, key) in self._origin.places or value != filled.get(key)
+            }
+            if given:  # its settings keep the choice they were given for
+                given["name"] = tables[kind]["name"]
+            tables[kind] = given
+        return tables
 
     @property
     def choices(self) -> Choices:

@@ -185,17 +185,27 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     return f"unknown setting {key!r} outside a table.{hint(key, (), homes)}"
 
 
+def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``tables``, if they are tables by name.
+
+    Raises:
+        ConfigError: they are something else.
+    """
+    if isinstance(tables, Mapping) and all(isinstance(key, str) for key in tables):
+        return tables
+    raise ConfigError(
+        f"settings are {shown(tables)}: give tables by name, such as "
+        '{"algorithm": {"name": "hist"}}.'
+    )
+
+
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of ``tables`` in which each choice that the run has is a table with a name.
 
     Raises:
         ConfigError: one of them is no name and no table with a name.
     """
-    if not isinstance(tables, Mapping) or not all(isinstance(key, str) for key in tables):
-        raise ConfigError(
-            f"settings are {shown(tables)}: give tables by name, such as "
-            '{"algorithm": {"name": "hist"}}.'
-        )
+    tables = checked_tables(tables)
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
     tasks = copy.get("task")
     if isinstance(tasks, dict) or tasks == []:

@@ -64,7 +64,7 @@ class RoundsEngine:
         return self.setup.training.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Rounds done, and what they cost."""
+        """The completed rounds and their costs."""
         spec = self.setup.model.objective.spec
         return {
             "schedule": self.setup.schedule.snapshot(),
@@ -82,15 +82,15 @@ class RoundsEngine:
         self.start()
 
     def attach(self, folder: Path) -> None:
-        """Client states may lie in the run's folder."""
+        """Set the run's folder for client states on disk."""
         self.setup.training.server.states.attach(folder)
 
     def saved(self) -> None:
-        """Note that a checkpoint covers the client states on disk."""
+        """Report that a checkpoint covers the client states on disk."""
         self.setup.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
-        """Of model, data and network."""
+        """Hashes of model, data and network."""
         model = self.setup.model
         return {
             "the model's layers and frozen parameters are": model_fingerprint(model.objective),
@@ -99,7 +99,7 @@ class RoundsEngine:
         }
 
     def params(self) -> dict[str, Tensor]:
-        """The cloud's."""
+        """Parameters of the cloud's model by name."""
         return self.setup.model.objective.spec.named(
             self.setup.training.server.cloud["params"].cpu()
         )

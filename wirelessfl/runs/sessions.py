@@ -1,4 +1,4 @@
-"""A run in sessions of clients that join and leave."""
+"""A run of one model in sessions, with clients that join and leave."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class SessionsEngine(RoundsEngine):
         self._tested: dict[str, tuple[tuple[int, ...], Samples]] = {}
 
     def start(self) -> None:
-        """Start or resume sessions, and the changes of clients."""
+        """Start or resume sessions, and put the first change of clients on the clock."""
         super().start()
         self.setup.regime.attendance.start()
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model, on the labels of the clients present."""
+        """Evaluate the cloud's model, by default on the labels of the present clients."""
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 
     def test_samples(self) -> Samples:
-        """Those with labels that are tested.
+        """Test inputs and labels, restricted to the tested labels.
 
         Raises:
-            DataError: the test set has none of them.
+            DataError: the test set has no sample with these labels.
         """
         return self._of_present("test", super().test_samples(), "Add some")
 
@@ -65,24 +65,23 @@ class SessionsEngine(RoundsEngine):
             chosen = known[samples.labels]
             if not bool(chosen.any()):
                 raise DataError(
-                    f"{data.name}: no {kind} sample has one of the labels "
-                    f"{', '.join(map(str, wanted))}, which the clients present have. {remedy}, or "
-                    "choose tested_labels all."
+                    f"{data.name}: no {kind} sample has a label of the present clients "
+                    f"({', '.join(map(str, wanted))}). {remedy}, or choose tested_labels all."
                 )
             kept = wanted, Samples(samples.inputs[chosen], samples.labels[chosen])
             self._tested[kind] = kept
         return kept[1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state, and what is kept of past sessions."""
+        """Model, server and client state, and what is stored about past sessions."""
         return self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Where the session stands, too."""
+        """Also the state of the current session."""
         return {**super().snapshot(), "sessions": self.setup.regime.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on behind the last round, or where a session is to be opened."""
+        """Continue after the last round, or before a session is opened."""
         self.setup.regime.restore(tensors, state["sessions"], state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]

@@ -13,7 +13,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.given import Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import given_places, named_tables, read_toml
+from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -68,19 +68,17 @@ def configured(
     """
     check_settings(config)
     if isinstance(config, Config):  # without defaults, which a given network may replace
-        tables: dict[str, Any] = config.model_dump(exclude_unset=True)
-        places = config.places
+        tables: dict[str, Any] = config.given_tables()
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
-        places = given_places(tables)
-    settings, marks = Settings(**named_tables(tables)), given.marks
+    settings, marks = Settings(**checked_tables(tables)), given.marks
     check_given(settings.given, given)
-    _check_replaced(places, settings, given)
-    if given.model is not None:
-        tables["model"] = {key: v for key, v in settings.model.items() if key == "layers"}
+    _check_replaced(tables, settings, given)
+    loose: set[tuple[str, str]] = set()
     if given.network is None:  # the configured network: its defaults count from now on
+        explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
-    loose = given_places(tables) - {*places}
+        loose = given_places(tables) - explicit
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
 
 
@@ -112,19 +110,13 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     )
 
 
-def _check_replaced(
-    places: Collection[tuple[str, str]], settings: Settings, given: GivenObjects
-) -> None:
+def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenObjects) -> None:
     """Refuse settings that the given objects replace.
-
-    Args:
-        places: table and key of what was given.
-        settings: of the run.
-        given: the objects.
 
     Raises:
         ConfigError: there are such; the message names all of them.
     """
+    places = given_places(tables)
     replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
     if given.model is not None and settings.given.model is None:
         table = settings.model

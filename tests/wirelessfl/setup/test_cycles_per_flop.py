@@ -56,8 +56,7 @@ def test_a_step_takes_these_cycles_of_each_client(toy, config):
     """By hand: H X FLOPs / F seconds, times kappa F^3 joules, beside a rate of 1 Gbit/s."""
     settings = config("fedavg", cycles_per_flop=40.0, uplink="fixed", rate_mbps=1000.0, rounds=1)
     setup = build(settings, data=toy)
-    stream, fading = Stream(settings.run.seed), setup.config.choices.fading
-    network = build_network(settings.network, stream, fading)
+    network = build_network(settings.network, Stream(settings.run.seed), None)
     step = 40.0 * flops(8, 12 * 300, 300 * 4)
     result = wirelessfl.run(settings, data=toy)
     size = sum(value.numel() for value in result.params.values())
@@ -150,28 +149,23 @@ def test_a_sweep_has_cycles_of_each_model(tmp_path, capsys):
     assert long == pytest.approx(2 * short, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("other", "said"),
-    [
-        ({"cycles_per_step": 1e6}, r"cycles_per_step=1000000\.0 conflicts with cycles_per_flop=2,"),
-        ({"step_seconds": 0.1}, r"cycles_per_flop=2\.0 conflicts with step_seconds=0\.1,"),
-    ],
-)
-def test_two_costs_of_a_step_conflict(other, said):
+@pytest.mark.parametrize("other", [{"cycles_per_step": 1e6}, {"step_seconds": 0.1}])
+def test_two_costs_of_a_step_conflict(other):
     """In the run, in a task's table, or across them; a default is no cost that was given."""
-    said += r" which replaces it: choose one of them, or leave \w+ out\.$"
-    with pytest.raises(ConfigError, match=said):
-        Config.from_flags("fedavg", cycles_per_flop=2.0, **other)
-    with pytest.raises(ConfigError, match=said):
-        Config.from_flags("fedast", **other, task=["digits,cycles_per_flop=2"])
     ((key, value),) = other.items()
-    with pytest.raises(ConfigError, match=said):
+    one = rf"cycles_per_flop=2\.0 conflicts with {key}={value:g}, which replaces it: choose one of"
+    two = rf"{key}={value} conflicts with cycles_per_flop=2, which replaces it: choose one of them"
+    with pytest.raises(ConfigError, match=f"^({one}|{two})"):
+        Config.from_flags("fedavg", cycles_per_flop=2.0, **other)
+    with pytest.raises(ConfigError, match=f"^(task 'digits': )?({one}|{two})"):
+        Config.from_flags("fedast", **other, task=["digits,cycles_per_flop=2"])
+    with pytest.raises(ConfigError, match=f"^(task 'digits': )?({one}|{two})"):
         Config.from_flags("fedast", cycles_per_flop=2.0, task=[f"digits,{key}={value}"])
     assert Config.from_flags("fedavg", cycles_per_flop=2.0, step_seconds=None)
 
 
 def test_published_times_do_not_depend_on_the_model():
-    said = r'cycles_per_flop=2\.0 conflicts with delays "shifted-exponential", one draw from'
+    said = r'cycles_per_flop=2\.0 conflicts with delays "shifted-exponential"'
     with pytest.raises(ConfigError, match=said):
         Config.from_flags("fedast", cycles_per_flop=2.0, delays="shifted-exponential")
 
