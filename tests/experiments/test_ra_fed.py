@@ -44,8 +44,8 @@ def test_the_core_comparison_comes_first():
         ranks.setdefault(run.rank, []).append(
             (
                 config.data.dataset,
-                config.model.model,
-                config.data.split,
+                config.model["name"],
+                config.split["name"],
                 capacities,
                 config.run.seed,
             )

@@ -16,7 +16,8 @@ from channels.streams import Stream
 from tests.product.combinations import Combination
 from wirelessfl.data import Dataset
 
-REMEDIES = re.compile(r"\b(Choose|Leave|Give|Lower|Raise|Take|Start|Have)\b")
+REMEDIES = re.compile(r"\b(choose|leave|give|lower|raise|take|start|have|use)\b", re.IGNORECASE)
+SESSIONS = re.compile(r"\bsessions=|\bno sessions\b")
 
 
 @cache
@@ -42,7 +43,7 @@ def wrong(combination: Combination) -> str | None:
 def _wrong_refusal(combination: Combination, text: str) -> str | None:
     names = [combination.algorithm, combination.schedule, combination.uplink]
     named = sum(f'"{name}"' in text for name in names)
-    named += combination.sessions and "sessions is" in text
+    named += combination.sessions and SESSIONS.search(text) is not None
     if "\n" in text:
         return f"refused in several lines: {text!r}"
     if named < 2:

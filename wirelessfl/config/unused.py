@@ -269,9 +269,9 @@ def _given(settings: Settings) -> Found:
 
 RULES = (
     _given,
+    _schedule,  # first: what a message names, such as sessions, explains the rest
     _kinds,
     _fields,
-    _schedule,
     _star,
     _links,
     _requests,

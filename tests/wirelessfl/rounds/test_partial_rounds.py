@@ -56,8 +56,10 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
     if uplink == "aircomp" and "tracking_clients" in flags:
         flags = {key: value for key, value in flags.items() if key != "tracking_clients"}
     flags = flags | {"uplink": uplink, "clients_per_round": 9}
+    if not star and uplink != "fixed":
+        flags["coherence"] = "edge-round"
     setup = build(
-        config(name, network=True, coherence="edge-round", downlink_mbps=3, **flags),
+        config(name, network=True, downlink_mbps=3, **flags),
         data=toy,
         model=model(),
         network=network((18,) if star else (7, 5, 6)),

@@ -25,8 +25,9 @@ def make(config, toy):
     """A factory of setups."""
 
     def made(name="ra-fed", **flags):
-        small = {"capacities": (1.0, 0.5, 0.2), "local_steps": 7}
-        return build(config(name, **small | flags), data=toy, model=model())
+        if "budget" not in flags:
+            flags = {"capacities": (1.0, 0.5, 0.2)} | flags
+        return build(config(name, local_steps=7, **flags), data=toy, model=model())
 
     return made
 

@@ -37,15 +37,7 @@ def go(setup, directory, on_row=None):
     [
         ("hist", {"local": "fadamgc", "lr": 0.01}),
         ("hist", {"local": "scaffold", "client_states": "disk", "hidden_biases": "local"}),
-        (
-            "hfedavg",
-            {
-                "local": "fedadam",
-                "client_states": "memory",
-                "uplink": "aircomp",
-                "beamformer": "random",
-            },
-        ),
+        ("hfedavg", {"local": "fedadam", "uplink": "aircomp", "beamformer": "random"}),
         ("hfedavg", {"rounds": 99, "max_seconds": 0.2, "eval_seconds": 0.03}),
     ],
 )

@@ -63,7 +63,7 @@ def test_folders_in_use_are_refused_before_any_work(config, toy, tmp_path):
 
 
 def test_impossible_settings_leave_no_folder_behind(config, toy):
-    impossible = config("hist", mask_sizes="optimized", size_cap=1.0, cells=6, model="fcnn")
+    impossible = config("hist", mask_sizes="optimized", size_cap=1.0, cells=6)
     wide = torch.nn.Sequential(torch.nn.Linear(12, 10), torch.nn.ReLU(), torch.nn.Linear(10, 4))
     wide.fully_connected = ("0", "2")
     with pytest.raises(wirelessfl.ConfigError, match="cap"):

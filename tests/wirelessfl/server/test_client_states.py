@@ -139,13 +139,13 @@ class StoppedError(Exception):
         ("fadamgc", {"vhat": "carried"}),
         ("fa-nt", {}),
         ("scaffold-m", {}),
-        ("fedams", {"tracking_clients": None}),
+        ("fedams", {"tracking_clients": None, "client_states": None}),
         ("hist", {"local": "fadamgc", "cells": 2, "edge_rounds": 2}),
     ],
 )
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(config, toy, same, kind, name, own):
-    flags = {k: v for k, v in (FLAGS | own).items() if v is not None}
-    flags |= {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0}
+    flags = FLAGS | {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0} | own
+    flags = {key: value for key, value in flags.items() if value is not None}
     whole = wirelessfl.run(config(name, **flags), data=toy, model=model())
     stopped = config(name, **flags)
 

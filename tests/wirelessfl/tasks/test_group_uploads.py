@@ -40,7 +40,6 @@ FLAGS = {
     "threads": 1,
     "chunk": 4,
     "uplink": "aircomp",
-    "coherence": "round",
     "weighting": "samples",
     "split": "dirichlet",
     "min_samples": 5,
