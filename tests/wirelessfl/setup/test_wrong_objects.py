@@ -138,7 +138,7 @@ def test_data_sets(change, parts):
     ("change", "message"),
     [
         ({"alpha": "x"}, "alpha is 'x': give a number"),
-        ({"kind": 3}, "kind is 3: give text"),
+        ({"kind": 3}, "kind is 3: give a string"),
         ({"stream": None}, "stream is None: give a channels.streams.Stream"),
         ({"clients": "x"}, "clients is 'x': give a number"),
         ({"labels": [[1], [1, 2]]}, "labels is [[1], [1, 2]]: give numbers"),
