@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
 
-OF_COMMANDS = ("algorithm", "config", "json", "command")
+OF_COMMANDS = ("config", "json", "command")
 """Arguments that are not settings of a run."""
 
 
@@ -66,15 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The configuration file's tables, with the algorithm that the command names."""
+    """The configuration file's tables; empty without a file."""
     from wirelessfl.config.tables import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
-    if arguments.algorithm:
-        kept = tables.get("algorithm")
-        same = isinstance(kept, dict) and kept.get("name") == arguments.algorithm
-        tables["algorithm"] = kept if same else {"name": arguments.algorithm}
-    if "algorithm" not in tables:
+    if not arguments.algorithm and "algorithm" not in tables:
         raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
     return tables
 

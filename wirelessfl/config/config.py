@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 
 from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
@@ -71,7 +71,7 @@ class Config(Settings):
                 run, and what fits some network is not refused.
             loose: settings, by table and key, that are dropped instead of refused if they have no
                 effect.
-            dropped: receives what is dropped; None: everything but ``loose`` is refused.
+            dropped: receives what is dropped.
             of_task: whether this is one of several tasks, whose schedule the run has.
 
         Raises:
@@ -113,7 +113,7 @@ class Config(Settings):
             ConfigError: there is one that must not be dropped.
         """
         for place, reason in idle.items():
-            if dropped is None and place not in loose:
+            if place not in loose:
                 raise ConfigError(refusal(settings, place, reason))
         if dropped is not None:
             dropped.update(idle)
@@ -274,13 +274,16 @@ class Config(Settings):
         Raises:
             ConfigError: a wrong setting.
         """
+        if not flags:
+            return cls.of(tables)
         merged = tables_from_flags(tables, flags, dropped)
+        homes = flag_homes(chosen_classes(named_tables(merged)))
+        by_flags = {flag: homes.get(flag, (flag, "name")) for flag in flags}
+        loose, idle = _used_places(tables) - {*by_flags.values()}, set[Place]()
         if dropped is None:
-            return cls.of(merged, loose=_used_places(tables) if flags else ())
-        idle: set[Place] = set()
-        config = cls.of(merged, dropped=idle)
-        keys = {key if key != "name" else section for section, key in idle}
-        dropped |= keys & flags.keys()
+            return cls.of(merged, loose=loose)
+        config = cls.of(merged, loose=loose | {*by_flags.values()}, dropped=idle)
+        dropped |= {flag for flag, place in by_flags.items() if place in idle}
         return config
 
     @classmethod

@@ -29,7 +29,7 @@ from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import nearest, shown, suggestion
 
-NAMED = (*KINDS, "task")
+NAMED = ("algorithm", *KINDS, "task")
 """Flags that give a whole table, or its name."""
 
 
@@ -181,7 +181,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
         known = SECTIONS[section].model_fields if section in SECTIONS else ()
         return f"unknown setting {key!r} in [{section}].{hint(key, known, homes)}"
     if isinstance(value, Mapping):
-        return f"unknown table [{key}].{suggestion(key, (*SECTIONS, 'algorithm', *NAMED))}"
+        return f"unknown table [{key}].{suggestion(key, (*SECTIONS, *NAMED))}"
     return f"unknown setting {key!r} outside a table.{hint(key, (), homes)}"
 
 

@@ -30,6 +30,11 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
     words = ["run", "--config", str(out / "config.toml"), "--seed", "9", "--out", str(second)]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["directory"] == str(second)
+    third = tmp_path / "third"  # a star, which has no use for the file's cells
+    words = ["run", "fedavg", "--config", str(out / "config.toml"), "--out", str(third)]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["algorithm"] == "fedavg"
+    assert "cells" not in (third / "config.toml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ class DataSection(Section):
         0.0,
         ge=0,
         lt=1,
-        description="fraction of training samples held out for validation, by which targets "
-        "and best rows go",
+        description="fraction of training data held out for validation",
     )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
