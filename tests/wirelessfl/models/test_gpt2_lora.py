@@ -3,7 +3,6 @@
 import logging
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -503,12 +502,3 @@ def test_the_data_set_of_the_docs_runs(base, tmp_path, monkeypatch):
     assert main([*command.split(), *small.split()]) == 0
     stored = Config.from_toml(Path("run", "config.toml"))
     assert (stored.data.tokenizer, stored.data.max_length) == (str(base), 16)
-
-
-def test_nothing_of_it_is_imported_before_it_is_used():
-    code = (
-        "import sys, wirelessfl.models, wirelessfl.data, wirelessfl.runs.run; "
-        "print(*{'transformers', 'peft', 'tokenizers', 'pyarrow'} & set(sys.modules))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []

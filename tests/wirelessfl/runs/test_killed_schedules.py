@@ -27,7 +27,10 @@ BUFFERED = {"schedule": "buffered", "requests": "6", "buffer": "3", "step_second
 REGIMES = {
     "client state": ("scaffold", BUFFERED | {"drop_out": "0.1"}),
     "held updates": ("fadamgc", BUFFERED | {"uplink": "aircomp", "beamformer": "random"}),
-    "common rounds": ("fedavg", {"schedule": "simultaneous", "first": "4", "uplink": "aircomp"}),
+    "common rounds": (
+        "fedavg",
+        {"schedule": "simultaneous", "first": "4", "uplink": "aircomp", "beamformer": "random"},
+    ),
     "cells": ("hist", {"schedule": "buffered", "buffer": "2", "cells": "4"}),
 }
 
