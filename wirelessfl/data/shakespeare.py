@@ -195,9 +195,7 @@ def _leaf_samples(given: Any, where: str) -> Samples:
     """A user's samples: x are texts of 80 characters, y the character after each."""
     x, y = (_leaf_letters(given, key, length, where) for key, length in (("x", LENGTH), ("y", 1)))
     if len(x) != len(y):
-        raise DataError(
-            f"{where} has {len(x)} texts but {len(y)} next characters. {_LEAF_ADVICE}"
-        )
+        raise DataError(f"{where} has {len(x)} texts but {len(y)} next characters. {_LEAF_ADVICE}")
     return Samples(x, y.reshape(-1))
 
 

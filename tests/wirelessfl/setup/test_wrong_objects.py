@@ -109,7 +109,7 @@ X, Y = torch.rand(8, 3), torch.arange(8) % 4
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        ({"name": None}, ["name is None", "give text"]),
+        ({"name": None}, ["name is None", "give a string"]),
         ({"train_inputs": X.numpy()}, ["train_inputs is a numpy.ndarray", "torch tensors"]),
         ({"test_inputs": [1]}, ["test_inputs is a builtins.list"]),
         ({"train_inputs": X[0]}, ["train_inputs is torch.float32 [3]", "give float32"]),
@@ -132,7 +132,7 @@ def test_data_sets(change, parts):
     ("change", "message"),
     [
         ({"alpha": "x"}, "alpha is 'x': give a number"),
-        ({"kind": 3}, "kind is 3: give text"),
+        ({"kind": 3}, "kind is 3: give a string"),
         ({"stream": None}, "stream is None: give a channels.streams.Stream"),
         ({"clients": "x"}, "clients is 'x': give a number"),
         ({"labels": [[1], [1, 2]]}, "labels is [[1], [1, 2]]: give numbers"),
