@@ -90,7 +90,7 @@ STAR = {
     "radio": one(
         "fedavg", cpu_hz=(5e8, 2e9), cycles_per_step=2e6, snr_db=10.0, path_gain_db=(-5.0, 5.0),
         fading="rician", rician_k_db=3.0, antenna_correlation=0.4, antennas=4, bandwidth_hz=5e6,
-        transmit_power_w=0.2, switched_capacitance=2e-28, coherence="edge-round",
+        transmit_power_w=0.2, switched_capacitance=2e-28,
     ),
     "cycles-per-flop": one("fedavg", cycles_per_flop=2.0, model="mlp", hidden=(12, 10), rounds=2),
     "validation-fraction": one("fedavg", validation_fraction=0.2, target=0.3),

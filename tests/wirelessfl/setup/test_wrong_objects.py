@@ -115,7 +115,7 @@ X, Y = torch.rand(8, 3), torch.arange(8) % 4
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        ({"name": None}, ["name is None", "give text"]),
+        ({"name": None}, ["name is None", "give a string"]),
         ({"train_inputs": X.numpy()}, ["train_inputs is a numpy.ndarray", "torch tensors"]),
         ({"test_inputs": [1]}, ["test_inputs is a builtins.list"]),
         ({"train_inputs": X[0]}, ["train_inputs is torch.float32 [3]", "give float32"]),
