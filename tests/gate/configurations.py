@@ -264,7 +264,7 @@ SEVERAL_TASKS = {
         drop_out=0.2, busy_clients=4, weight_decay=1e-3,
     ),
     "fedast-published-times": one(
-        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist,
+        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist, dataset="mnist",
         delay_scale=0.3, max_seconds=3.0, eval_seconds=1.0, alpha=0.2, min_samples=2,
         split="dirichlet",
     ),

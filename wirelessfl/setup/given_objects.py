@@ -74,11 +74,12 @@ def configured(
     settings, marks = Settings(**checked_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
-    loose: set[tuple[str, str]] = set()
+    # The name of the given data set may be given too, e.g. for its published step time.
+    loose = {("data", "dataset")} if given.data is not None else set[tuple[str, str]]()
     if given.network is None:  # the configured network: its defaults count from now on
         explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
-        loose = given_places(tables) - explicit
+        loose |= given_places(tables) - explicit
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
 
 
@@ -123,7 +124,8 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
     if given.data is not None and settings.given.data is None:
-        keys = ["dataset"] if ("data", "dataset") in places else []
+        differs = settings.data.dataset != given.data.name
+        keys = ["dataset"] if differs and ("data", "dataset") in places else []
         replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
     if given.network is not None:
         replaced["network"] = _replaced_by_network(settings, places)
