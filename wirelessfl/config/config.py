@@ -20,6 +20,7 @@ from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import (
     checked_tables,
+    flag_places,
     given_places,
     named_tables,
     read_toml,
@@ -276,7 +277,8 @@ class Config(Settings):
         """
         merged = tables_from_flags(tables, flags, dropped)
         if dropped is None:
-            return cls.of(merged, loose=_used_places(tables) if flags else ())
+            loose = _used_places(tables) - flag_places(merged, flags) if flags else ()
+            return cls.of(merged, loose=loose)
         idle: set[Place] = set()
         config = cls.of(merged, dropped=idle)
         keys = {key if key != "name" else section for section, key in idle}
