@@ -19,7 +19,7 @@ from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.sweep import sweep
 
-OWN = ("algorithm", "config", "json", "command", "jobs", "ray", "out")
+OWN = ("config", "json", "command", "jobs", "ray", "out")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: at least one process is needed.")
     flags = given_flags(arguments, OWN)
-    one = (*PLACES, "task")  # all tasks together are one value
+    one = (*PLACES, "algorithm", "task")  # all tasks together are one value
     lists = {name: [value] if name in one else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
@@ -87,8 +87,10 @@ def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
         Config.merged(tables, choice, dropped)
         for choice, dropped in zip(choices, ignored, strict=True)
     ]
-    if set.intersection(*ignored):
-        Config.merged(tables, choices[0])  # says which, and why
+    useless = set.intersection(*ignored)
+    if useless:  # say which, and why
+        others = ignored[0] - useless
+        Config.merged(tables, {k: v for k, v in choices[0].items() if k not in others})
     return configs
 
 
