@@ -12,14 +12,18 @@ from wirelessfl.config.kinds import KINDS, chosen_classes
 from wirelessfl.config.tables import named_tables, read_toml
 
 
-def chosen_tables(prog: str, words: Sequence[str]) -> dict[str, Any]:
+def chosen_tables(
+    prog: str, words: Sequence[str]
+) -> tuple[dict[str, Any], Mapping[str, Sequence[str]]]:
     """Tables with the names of the choices on the command line and in its configuration file.
-
-    Of several values in a sweep, the first counts.
 
     Args:
         prog: the command.
         words: those behind it.
+
+    Returns:
+        The tables; of several values in a sweep, the first counts. And, by kind, all names of
+        choices on the command line.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -31,7 +35,8 @@ def chosen_tables(prog: str, words: Sequence[str]) -> dict[str, Any]:
     if len(plain) < len(words) and plain[-1:] == ["all"]:
         plain.pop()
     known, rest = scout.parse_known_args(plain)
-    named = {kind: value.split(",")[0] for kind, value in vars(known).items() if value}
+    values = {kind: value.split(",") for kind, value in vars(known).items() if value}
+    named = {kind: names[0] for kind, names in values.items()}
     tables = read_toml(Path(known.config)) if known.config else {}
     chosen: dict[str, Any] = {}
     name: Any
@@ -48,15 +53,22 @@ def chosen_tables(prog: str, words: Sequence[str]) -> dict[str, Any]:
         chosen["algorithm"]["local"] = named["local"]
     if "sessions" in named or "sessions" in tables:
         chosen["sessions"] = {"sessions": named.get("sessions", 1)}
-    return chosen
+    return chosen, {kind: names for kind, names in values.items() if kind in KINDS}
 
 
-def user_flags(tables: Mapping[str, Any]) -> Iterator[Flag]:
+def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> Iterator[Flag]:
     """Flags of the choices taken, the user's among them.
+
+    Args:
+        tables: with their names.
+        named: further names in a sweep, by kind.
 
     Raises:
         ConfigError: a name is unknown.
     """
+    for kind, names in named.items():
+        for name in names[1:]:
+            yield from choice_flags(kind, KINDS[kind].find(name))
     if "algorithm" in tables:
         for kind, owner in chosen_classes(named_tables(tables)).items():
             yield from choice_flags(kind, owner)

@@ -35,8 +35,8 @@ def timeline(arguments: argparse.Namespace) -> int:
     config = Config.merged(_tables(arguments), flags)
     if arguments.picture.suffix not in (".png", ".pdf"):
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
-    if config.run.out is not None:
-        raise ConfigError(f"out is {config.run.out}, and nothing is trained: leave it out.")
+    if "out" in flags:  # that of a stored configuration does not matter
+        raise ConfigError(f"out is {flags['out']}, and nothing is trained: leave it out.")
     found = simulated(config, arguments.seconds)
     if arguments.json:
         print(json.dumps(found.summary(), indent=2))
@@ -66,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The configuration file's tables; empty without a file."""
+    """The configuration file's tables, if there is one."""
     from wirelessfl.config.tables import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
-    if not arguments.algorithm and "algorithm" not in tables:
+    if arguments.algorithm is None and "algorithm" not in tables:
         raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
     return tables
 

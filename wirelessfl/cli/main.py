@@ -127,8 +127,8 @@ def _add_run_flags(
     from wirelessfl.cli.flags import add_flags
     from wirelessfl.cli.help import Help
 
-    tables = chosen_tables(parser.prog, words)
-    add_flags(parser, user_flags(tables), lists=lists)
+    tables, named = chosen_tables(parser.prog, words)
+    add_flags(parser, user_flags(tables, named), lists=lists)
     parser.add_argument("-h", "--help", nargs="?", const="", action=Help, tables=tables)
 
 

@@ -87,8 +87,10 @@ def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
         Config.merged(tables, choice, dropped)
         for choice, dropped in zip(choices, ignored, strict=True)
     ]
-    if set.intersection(*ignored):
-        Config.merged(tables, choices[0])  # says which, and why
+    useless = set.intersection(*ignored)
+    if useless:  # say which, and why
+        others = ignored[0] - useless
+        Config.merged(tables, {k: v for k, v in choices[0].items() if k not in others})
     return configs
 
 

@@ -14,12 +14,13 @@ from pydantic import PrivateAttr
 
 from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
-from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
+from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import (
     checked_tables,
+    flag_places,
     given_places,
     named_tables,
     read_toml,
@@ -277,8 +278,7 @@ class Config(Settings):
         if not flags:
             return cls.of(tables)
         merged = tables_from_flags(tables, flags, dropped)
-        homes = flag_homes(chosen_classes(named_tables(merged)))
-        by_flags = {flag: homes.get(flag, (flag, "name")) for flag in flags}
+        by_flags = flag_places(merged, flags)
         loose, idle = _used_places(tables) - {*by_flags.values()}, set[Place]()
         if dropped is None:
             return cls.of(merged, loose=loose)

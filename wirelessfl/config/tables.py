@@ -59,10 +59,10 @@ def tables_from_flags(
     Args:
         tables: settings by table.
         flags: settings by flat name.
-        dropped: receives flags of choices that are not taken; None refuses them.
+        dropped: receives flags that neither a section nor a chosen table has; None refuses them.
 
     Raises:
-        ConfigError: a flag that neither a section nor a chosen table has.
+        ConfigError: there is such a flag.
     """
     tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
     algorithm = tables.get("algorithm")
@@ -77,11 +77,11 @@ def tables_from_flags(
         if flag in NAMED:
             continue
         if flag not in homes:
+            if dropped is not None:
+                dropped.add(flag)
+                continue
             elsewhere = _of_another(named, flag, value)
             if elsewhere and value is None:  # not given
-                continue
-            if elsewhere and dropped is not None:
-                dropped.add(flag)
                 continue
             raise ConfigError(
                 elsewhere
@@ -94,6 +94,12 @@ def tables_from_flags(
         table = {"name": table} if isinstance(table, str) else dict(table or {})
         merged[section] = table | {key: value}
     return merged
+
+
+def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Table and key of each flag, with the choices in ``tables``."""
+    homes = flag_homes(chosen_classes(named_tables(tables)))
+    return {flag: homes.get(flag, (flag, "name")) for flag in flags}
 
 
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
@@ -225,6 +231,8 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     preset = preset_of(copy["algorithm"]["name"])
     defaults = {**DEFAULTS, "schedule": preset.schedule, "assignment": preset.assignment}
     for kind in KINDS:
+        if copy.get(kind) == {}:  # chooses nothing
+            copy[kind] = None
         if copy.get(kind) is not None:
             copy[kind] = _named(kind, copy[kind], defaults[kind])
     for kind in ("uplink", "schedule"):

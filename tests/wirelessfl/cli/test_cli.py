@@ -141,3 +141,52 @@ def test_list_names_what_there_is(capsys):
     text = capsys.readouterr().out
     for name in ("fedavg", "hfedavg", "hist", "fashion-mnist", "lenet5", "tdma", "ofdma"):
         assert name in text
+
+
+OWN_SPLIT = '''
+from dataclasses import dataclass
+from wirelessfl.data.splits.iid import IID
+
+@dataclass(frozen=True)
+class Swapped(IID):
+    """At random, then swapped."""
+
+    name = "swapped"
+    swaps: int = 0
+'''
+
+
+@pytest.mark.parametrize("splits", ["iid,own_swapped:Swapped", "own_swapped:Swapped,iid"])
+def test_a_sweep_takes_the_flags_of_every_choice(splits, tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_swapped.py").write_text(OWN_SPLIT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["sweep", "hist", *SMALL, "--rounds", "1", "--json", "--out", "sweep"]
+    assert main([*words, "--split", splits, "--swaps", "3"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["split"] for row in rows] == splits.split(",")
+
+
+def test_a_sweep_names_the_flag_that_no_combination_uses(capsys):
+    words = ["sweep", "hist", "--split", "noniid,dirichlet", "--alpha", "0.3", "--mu", "1"]
+    assert main(words) == 2
+    assert "mu='1' is a setting of local" in capsys.readouterr().err
+
+
+def test_a_stored_configuration_serves_other_commands(tmp_path, capsys):
+    first = ["run", "hist", *SMALL, "--rounds", "1", "--out", str(tmp_path / "hist")]
+    assert main(first) == 0
+    stored = str(tmp_path / "hist" / "config.toml")
+    out = tmp_path / "star"
+    # Settings of cells are those of the old algorithm.
+    assert (
+        main(["run", "fedast", "--config", stored, "--schedule", "buffered", "--out", f"{out}"])
+        == 0
+    )
+    capsys.readouterr()
+    words = ["timeline", "--config", str(out / "config.toml"), "--seconds", "1"]
+    words += ["--picture", str(tmp_path / "work.png")]
+    assert main(words) == 0
+    assert (tmp_path / "work.pdf").exists()
+    assert main([*words, "--out", "elsewhere"]) == 2
+    assert "out is elsewhere, and nothing is trained" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Settings: the same object from TOML, flags and Python; one clear error for each mistake."""
 
 import importlib
+import tomllib
 
 import pytest
 
@@ -248,3 +249,22 @@ def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatc
     assert list(classes_in("fl_folder", Algorithm)) == ["my-rule"]
     with pytest.raises(ConfigError, match=r"is called 'my-rule', and so is fl_twice\.my_rule"):
         classes_in("fl_twice", Algorithm)
+
+
+def test_an_empty_table_chooses_nothing():
+    tables = {"algorithm": "fedavg", "sessions": {"sessions": 2}, "presence": {"overlap": 0.1}}
+    assert Config.of({"algorithm": "fedavg", "delays": {}}).delays is None
+    without = Config.merged(tables, {"schedule": "buffered"})  # drops all settings of presence
+    assert without.presence is None
+    assert Config.of(tomllib.loads(without.to_toml())) == without
+
+
+def test_another_algorithm_drops_settings_of_the_old_one():
+    stored = tomllib.loads(Config.from_flags("hist", cells=2, edge_rounds=3, lr=0.5).to_toml())
+    star = Config.merged(stored, {"algorithm": "fedavg", "seed": 4})
+    assert star.algorithm["name"] == "fedavg"
+    assert star.network.cells == 1
+    assert Config.of(tomllib.loads(star.to_toml())) == star
+    assert Config.merged(stored, {"algorithm": "hist"}).algorithm["lr"] == 0.5
+    with pytest.raises(ConfigError, match='cells=3 conflicts with algorithm "fedavg"'):
+        Config.merged(stored, {"algorithm": "fedavg", "cells": 3})
