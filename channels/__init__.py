@@ -1,16 +1,16 @@
-"""What the air does: fading, rates, multiple access, over-the-air sums, seconds and joules.
+"""Wireless channels: fading, rates, multiple access, over-the-air sums, latency and energy.
 
-Needs NumPy alone.
+Requires only NumPy.
 
-A latency study takes a few lines: describe a network, draw its channels by name, and ask how long
-a round takes.
+A latency study takes a few lines: describe a network, draw its channels from a named stream, and
+compute how long a round takes.
 
 >>> from channels import *
 >>> network = section_vi_c(cells=4, clients=60, stream=Stream(seed=1))
 >>> draw = network.draw(Stream(1, ("channel",)), index=0)
 >>> draw.h.shape
 (60, 10)
->>> quarter = [238_510 / 4] * 4  # parameters that the clients of each cell train and send
+>>> quarter = [238_510 / 4] * 4  # parameters per cell that each client trains and uploads
 >>> seconds = global_round_seconds(
 ...     draw,
 ...     quarter,
@@ -22,8 +22,8 @@ a round takes.
 >>> bool(0 < seconds < 10)
 True
 
-Equations are those of the HIST paper (Fang, Han, Brinton). Shapes and units stand in the
-docstrings: `[clients]` counts the clients of all cells, which stand together cell by cell.
+Equation numbers refer to the HIST paper (Fang, Han, Brinton). Docstrings state shapes and units:
+an axis `[clients]` holds the clients of all cells, ordered by cell.
 """
 
 from channels.aircomp import AirMean, aircomp_mean

@@ -1,7 +1,7 @@
-"""Over-the-air computation: clients send at once, and what adds up in the air is their mean.
+"""Over-the-air computation: clients transmit simultaneously, and their signals add up to a mean.
 
-What they send, and the conventions that power and noise are counted by, is in
-:mod:`channels.precoders`. Here it travels: the sum, its noise, its error.
+:mod:`channels.precoders` defines the transmitted signals and the conventions for power and noise.
+This module computes the received sum, its noise and its error.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from channels.validation import is_tensor, shown
 
 @dataclass(frozen=True, eq=False)
 class AirMean:
-    """What a server receives over the air.
+    """The server's estimate of the clients' mean, with its error.
 
     Args:
-        estimate: [elements], of the kind of the updates.
+        estimate: [elements], of the updates' array type.
         realised_error: mean over elements of (estimate - weighted mean)^2.
-        predicted_error: its expectation, by formula.
-        power: [clients], mean transmit power of each client over its limit P_i.
-        air: the sum's precoders, gains and variances.
+        predicted_error: expectation of ``realised_error``, from the formula.
+        power: [clients], mean transmit power of each client divided by its limit P_i.
+        air: precoders, gains and variances of the sum.
     """
 
     estimate: Any
@@ -53,23 +53,23 @@ def aircomp_mean(
     csi_error: ArrayLike = 0.0,
     phase_error: float = 0.0,
 ) -> AirMean:
-    """The clients' mean as a server receives it over the air (HIST, (22) to (25)).
+    """Estimate the clients' mean by over-the-air computation (HIST, (22) to (25)).
 
     Args:
         updates: x [clients, elements] real, float32 or float64; NumPy, or torch on any device.
         h: channels [clients, antennas] as the server knows them.
-        beamformer: a [antennas], e.g. of :func:`solvers.optimize_beamformer`.
+        beamformer: a [antennas], e.g. from :func:`solvers.optimize_beamformer`.
         snr_db: P_i / sigma_0^2, one number or [clients], in dB.
-        convention: how power and noise are counted, see :mod:`channels.precoders`.
+        convention: definition of power and noise, see :mod:`channels.precoders`.
         stream: randomness of noise and errors; equal streams give equal draws.
-        weights: q [clients] >= 0 of the mean, scaled to sum 1. None: 1 / clients.
+        weights: q [clients] >= 0, weights of the mean, scaled to sum 1. None means 1 / clients.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
 
     Raises:
-        ValueError: a shape does not fit, a value is not finite or out of range, or a client cannot
-            be heard.
+        ValueError: a shape does not fit, a value is not finite or out of range, or the beamformer
+            nulls a client's channel.
     """
     tensor = is_tensor(updates)
     if not is_numeric(updates):
@@ -85,7 +85,9 @@ def aircomp_mean(
     q = _weights(weights, clients)
     rms = root_mean_square(x)
     if not np.isfinite(rms).all():
-        raise ValueError(f"updates[{np.flatnonzero(~np.isfinite(rms))[0]}] are not finite.")
+        raise ValueError(
+            f"updates[{np.flatnonzero(~np.isfinite(rms))[0]}] are not finite: give finite numbers."
+        )
     snr = np.asarray(snr_db, np.float64)
     if snr.shape not in {(), (clients,)}:
         raise ValueError(f"snr_db has shape {snr.shape}: give one number, or [clients].")
@@ -119,9 +121,10 @@ def aircomp_mean(
 
 
 def through_the_air(updates: Any, gains: ComplexArray, elements_per_symbol: int = 1) -> Any:
-    """sum_i c_i x_i [elements] without noise: its real part, or both parts with two on a symbol.
+    """Noise-free received sum, from sum_i c_i x_i [elements].
 
-    Neighbouring elements share a symbol; an odd last one has its own.
+    With one element per symbol this is the real part. With two, neighbouring elements share a
+    symbol (real and imaginary part); an odd last element has a symbol to itself.
 
     Args:
         updates: x [clients, elements], NumPy or torch.
@@ -138,7 +141,7 @@ def through_the_air(updates: Any, gains: ComplexArray, elements_per_symbol: int 
 
 
 def noise(stream: Stream, elements: int) -> NDArray[np.float32]:
-    """Receiver noise [elements] of unit variance, the same for equal streams."""
+    """Receiver noise [elements] of unit variance; equal streams give equal noise."""
     return stream.child("noise").generator().standard_normal(elements, dtype=np.float32)
 
 
@@ -163,7 +166,7 @@ def _weights(weights: ArrayLike | None, clients: int) -> FloatArray:
 
 
 def _like(updates: Any, values: NDArray[np.floating[Any]]) -> Any:
-    """``values`` as what can be multiplied with ``updates``."""
+    """``values`` with the array type, dtype and device of ``updates``."""
     if not is_tensor(updates):
         return values.astype(updates.dtype)
     return updates.new_tensor(values)

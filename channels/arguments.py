@@ -1,7 +1,7 @@
-"""Arguments of public functions, held against what their annotations promise before any work.
+"""Check the arguments of public functions against their annotations before any computation.
 
-Only kinds are looked at: numbers, arrays of numbers, texts, objects of our own classes. Shapes and
-ranges are the functions' own matter.
+Only kinds are checked: numbers, arrays of numbers, strings, instances of our own classes. Each
+function checks shapes and ranges itself.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from channels.validation import is_tensor, shown
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
 ARRAYS = {"ArrayLike", *NUMBERS}
-"""Kinds for which the type of an array or a list is not enough: what it holds decides."""
+"""Kinds for which the contents of an array or list must be checked, not only its type."""
 SCALARS = (Number, str, np.generic, type(None))
 
 
 def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function]:
-    """A decorator that refuses arguments of the wrong kind in one line that names them.
+    """Return a decorator that rejects arguments of the wrong kind with a one-line error.
+
+    The decorated function's module must have ``from __future__ import annotations``.
 
     Args:
-        error: what is raised; but ValueError instead of TypeError for several numbers where one is
-            needed. The function's module must have ``from __future__ import annotations``.
+        error: exception to raise. If it is TypeError, several numbers where one is needed raise
+            ValueError instead.
     """
 
     def decorate(function: Function) -> Function:
@@ -37,12 +39,12 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
             for name, parameter in inspect.signature(function).parameters.items()
         }
         order = tuple(kinds)
-        # Types all of whose values are of the right kind; most calls need look no further.
+        # Types that were accepted before; for most calls this lookup is the whole check.
         passed: dict[str, set[type]] = {name: set() for name in kinds}
 
         @wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
-            # What is too much, or too little, the call itself refuses.
+            # The call itself rejects missing or surplus arguments.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
                 known = passed.get(name)
                 if known is None or type(value) in known:
@@ -63,7 +65,7 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
 
 
 def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
-    """What to give instead of ``value``; empty where it is of one of the kinds."""
+    """Description of what to give instead of ``value``; empty if it is one of the kinds."""
     if value is None and "None" in kinds:
         return ""
     for kind in kinds:
@@ -71,9 +73,9 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
             return "" if is_numeric(value) else "numbers, or an array of numbers"
         if kind in NUMBERS:
             return "" if is_number(value) else "a number"
-        names_texts = get_origin(names.get(kind)) is Literal  # an alias of several texts
+        names_texts = get_origin(names.get(kind)) is Literal  # an alias of a Literal of strings
         if kind == "str" or kind.startswith("Literal['") or names_texts:
-            return "" if isinstance(value, str) else "text"
+            return "" if isinstance(value, str) else "a string"
         known = _class(kind, names)
         if known is not None:
             return "" if isinstance(value, known) else f"a {known.__module__}.{known.__name__}"
@@ -81,7 +83,7 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
 
 
 def _class(kind: str, names: dict[str, Any]) -> type | None:
-    """The class that an annotation names, where it is a plain one."""
+    """The class that an annotation names, or None if it does not name a plain class."""
     found: Any = names.get(kind.partition(".")[0])
     for part in kind.split(".")[1:]:
         found = getattr(found, part, None)
@@ -89,22 +91,22 @@ def _class(kind: str, names: dict[str, Any]) -> type | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is one number."""
+    """Whether ``value`` is one number."""
     if isinstance(value, np.ndarray) or is_tensor(value):
         return bool(value.ndim == 0)
     return isinstance(value, Number)
 
 
 def is_numeric(values: Any) -> bool:
-    """Whether these are numbers, or an array of numbers."""
+    """Whether ``values`` is a number, a nested list of numbers or an array of numbers."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufc":
         return True
     if is_tensor(values):
         return True
     try:
         array = np.asarray(values)
-    except ValueError:  # lists of several lengths
+    except ValueError:  # lists of unequal lengths
         return False
-    if array.dtype.kind == "O":  # integers beyond 64 bits, fractions
+    if array.dtype.kind == "O":  # e.g. integers beyond 64 bits, fractions.Fraction
         return all(isinstance(value, Number) for value in array.flat)
     return array.dtype.kind in "biufc"

@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, named once for all packages."""
+"""NumPy array types shared by all packages."""
 
 from __future__ import annotations
 

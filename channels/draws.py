@@ -1,8 +1,9 @@
-"""Random numbers by row: those of any rows equal the same rows of all.
+"""Random numbers by row: drawing some rows gives the same numbers as drawing all rows.
 
-A row, e.g. a client, has its own place in the counter of a Philox generator, so that rows can be
-drawn by themselves. What is made of its bits is made number by number, with functions that round
-alike however long the array is. Matrix products do not: see :func:`channels.fading.correlate`.
+Each row, e.g. a client, has its own range of a Philox counter, so that rows can be drawn
+separately. The bits are transformed element by element, with functions whose rounding does not
+depend on the array's length. Matrix products lack this property: see
+:func:`channels.fading.correlate`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from numpy.typing import NDArray
 from channels.arrays import FloatArray, IntArray
 
 WORDS = 4
-"""Words of 64 bits that Philox gives for one value of its counter."""
-AT_ONCE = 8192  # words; what is made of them on the way stays in the cache
+"""Number of 64-bit words that Philox produces per counter value."""
+AT_ONCE = 8192  # words per block; small enough that intermediate results stay in the cache
 HALF, LOW = np.uint64(32), np.uint64(2**32 - 1)
-BRIDGED = 256  # values of the counter: passing over so many takes longer than drawing them
+BRIDGED = 256  # counter values; for gaps up to this, drawing and dropping is faster than a jump
 
 
 def uniforms(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> FloatArray:
-    """Uniform in [0, 1), [rows, width], with 53 random bits."""
+    """Uniform numbers in [0, 1), [rows, width], with 53 random bits."""
     out = np.empty((len(rows), width))
     for some, words in _words(key, index, rows, width):
         out[some] = (words >> np.uint64(11)) * 2.0**-53
@@ -30,11 +31,14 @@ def uniforms(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) ->
 
 
 def normals(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> NDArray[np.float32]:
-    """Standard normal, [rows, width]: Box-Muller, two from 32 bits of radius and 32 of angle."""
+    """Standard normal numbers [rows, width].
+
+    Box-Muller: 32 bits of radius and 32 bits of angle give two numbers.
+    """
     pairs = -(-width // 2)
     out = np.empty((len(rows), pairs, 2), dtype=np.float32)
     for some, words in _words(key, index, rows, pairs):
-        # In double precision, so that no radius is 0 and the largest is 6.8.
+        # Double precision keeps every radius above 0; the largest is 6.8.
         radius = np.sqrt(-2 * np.log(((words >> HALF) + 0.5) * 2.0**-32)).astype(np.float32)
         angle = (words & LOW).astype(np.float32) * np.float32(2 * np.pi / 2**32)
         np.multiply(radius, np.cos(angle), out=out[some, :, 0])
@@ -45,15 +49,15 @@ def normals(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> 
 def _words(
     key: NDArray[np.uint64], index: int, rows: IntArray, width: int
 ) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
-    """Words [some rows, width] of all rows, a few rows at once."""
-    counters = -(-width // WORDS)  # values of the counter that a row has
-    # The third part of the counter keeps these words apart from those of Stream.generator.
+    """Yield random words [rows of a block, width] with their slice, a few rows at a time."""
+    counters = -(-width // WORDS)  # counter values per row
+    # The 1 in the counter's third word separates these words from those of Stream.generator.
     philox = np.random.Philox(key=key, counter=np.array([0, 0, 1, index], dtype=np.uint64))
     at, max_rows = 0, max(1, AT_ONCE // max(1, counters * WORDS))
     for start in range(0, len(rows), max_rows):
         some = rows[start : start + max_rows]
         steps = some[1:] - some[:-1]
-        # From one row to the next further on; words in between are drawn and dropped.
+        # Rows with small gaps are drawn in one run; the words in between are dropped.
         ends = (((steps < 1) | (steps * counters > BRIDGED)).nonzero()[0] + 1).tolist()
         parts = []
         for begin, end in zip([0, *ends], [*ends, len(some)], strict=True):

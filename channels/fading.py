@@ -1,4 +1,4 @@
-"""Block fading: what a channel is while one draw lasts. Also antenna correlation and path loss."""
+"""Block fading, antenna correlation and path loss."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from channels.validation import shown
 
-_ROWS = 512  # of channels that are correlated at once, so that they stay in the cache
+_ROWS = 512  # channels correlated at a time, few enough to stay in the cache
 
 
 @runtime_checkable
 class Fading(Protocol):
-    """A fading model: anything with this method, e.g. a frozen dataclass of its settings.
+    """A fading model: any class with this method, e.g. a frozen dataclass with its settings.
 
-    A client's channel must depend on the stream, the index and the client's number alone, so that
-    a round draws the channels of those who take part, and they are what they would be among all.
-    ``stream.normals`` and ``stream.uniforms`` draw by client, and :func:`correlate` applies the
-    root client by client.
+    A client's channel must depend only on the stream, the index and the client's index. A round
+    then draws the channels of its participants only, and they equal those of a draw of all clients.
+    ``stream.normals`` and ``stream.uniforms`` draw per client, and :func:`correlate` applies the
+    correlation root per client.
     """
 
     def draw(
         self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
     ) -> ComplexArray:
-        """Small-scale channels at event ``index`` of ``stream``, mean power 1 an antenna.
+        """Small-scale channels at event ``index`` of ``stream``, with mean power 1 per antenna.
 
         Args:
             stream: source of randomness; equal streams and indices give equal channels.
-            index: which block, e.g. the global round.
-            clients: [clients], their numbers.
+            index: the block, e.g. the global round.
+            clients: [clients], client indices.
             root: L [antennas, antennas], a square root of the antenna correlation, R = L L^H.
 
         Returns:
@@ -45,7 +45,7 @@ class Fading(Protocol):
 
 @dataclass(frozen=True)
 class Rayleigh:
-    """Scattering alone: h_i ~ CN(0, R), independent over clients and blocks (HIST, VI-C: R = I)."""
+    """Rayleigh fading: h_i ~ CN(0, R), independent over clients and blocks (HIST, VI-C: R = I)."""
 
     def draw(
         self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
@@ -57,22 +57,23 @@ class Rayleigh:
 
 @dataclass(frozen=True)
 class Rician:
-    """A line of sight of constant strength over Rayleigh scattering (Tse & Viswanath, 2.4.2).
+    """Rician fading: a constant line of sight plus Rayleigh scattering (Tse & Viswanath, 2.4.2).
 
     h_i = sqrt(K/(K+1)) e^(j phi_i) s(theta_i) + sqrt(1/(K+1)) L g_i,  g_i ~ CN(0, I),
 
-    with s(theta)_m = e^(j pi m sin theta), the response of a uniform linear array at half a
-    wavelength. The angle theta_i ~ U(-90, 90) degrees is where a client stands: it is fixed for a
-    stream, whatever the index. The phase phi_i ~ U(0, 360) degrees turns with centimetres: it is
-    drawn anew for each index. Antenna correlation acts on the scattered part only.
+    with s(theta)_m = e^(j pi m sin theta), the response of a uniform linear array with spacing of
+    half a wavelength. The angle theta_i ~ U(-90, 90) degrees is the client's direction: it is fixed
+    for a stream and does not depend on the index. The phase phi_i ~ U(0, 360) degrees changes over
+    centimetres of movement: it is drawn for each index. Antenna correlation acts only on the
+    scattered part.
 
     Args:
-        k_factor_db: K, power of the line of sight over that of the scattering, in dB; within
+        k_factor_db: K, power of the line of sight divided by that of the scattering, in dB; within
             [-100, 100].
 
     Raises:
         ValueError: ``k_factor_db`` is outside its range.
-        TypeError: it is not a number.
+        TypeError: ``k_factor_db`` is not a number.
     """
 
     k_factor_db: float = 6.0
@@ -100,10 +101,11 @@ class Rician:
 
 @checked()
 def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
-    """L g for each client: white @ root.T, but a client's result does not depend on the others.
+    """Apply L to each client's g, like ``white @ root.T`` but with rounding per client.
 
-    A matrix product rounds by how many rows it has. Here single precision is multiplied and added
-    number by number, which rounds alike everywhere.
+    The rounding of a matrix product depends on its number of rows. Here single-precision numbers
+    are multiplied and added element by element, so a client's result does not depend on the other
+    clients.
 
     Args:
         white: g [clients, antennas], complex.
@@ -119,7 +121,7 @@ def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
     if np.count_nonzero(columns) == np.count_nonzero(diagonal.real) and not diagonal.imag.any():
         return np.asarray((parts * diagonal.real[:, None]).view(np.complex64)[..., 0])
     out = np.empty_like(parts)
-    firsts = (columns != 0).argmax(1).tolist()  # as a rule L is triangular
+    firsts = (columns != 0).argmax(1).tolist()  # skip leading zeros: L is usually triangular
     for start in range(0, len(given), _ROWS):
         some = np.ascontiguousarray(parts[start : start + _ROWS].transpose(1, 2, 0))
         total = np.zeros_like(some)  # [antennas, 2, rows]
@@ -155,8 +157,8 @@ def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
 def correlation_root(antennas: int, rho: complex) -> ComplexArray:
     """Cholesky factor L of :func:`exponential_correlation`, in closed form.
 
-    Antennas in a row are a first-order autoregression, h_m = rho h_(m-1) + sqrt(1-|rho|^2) g_m,
-    so L stays exact where R is numerically singular (|rho| close to 1).
+    The antennas form a first-order autoregression, h_m = rho h_(m-1) + sqrt(1-|rho|^2) g_m. The
+    closed form of L is therefore exact even if R is numerically singular (|rho| close to 1).
 
     Returns:
         L [antennas, antennas] complex128, lower triangular, L L^H = R.
@@ -165,9 +167,9 @@ def correlation_root(antennas: int, rho: complex) -> ComplexArray:
         ValueError: ``antennas`` or ``rho`` is out of range.
     """
     if isinstance(antennas, bool) or not isinstance(antennas, int | np.integer) or antennas < 1:
-        raise ValueError(f"antennas is {antennas!r}: an edge server needs a whole number >= 1.")
+        raise ValueError(f"antennas is {antennas!r}: give an integer >= 1.")
     if not abs(rho) < 1:
-        raise ValueError(f"antenna_correlation is {rho}: its magnitude must be below 1.")
+        raise ValueError(f"antenna_correlation is {rho}: give a number of magnitude below 1.")
     steps = np.subtract.outer(np.arange(antennas), np.arange(antennas))
     root = np.tril(np.power(complex(rho), np.maximum(steps, 0)))
     root[:, 1:] *= math.sqrt(1 - abs(rho) ** 2)
@@ -184,27 +186,27 @@ def path_loss_db(
 ) -> FloatArray:
     """Log-distance path loss, reference_db + 10 exponent log10(distance_m / reference_m).
 
-    The defaults are an urban macro cell at 2 GHz, 128.1 + 37.6 log10(distance in km) (3GPP
-    TR 36.942). Its negative is a network's ``path_gain_db``.
+    The defaults describe an urban macro cell at 2 GHz, 128.1 + 37.6 log10(distance in km) (3GPP
+    TR 36.942). A network's ``path_gain_db`` is the negative of this loss.
 
     Args:
         distance_m: distances in metres, any shape, > 0.
-        exponent: decay, 2 in free space.
+        exponent: path-loss exponent; 2 in free space.
         reference_db: loss at ``reference_m``, in dB.
         reference_m: reference distance in metres, > 0.
 
     Returns:
-        Loss in dB, of the shape of ``distance_m``.
+        Loss in dB, with the shape of ``distance_m``.
 
     Raises:
-        ValueError: a distance is not finite and positive, or a parameter not finite.
+        ValueError: a distance is not finite and positive, or a parameter is not finite.
     """
     distance = np.asarray(distance_m, dtype=np.float64)
     bad = ~(np.isfinite(distance) & (distance > 0))
     if bad.any():
-        raise ValueError(f"distance_m is {distance[bad].flat[0]}: give metres, finite and > 0.")
+        raise ValueError(f"distance_m contains {distance[bad].flat[0]}: give finite metres > 0.")
     if not (math.isfinite(reference_m) and reference_m > 0):
-        raise ValueError(f"reference_m is {reference_m}: give metres, finite and > 0.")
+        raise ValueError(f"reference_m is {reference_m}: give finite metres > 0.")
     for name, value in (("exponent", exponent), ("reference_db", reference_db)):
         if not math.isfinite(value):
             raise ValueError(f"{name} is {value}: give a finite number.")

@@ -1,4 +1,7 @@
-"""Numbers by index from a named stream, drawn in blocks: one costs a fraction of a microsecond."""
+"""Random numbers by index from a named stream.
+
+They are drawn in blocks, so that each costs a fraction of a microsecond.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ BLOCK = 1024
 
 
 class Draws:
-    """Random numbers by index; equal indices give equal numbers, whatever was asked for before.
+    """Random numbers by index; a number depends on its index only, not on earlier accesses.
 
     Args:
-        draw: ``BLOCK`` numbers of the block with this index.
+        draw: function that returns the ``BLOCK`` numbers of the block with a given index.
     """
 
     def __init__(self, draw: Callable[[int], FloatArray]) -> None:
@@ -30,10 +33,10 @@ class Draws:
 
 
 def uniform(stream: Stream) -> Draws:
-    """Uniform in [0, 1)."""
+    """Uniform numbers in [0, 1)."""
     return Draws(lambda block: stream.generator(block).random(BLOCK))
 
 
 def exponential(stream: Stream) -> Draws:
-    """Exponential with mean 1."""
+    """Exponential numbers with mean 1."""
     return Draws(lambda block: stream.generator(block).exponential(size=BLOCK))

@@ -1,8 +1,8 @@
-"""Seconds and joules of edge rounds and global rounds (HIST, Section IV).
+"""Latency and energy of edge rounds and global rounds (HIST, Section IV).
 
-What is [clients] or [cells] may have leading axes, which count rounds. A value that the clients of
-a cell share may be given per cell; where a part of a network has as many clients as cells, what
-fits both counts as [clients].
+Arrays [clients] or [cells] may have leading axes, which index rounds. A value that all clients of
+a cell share may be given per cell. If a sub-network has as many clients as cells, an array that
+fits both is read as [clients].
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> Flo
     """Seconds of local training, H (|p_j| / d) V_0 / F_i: the first term of (17).
 
     Args:
-        network: CPU speeds and cycles a step.
+        network: network with CPU speeds and cycles per step.
         steps: H, one number, [..., cells] or [..., clients], >= 0.
-        share: |p_j| / d, the part of the model that is trained; one number, [..., cells] or
+        share: |p_j| / d, the fraction of the model that is trained; one number, [..., cells] or
             [..., clients], >= 0.
 
     Returns:
@@ -46,30 +46,31 @@ def edge_round_seconds(
     bits_per_parameter: float = 32,
     active: ArrayLike | None = None,
 ) -> FloatArray:
-    """Seconds of an edge round in each cell, (17).
+    """Seconds per edge round in each cell, (17).
 
     max_i { H (|p_j| / d) V_0 / F_i + |p_j| L_0 / d * seconds_per_bit_i }, where L_0 / d is
     ``bits_per_parameter`` and TDMA has seconds_per_bit_i = n_j / R_i.
 
     Args:
-        draw: the channels, for their network.
-        parameters: |p_j| [..., cells] (or [..., clients]), what a client trains and sends: split
-            and shared layers together; >= 0.
-        model_parameters: d, of the full model, > 0.
+        draw: channels, with their network.
+        parameters: |p_j| [..., cells] (or [..., clients]), number of parameters that each client
+            trains and uploads, in partitioned and shared layers together; >= 0.
+        model_parameters: d, number of parameters of the full model, > 0.
         local_steps: H, one number, [..., cells] or [..., clients], >= 0.
-        seconds_per_bit: [..., clients], e.g. of :func:`channels.tdma_seconds_per_bit`.
+        seconds_per_bit: [..., clients], e.g. from :func:`channels.tdma_seconds_per_bit`.
         bits_per_parameter: L_0 / d, >= 0.
-        active: [..., clients], who takes part; the others delay nobody. None: all.
+        active: [..., clients], whether each client participates; the others cause no delay. None
+            means all participate.
 
     Returns:
-        [..., cells]; inf for a cell that waits for a client without a channel.
+        [..., cells]; inf for a cell that waits for a client with zero rate.
 
     Raises:
         ValueError: a shape does not fit, or a value is out of range.
     """
     network = draw.network
     if not model_parameters > 0:
-        raise ValueError(f"model_parameters is {model_parameters}: a model has at least one.")
+        raise ValueError(f"model_parameters is {model_parameters}: give a number > 0.")
     if not 0 <= bits_per_parameter < np.inf:
         raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a number >= 0.")
     count = _per_client(network, "parameters", parameters)
@@ -81,7 +82,7 @@ def edge_round_seconds(
         )
     bits = bits_per_parameter * count
     with np.errstate(invalid="ignore"):
-        upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # no bits take no time at rate 0
+        upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # 0 bits take 0 s even at rate 0
     client = compute_seconds(network, local_steps, count / model_parameters) + upload
     client = np.where(sending(network, active), client, 0.0)
     return network.over_cells(np.maximum, client)
@@ -99,13 +100,13 @@ def global_round_seconds(
     bits_per_parameter: float = 32,
     active: ArrayLike | None = None,
 ) -> FloatArray:
-    """Seconds of a global round, (18): E edge rounds of the slowest cell.
+    """Seconds per global round, (18): E edge rounds of the slowest cell.
 
     Args:
-        edge_rounds: E, >= 0; the others are those of :func:`edge_round_seconds`.
+        edge_rounds: E, >= 0. For the other arguments see :func:`edge_round_seconds`.
 
     Returns:
-        [...], without the axis of the cells.
+        [...], without the cell axis.
 
     Raises:
         ValueError: as :func:`edge_round_seconds`, or ``edge_rounds`` is negative.
@@ -134,10 +135,11 @@ def seconds_per_parameter(
     bits_per_parameter: float = 32,
     active: ArrayLike | None = None,
 ) -> FloatArray:
-    """Seconds that a parameter costs each cell in an edge round: c_j / E of problem (20).
+    """Seconds per parameter and edge round in each cell: c_j / E in problem (20).
 
-    max_i { H V_0 / (F_i d) + L_0 / d * seconds_per_bit_i }. Since (17) is linear in |p_j|, this
-    times |p_j| is :func:`edge_round_seconds`, whose arguments and errors it shares.
+    max_i { H V_0 / (F_i d) + L_0 / d * seconds_per_bit_i }. Since (17) is linear in |p_j|, the
+    product of this value and |p_j| is the result of :func:`edge_round_seconds`. Arguments and
+    errors are those of that function.
 
     Returns:
         [..., cells]; 0 for a cell without an active client.
@@ -155,9 +157,9 @@ def seconds_per_parameter(
 
 @checked()
 def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
-    """Energy of local training, kappa F_i^2 joules a cycle (Burd and Brodersen, 1996).
+    """Energy of local training at kappa F_i^2 joules per cycle (Burd and Brodersen, 1996).
 
-    Args and errors are those of :func:`compute_seconds`.
+    Arguments and errors are those of :func:`compute_seconds`.
 
     Returns:
         [..., clients], joules.
@@ -168,15 +170,15 @@ def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> Floa
 
 @checked()
 def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
-    """Energy of transmission, power times the seconds a client is on the air itself.
+    """Energy of transmission: transmit power times the seconds during which a client transmits.
 
     Args:
-        network: transmit powers.
+        network: network with transmit powers.
         airtime_seconds: [..., clients], >= 0: bits times
             :func:`channels.airtime_seconds_per_bit`.
 
     Returns:
-        [..., clients], joules; 0 at power 0, however long it takes.
+        [..., clients], joules; 0 at power 0, also for infinite airtime.
 
     Raises:
         ValueError: the shape does not fit, or a time is negative or NaN.
@@ -193,21 +195,21 @@ def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
 
 
 def _cycles(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
-    """CPU cycles of each client, H (|p_j| / d) V_0."""
+    """CPU cycles per client, H (|p_j| / d) V_0."""
     share = _per_client(network, "share", share)
     return _per_client(network, "steps", steps) * share * network.cycles_per_step
 
 
 def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:
-    """``values`` of one number, [..., cells] or [..., clients] as [..., clients]."""
+    """Expand ``values``, one number, [..., cells] or [..., clients], to [..., clients]."""
     given = np.asarray(values, dtype=np.float64)
     bad = ~(np.isfinite(given) & (given >= 0))
     if bad.any():
-        raise ValueError(f"{name} holds {given[bad].flat[0]}: give finite numbers >= 0.")
+        raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
     if given.ndim == 0:
         return np.full(network.clients, given)
     if given.shape[-1] == network.clients:
-        return given  # as many cells as clients: each client is a cell
+        return given  # comes first: with as many clients as cells, values are per client
     if given.shape[-1] == network.cells:
         return given[..., network.cell_of]
     raise ValueError(

@@ -1,7 +1,8 @@
-"""Rates of the uplink, and how the clients of a cell share its band.
+"""Uplink rates, and how the clients of a cell share its band.
 
-A scheme comes down to two numbers a client, both in seconds a bit: how long its upload takes, which
-makes latency, and how long the client itself is on the air, which costs energy.
+A multiple-access scheme is described by two numbers per client, both in seconds per bit: the
+duration of the upload, which determines latency, and the airtime, during which the client itself
+transmits, which determines energy.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from channels.network import ChannelDraw, Network
 
 Scheme = Literal["tdma", "ofdma"]
 SUBCARRIER_HZ = 15e3
-"""Spacing of 5G NR's subcarriers."""
+"""Subcarrier spacing of 5G NR."""
 SYMBOL_SECONDS = 1e-3 / 14
-"""t_s of 5G NR at that spacing, cyclic prefix included."""
+"""Symbol duration t_s of 5G NR at that spacing, including the cyclic prefix."""
 
 
 @checked()
 def snr_linear(snr_db: ArrayLike) -> FloatArray:
-    """Decibels to a ratio of powers, 10^(snr_db / 10)."""
+    """Convert decibels to a power ratio, 10^(snr_db / 10)."""
     return np.asarray(10 ** (np.asarray(snr_db, dtype=np.float64) / 10))
 
 
@@ -38,7 +39,7 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
         gain: ||h||^2 over the antennas, >= 0.
 
     Returns:
-        Bits a second; the arguments broadcast.
+        Bits per second; the arguments are broadcast.
 
     Raises:
         ValueError: an argument is negative or NaN.
@@ -47,26 +48,27 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
         given = np.asarray(values, dtype=np.float64)
         bad = ~(given >= 0)
         if bad.any():
-            raise ValueError(f"{name} holds {given[bad].flat[0]}: give values of 0 or more.")
+            raise ValueError(f"{name} contains {given[bad].flat[0]}: give numbers >= 0.")
     received = np.multiply(snr, gain, dtype=np.float64)
     return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
 
 
 @checked()
 def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
-    """Time division: seconds of upload a bit, n_j / R_i (HIST, second term of (17)).
+    """Seconds of upload per bit under time division, n_j / R_i (HIST, second term of (17)).
 
-    The n_j clients of a cell hold equal slots of a frame, each with the whole band and power.
+    The n_j clients of a cell have equal slots of a frame, and each uses the whole band and power.
 
     Args:
-        draw: the channels.
-        active: [..., clients], who uploads; only they have slots. None: all.
+        draw: channels.
+        active: [..., clients], whether each client uploads; only active clients have slots. None
+            means all upload.
 
     Returns:
-        [..., clients]; inf where the channel is zero, 0 for clients that are not active.
+        [..., clients]; inf where the channel is zero, 0 for inactive clients.
 
     Raises:
-        ValueError: ``active`` does not hold a truth value for each client.
+        ValueError: ``active`` does not hold one boolean per client.
     """
     network, sends = draw.network, sending(draw.network, active)
     rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
@@ -75,12 +77,12 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
 
 @checked()
 def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
-    """Frequency division: seconds of upload a bit, 1 / R_i (HIST, footnote 2).
+    """Seconds of upload per bit under frequency division, 1 / R_i (HIST, footnote 2).
 
-    Each of the n_j clients of a cell holds B / n_j all the time and puts its whole power there, so
-    that its SNR grows: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
+    Each of the n_j clients of a cell uses bandwidth B / n_j all the time with its whole power. Its
+    SNR is n_j times as high: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
 
-    Args, returns and errors are those of :func:`tdma_seconds_per_bit`.
+    Arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
     """
     network, sends = draw.network, sending(draw.network, active)
     sharers = _sharers(network, sends)
@@ -97,23 +99,25 @@ def aircomp_seconds_per_element(
     subcarrier_hz: float = SUBCARRIER_HZ,
     symbol_seconds: float = SYMBOL_SECONDS,
 ) -> FloatArray:
-    """Over the air: seconds of upload an element, t_s / (B / Delta_f) (HIST, (34)).
+    """Seconds of upload per element over the air, t_s / (B / Delta_f) (HIST, (34)).
 
-    All clients of a cell send at once, an element on each subcarrier's symbol: it takes as long as
-    one client would, whatever the channels.
+    All clients of a cell transmit simultaneously, and each symbol of each subcarrier carries
+    ``elements_per_symbol`` elements. The duration does not depend on the number of clients or on
+    their channels.
 
     Args:
-        draw: the channels.
-        active: [..., clients], who uploads. None: all.
+        draw: channels.
+        active: [..., clients], whether each client uploads. None means all upload.
         elements_per_symbol: 1, or 2 on I and Q.
         subcarrier_hz: Delta_f, > 0.
         symbol_seconds: t_s, > 0.
 
     Returns:
-        [..., clients]; 0 for clients that are not active.
+        [..., clients]; 0 for inactive clients.
 
     Raises:
-        ValueError: a setting is not positive, or ``active`` does not fit.
+        ValueError: a setting is not finite and positive, or ``active`` does not hold one boolean
+            per client.
     """
     for name, value in (
         ("elements_per_symbol", elements_per_symbol),
@@ -132,15 +136,15 @@ def aircomp_seconds_per_element(
 def airtime_seconds_per_bit(
     draw: ChannelDraw, scheme: Scheme, active: ArrayLike | None = None
 ) -> FloatArray:
-    """Seconds a client is on the air itself, a bit; what transmission costs in energy.
+    """Airtime per bit in seconds: how long a client itself transmits, for computing energy.
 
-    1 / R_i in both schemes: under ``tdma`` a client is silent in the slots of others, under
-    ``ofdma`` it sends all the time.
+    It is 1 / R_i in both schemes: under ``tdma`` a client is silent in the slots of others; under
+    ``ofdma`` it transmits all the time.
 
-    Args, returns and errors are otherwise those of :func:`tdma_seconds_per_bit`.
+    Other arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
 
     Raises:
-        ValueError: there is no such scheme.
+        ValueError: the scheme is unknown.
     """
     if scheme == "ofdma":
         return ofdma_seconds_per_bit(draw, active)
@@ -157,25 +161,25 @@ def _band(network: Network) -> FloatArray:
 
 
 def sending(network: Network, active: ArrayLike | None) -> BoolArray:
-    """Who sends, [..., clients]."""
+    """Whether each client transmits, [..., clients]."""
     if active is None:
         return np.ones(network.clients, dtype=np.bool_)
     sends = np.asarray(active)
     if sends.dtype != np.bool_ or sends.shape[-1:] != (network.clients,):
         raise ValueError(
             f"active has shape {sends.shape} and dtype {sends.dtype}: "
-            f"give [..., clients] truth values, here (..., {network.clients})."
+            f"give [..., clients] booleans, here (..., {network.clients})."
         )
     return sends
 
 
 def _sharers(network: Network, sends: BoolArray) -> FloatArray:
-    """Senders in each client's cell, [..., clients]; 1 where there are none."""
+    """Number of senders in each client's cell, [..., clients]; at least 1."""
     count = network.over_cells(np.add, sends.astype(np.float64))
     return np.maximum(count, 1.0)[..., network.cell_of]
 
 
 def _seconds(share: FloatArray | float, rate: FloatArray, sends: BoolArray) -> FloatArray:
-    """share / rate for the senders: inf at rate 0, and 0 for the silent."""
+    """share / rate for senders (inf at rate 0); 0 for clients that do not send."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.where(sends, share / rate, 0.0)

@@ -1,4 +1,4 @@
-"""A cellular network: its cells and clients, what they have, and draws of its channels."""
+"""A cellular network: cells, clients, their properties, and draws of their channels."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ BY_CLIENT = (
     "transmit_power_w",
     "switched_capacitance",
 )
-LARGEST_DB = 300.0  # beyond, squares leave the range of single precision
+LARGEST_DB = 300.0  # beyond this, squared amplitudes overflow single precision
 
 
 @checked()
 def even_cells(clients: int, cells: int) -> IntArray:
-    """Clients split evenly over cells; sizes differ by at most one, the first cells being larger.
+    """Split clients evenly over cells; sizes differ by at most one, and the first are larger.
 
     Args:
-        clients: clients in all, >= ``cells``.
-        cells: cells, >= 1.
+        clients: total number of clients, >= ``cells``.
+        cells: number of cells, >= 1.
 
     Returns:
         cell_of [clients], sorted.
 
     Raises:
         ValueError: some cell would be empty.
-        TypeError: an argument is no integer.
+        TypeError: an argument is not an integer.
     """
     clients, cells = whole_number("clients", clients), whole_number("cells", cells)
     if cells < 1 or clients < cells:
         raise ValueError(
-            f"clients is {clients} and cells {cells}: there must be a cell, and in each a client."
+            f"clients is {clients} and cells is {cells}: give at least one cell, and at least one "
+            "client per cell."
         )
     sizes = [len(part) for part in np.array_split(np.empty(clients, dtype=np.bool_), cells)]
     return np.repeat(np.arange(cells), sizes)
@@ -59,31 +60,31 @@ def even_cells(clients: int, cells: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Network:
-    """Cells of clients, each cell under an edge server with several antennas; nothing changes it.
+    """Cells of clients, one edge server with several antennas per cell; immutable.
 
-    Where the shape says [clients] or [cells], one number stands for all. Downlink and backhaul
-    are not part of it.
+    Where a shape is [clients] or [cells], one number applies to all. Downlink and backhaul are not
+    modelled.
 
     Args:
-        cell_of: [clients], the cell of each client: 0, 1, ... in order, none left out.
-        cpu_hz: F_i [clients], CPU cycles a second, > 0.
+        cell_of: [clients], the cell of each client: 0, 1, ... in increasing order, without gaps.
+        cpu_hz: F_i [clients], CPU cycles per second, > 0.
         snr_db: [clients], transmit SNR P / sigma_0^2 over the whole band and per antenna, in dB;
             within [-300, 300].
         bandwidth_hz: B [cells], > 0. Cells do not interfere.
-        antennas: M, of each edge server, >= 1.
-        fading: model of the small-scale channel.
+        antennas: M, number of antennas per edge server, >= 1.
+        fading: model of small-scale fading; None means Rayleigh fading.
         antenna_correlation: rho of the exponential model, |rho| < 1.
         path_gain_db: [clients], mean channel power per antenna, in dB; within [-300, 300].
-        cycles_per_step: V_0, CPU cycles of a mini-batch step of the full model, > 0.
-        transmit_power_w: [clients], what a sending client draws, >= 0. For energy only: the rates
-            follow from ``snr_db``.
-        switched_capacitance: kappa [clients] of kappa f^2 joules a cycle, >= 0.
-        part: [clients], the numbers that the clients have in a larger network, increasing; None:
-            0, 1, .... See :meth:`of`: cells of a part may be empty, and ``bandwidth_hz`` is that
-            of all.
+        cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
+        transmit_power_w: [clients], power of a transmitting client in watts, >= 0. It determines
+            energy only: rates follow from ``snr_db``.
+        switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0.
+        part: [clients], increasing indices of the clients in a larger network; None means that
+            this is the whole network. In a sub-network (see :meth:`of`) cells may be empty, and
+            ``bandwidth_hz`` covers all cells of the larger network.
 
     Raises:
-        ValueError: a value is out of its range, a shape does not fit, a cell is empty or out of
+        ValueError: a value is out of range, a shape does not fit, or a cell is empty or out of
             order.
         TypeError: ``fading`` is not a fading model.
     """
@@ -152,7 +153,7 @@ class Network:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        correlation_root(antennas, antenna_correlation)  # an error belongs here, not in a draw
+        correlation_root(antennas, antenna_correlation)  # raise errors here, not in a draw
 
     @property
     def clients(self) -> int:
@@ -166,17 +167,17 @@ class Network:
 
     @cached_property
     def cell_starts(self) -> IntArray:
-        """[cells], the first client of each cell."""
+        """Position of the first client of each cell, [cells]."""
         return np.searchsorted(self.cell_of, np.arange(self.cells))
 
     @cached_property
     def cell_sizes(self) -> IntArray:
-        """n_j [cells], clients in each cell."""
+        """Number of clients in each cell, n_j [cells]."""
         return np.bincount(self.cell_of, minlength=self.cells)
 
     @cached_property
     def numbers(self) -> IntArray:
-        """[clients], their numbers: 0, 1, ..., and in a part those of the whole network."""
+        """Client indices [clients]: 0, 1, ...; in a sub-network, indices in the whole network."""
         return np.arange(self.clients) if self.part is None else self.part
 
     @cached_property
@@ -184,10 +185,10 @@ class Network:
         return correlation_root(self.antennas, self.antenna_correlation)
 
     def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
-        """``ufunc`` over the clients of each cell, e.g. ``np.maximum`` or ``np.add``.
+        """Reduce ``values`` over the clients of each cell.
 
         Args:
-            ufunc: of two values.
+            ufunc: binary ufunc, e.g. ``np.maximum`` or ``np.add``.
             values: [..., clients].
 
         Returns:
@@ -199,16 +200,16 @@ class Network:
         return found
 
     def of(self, clients: ArrayLike) -> Network:
-        """The sub-network of these clients, whose draws cost as much as it has clients.
+        """The sub-network of some clients; the cost of a draw is proportional to its size.
 
-        They keep their cells and their channels: a draw of the part is, bit for bit, their rows of
-        the draw of the whole network.
+        The clients keep their cells and channels: a draw of the sub-network equals, bit for bit,
+        these clients' rows of the draw of the whole network.
 
         Args:
-            clients: [clients], some of ``numbers``, increasing.
+            clients: [clients], an increasing subset of ``numbers``.
 
         Raises:
-            ValueError: a client is not of this network, or they are out of order.
+            ValueError: a client is not in this network, or the clients are out of order.
         """
         numbers = increasing("clients", clients)
         rows = numbers if self.part is None else np.searchsorted(self.part, numbers)
@@ -217,8 +218,8 @@ class Network:
             unknown = self.part[rows] != numbers
         if unknown.any():
             raise ValueError(
-                f"clients holds {numbers[unknown][0]}: the network has no such client, see its "
-                "numbers."
+                f"clients contains {numbers[unknown][0]}: choose from the network's client "
+                "indices, Network.numbers."
             )
         if len(numbers) == self.clients:
             return self
@@ -232,7 +233,7 @@ class Network:
         Args:
             stream: randomness of the channels, e.g. ``run.child("channel")``.
             index: the block, e.g. the global round; equal indices give equal channels.
-            clients: whose channels, see :meth:`of`; None: of all.
+            clients: clients to draw, see :meth:`of`; None means all.
 
         Returns:
             A draw with h [clients, antennas].
@@ -244,12 +245,12 @@ class Network:
         return ChannelDraw(self, h * amplitude[:, None].astype(np.float32))
 
     def draw_gains(self, stream: Stream, index: int, uploads: int) -> FloatArray:
-        """||h||^2 of uploads that do not happen together, without the path gain.
+        """Channel gains ||h||^2 of independent uploads, without the path gain.
 
         Args:
-            stream: randomness of such channels.
-            index: the block of uploads; equal indices give equal channels.
-            uploads: how many.
+            stream: randomness of these channels.
+            index: index of the block of uploads; equal indices give equal channels.
+            uploads: number of uploads.
 
         Returns:
             [uploads].
@@ -260,7 +261,12 @@ class Network:
     def draws(
         self, stream: Stream, indices: Iterable[int], clients: ArrayLike | None = None
     ) -> ChannelDraw:
-        """The channels of several blocks, each equal to :meth:`draw` of its index.
+        """The channels of several blocks; each equals :meth:`draw` with its index.
+
+        Args:
+            stream: randomness of the channels.
+            indices: the blocks.
+            clients: clients to draw, see :meth:`of`; None means all.
 
         Returns:
             A draw with h [blocks, clients, antennas].
@@ -274,12 +280,12 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class ChannelDraw:
-    """Channels of a network, or of a part of it, while they last; leading axes count blocks.
+    """Channels of a network or sub-network during one block or more; leading axes index blocks.
 
     Args:
-        network: whose channels they are.
-        h: [..., clients, antennas] complex64, each client to its own edge server, path gain
-            included.
+        network: network that the channels belong to.
+        h: [..., clients, antennas] complex64, channel of each client to its edge server, including
+            the path gain.
 
     Raises:
         ValueError: ``h`` does not have the network's shape, or is not finite.
@@ -298,17 +304,17 @@ class ChannelDraw:
         if h.shape[-2:] != shape:
             raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")
         if not np.isfinite(h).all():
-            raise ValueError("h holds a value that is not finite: check the fading model.")
+            raise ValueError("h contains NaN or infinity: check the fading model.")
         object.__setattr__(self, "h", h)
 
     @cached_property
     def gain(self) -> FloatArray:
-        """||h_i||^2 [..., clients], path gain included."""
+        """Channel gain ||h_i||^2 [..., clients], including the path gain."""
         real, imag = self.h.real.astype(np.float64), self.h.imag.astype(np.float64)
         return np.asarray((real**2 + imag**2).sum(axis=-1))
 
     def of(self, clients: ArrayLike) -> ChannelDraw:
-        """The channels of some of the clients, see :meth:`Network.of`."""
+        """The channels of some clients, see :meth:`Network.of`."""
         network = self.network.of(clients)
         if network is self.network:
             return self

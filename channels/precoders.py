@@ -1,20 +1,22 @@
-"""Precoders of over-the-air sums: what a cell's clients send, and how exactly it adds up.
+"""Precoders of over-the-air sums: what a cell's clients transmit, and how accurate the sum is.
 
 The server estimates sum_i q_i x_i, element by element, as m^H (sum_i h_i alpha_i x_i + z) with
-m = a / nu, ||a|| = 1 and z ~ CN(0, sigma_0^2 I) (HIST, (22)). Precoders alpha_i = q_i / (m^H h_i)
-undo the channels (23), and nu is the largest that every client's power allows. With s_i, what
-client i needs to send at unit gain, nu = min_i |a^H h_i| / s_i, in units of sigma_0:
+m = a / nu, ||a|| = 1 and z ~ CN(0, sigma_0^2 I) (HIST, (22)). The precoders alpha_i =
+q_i / (m^H h_i) invert the channels (23), and nu is the largest value that all power limits allow.
+Let s_i be the scale of client i's signal at unit gain; then nu = min_i |a^H h_i| / s_i, in units
+of sigma_0:
 
-- ``published``: s_i = sqrt(sigma_0^2 / P_i). The limit is |alpha_i|^2 <= q_i^2 P_i, so that
-  elements of unit variance use a q_i^2-th of the power, and raw ones may exceed it. The error of
-  the complex estimate, sigma_0^2 / nu^2 per element (25), is added to real elements as it is.
-- ``physical``: s_i = q_i rms_i sqrt(e sigma_0^2 / P_i), with rms_i the root mean square of what
-  client i sends, which the server is told, and e elements on a symbol. The mean power of a symbol
-  meets P_i with equality at the weakest client. The real part is taken, so that the variance is
-  sigma_0^2 / (2 nu^2) per real element.
+- ``published``: s_i = sqrt(sigma_0^2 / P_i). The power limit is |alpha_i|^2 <= q_i^2 P_i. Elements
+  of unit variance then use at most the fraction q_i^2 of the power P_i; unnormalised elements may
+  exceed P_i. The error of the complex estimate, sigma_0^2 / nu^2 per element (25), is added to
+  real elements unchanged.
+- ``physical``: s_i = q_i rms_i sqrt(e sigma_0^2 / P_i), where rms_i is the root mean square of
+  client i's elements, which the server is told, and e is the number of elements per symbol. The
+  weakest client meets its limit P_i on the mean power per symbol with equality. The server takes
+  the real part, so the variance is sigma_0^2 / (2 nu^2) per real element.
 
-The server knows h; the air applies h + e_i with e_i ~ CN(0, csi_error I), and turns client i's
-signal by a residual phase ~ N(0, phase_error^2). Both last for the whole upload.
+The server knows h; the channel applies h + e_i with e_i ~ CN(0, csi_error I), and rotates client
+i's signal by a residual phase ~ N(0, phase_error^2). Both errors are constant during an upload.
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ Convention = Literal["published", "physical"]
 
 @dataclass(frozen=True, eq=False)
 class AirSum:
-    """One sum over the air, before anything is sent: what it does to the clients and to noise.
+    """Parameters of one over-the-air sum: precoders, effective gains and variances.
 
     Args:
-        weights: q [clients], of the mean.
-        precoders: alpha [clients] complex, in units of sigma_0 per unit of what is sent.
-        gains: c [clients] complex, m^H (h_i + e_i) alpha_i turned by the phase error; q_i if the
-            server knows the channels.
-        noise_variance: per real element of the estimate.
+        weights: q [clients], weights of the mean.
+        precoders: alpha [clients] complex, in units of sigma_0 per unit of the elements.
+        gains: c [clients] complex, m^H (h_i + e_i) alpha_i rotated by the phase error; equal to
+            q_i without channel and phase errors.
+        noise_variance: noise variance per real element of the estimate.
         gain_variance: [2, clients], variance of c_i's real and imaginary part over the errors.
-        shrink: E c_i / q_i, below 1 if there is a phase error.
+        shrink: E c_i / q_i; below 1 if there is a phase error.
     """
 
     weights: FloatArray
@@ -55,12 +57,13 @@ class AirSum:
     shrink: float
 
     def predicted_error(self, rms: FloatArray, mean_rms: float, per_symbol: int = 1) -> float:
-        """Mean squared error of a real element, over noise and channel errors.
+        """Mean squared error per real element, over noise and channel errors.
 
         Args:
-            rms: [clients], root mean square of the elements that each client sends.
-            mean_rms: that of their weighted mean; it matters under a phase error only.
-            per_symbol: elements on a symbol; with two, each also meets the other's crosstalk.
+            rms: [clients], root mean square of each client's elements.
+            mean_rms: root mean square of the weighted mean; it has an effect only if there is a
+                phase error.
+            per_symbol: elements per symbol; two elements on a symbol interfere with each other.
         """
         variance = self.gain_variance[:per_symbol].sum(0)
         bias = (1 - self.shrink) * mean_rms
@@ -76,21 +79,21 @@ def transmit_scales(
     convention: Convention = "published",
     elements_per_symbol: int = 1,
 ) -> FloatArray:
-    """s_i [..., clients], what a client needs to send at unit gain, in units of sigma_0.
+    """Scales s_i [..., clients] of the clients' signals at unit gain, in units of sigma_0.
 
-    The sum is best where min_i |a^H h_i| / s_i is largest: these are the ``scales`` of
+    The best beamformer maximises min_i |a^H h_i| / s_i: pass these values as ``scales`` to
     :func:`solvers.optimize_beamformer`.
 
     Args:
-        weights: q [..., clients], of the mean, >= 0.
+        weights: q [..., clients], weights of the mean, >= 0.
         rms: [..., clients], root mean square of each client's elements, >= 0.
         snr_db: P_i / sigma_0^2 [..., clients] or one number, in dB.
-        convention: how power is counted, see above.
+        convention: definition of transmit power, see the module's docstring.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
 
     Raises:
-        ValueError: the convention is unknown or does not go with ``elements_per_symbol``, or a
-            value is negative or not finite.
+        ValueError: the convention is unknown or conflicts with ``elements_per_symbol``, or a value
+            is negative or not finite.
     """
     check_convention(convention, elements_per_symbol)
     q, size = _numbers("weights", weights, min_value=0), _numbers("rms", rms, min_value=0)
@@ -101,10 +104,11 @@ def transmit_scales(
 
 
 def check_convention(convention: str, elements_per_symbol: int) -> None:
-    """Refuse what is no convention.
+    """Raise unless the convention is known and supports ``elements_per_symbol``.
 
     Raises:
-        ValueError: it is unknown, or the published one with two elements on a symbol.
+        ValueError: the convention or the number is unknown, or the convention is ``published``
+            with two elements per symbol.
     """
     if convention not in ("published", "physical"):
         raise ValueError(f"convention is {convention!r}: choose 'published' or 'physical'.")
@@ -112,8 +116,8 @@ def check_convention(convention: str, elements_per_symbol: int) -> None:
         raise ValueError(f"elements_per_symbol is {elements_per_symbol!r}: choose 1 or 2.")
     if convention == "published" and elements_per_symbol == 2:
         raise ValueError(
-            "elements_per_symbol is 2: the published convention sends one real element on a "
-            "symbol. Choose convention 'physical'."
+            "elements_per_symbol=2 conflicts with convention='published', which sends one real "
+            "element per symbol: choose convention='physical'."
         )
 
 
@@ -130,22 +134,23 @@ def air_sum(
     stream: Stream | None = None,
     clients: ArrayLike | None = None,
 ) -> AirSum:
-    """Precoders (23), effective gains and variances of one sum over the air.
+    """Precoders (23), effective gains and variances of one over-the-air sum.
 
     Args:
         h: channels [clients, antennas] as the server knows them.
-        beamformer: a [antennas], of any norm but 0.
-        weights: q [clients] of the mean.
-        scales: s [clients] from :func:`transmit_scales`; a client with 0 sends nothing.
-        convention: how noise is counted.
+        beamformer: a [antennas], not 0; it is normalised.
+        weights: q [clients], weights of the mean.
+        scales: s [clients] from :func:`transmit_scales`; a client with scale 0 does not transmit.
+        convention: definition of the noise variance, see the module's docstring.
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
-        stream: randomness of the two errors; needed if there is one.
-        clients: [clients], numbers by which the errors are drawn: a client's do not depend on who
-            else sends. None: 0, 1, ....
+        stream: randomness of the two errors; required if one of them is not 0.
+        clients: [clients], client indices from which the errors are drawn, so that a client's
+            errors do not depend on the other clients. None means 0, 1, ....
 
     Raises:
-        ValueError: a client cannot be heard at all, shapes do not fit, or a value is out of range.
+        ValueError: the beamformer nulls a client's channel, shapes do not fit, or a value is out
+            of range.
     """
     check_convention(convention, 1)
     channels, a = np.asarray(h, np.complex128), np.asarray(beamformer, np.complex128)
@@ -161,20 +166,23 @@ def air_sum(
             "[antennas]."
         )
     if not (np.isfinite(channels).all() and np.isfinite(a).all() and a.any()):
-        raise ValueError("h or beamformer is not finite, or the beamformer is 0: give finite ones.")
+        raise ValueError(
+            "h or beamformer is not finite, or the beamformer is 0: give finite values and a "
+            "nonzero beamformer."
+        )
     numbers = np.arange(len(channels)) if clients is None else np.asarray(clients)
     if any(given.shape != (len(channels),) for given in (q, s, numbers)):
         raise ValueError(
             f"weights have shape {q.shape}, scales {s.shape} and clients {numbers.shape}: give one "
-            f"for each of {len(channels)} clients."
+            f"of each for each of the {len(channels)} clients."
         )
     heard = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
     sends = s > 0
     if (sends & (heard == 0)).any():
         deaf = int(np.flatnonzero(sends & (heard == 0))[0])
         raise ValueError(
-            f"client {deaf} has |a^H h| = 0: no power brings it through. Leave it out, or choose "
-            "another beamformer."
+            f"client {deaf} has |a^H h| = 0: the server cannot receive it at any power. Leave it "
+            "out, or choose another beamformer."
         )
     heard = np.where(sends, heard, 1.0)
     nu = float(np.min(np.abs(heard[sends]) / s[sends], initial=np.inf))
@@ -197,11 +205,14 @@ def air_sum(
 def _errors(
     missed: FloatArray, phase_error: float, stream: Stream | None, clients: IntArray
 ) -> ComplexArray:
-    """c_i / q_i: (1 + a^H e_i / a^H h_i) e^(j phi_i), which needs the projection of e_i alone."""
+    """Relative gains c_i / q_i = (1 + a^H e_i / a^H h_i) e^(j phi_i).
+
+    They depend on e_i only through its projection on a, so only the projection is drawn.
+    """
     if not missed.any() and not phase_error:
         return np.ones(len(missed), np.complex128)
     if stream is None:
-        raise ValueError("stream is None: channel errors need a source of randomness.")
+        raise ValueError("stream is None: give a Stream, the randomness of the channel errors.")
     pairs = stream.child("csi").normals(0, clients, 2).astype(np.float64)
     astray = np.sqrt(missed / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
     phase = phase_error * stream.child("phase").normals(0, clients, 1)[:, 0].astype(np.float64)
@@ -209,10 +220,10 @@ def _errors(
 
 
 def _numbers(name: str, values: ArrayLike, min_value: float = -np.inf) -> FloatArray:
-    """Finite numbers of at least ``min_value``, as float64."""
+    """``values`` as float64; raises unless all are finite and at least ``min_value``."""
     given = np.asarray(values, np.float64)
     bad = ~(np.isfinite(given) & (given >= min_value))
     if bad.any():
         wanted = "finite numbers" + (f" >= {min_value:g}" if min_value > -np.inf else "")
-        raise ValueError(f"{name} holds {given[bad].flat[0]}: give {wanted}.")
+        raise ValueError(f"{name} contains {given[bad].flat[0]}: give {wanted}.")
     return given

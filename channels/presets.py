@@ -1,4 +1,4 @@
-"""Ready-made networks: settings of published experiments."""
+"""Predefined networks with the settings of published experiments."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
     """The heterogeneous network of the HIST paper (Fang, Han, Brinton), Section VI-C.
 
     Cells j = 1..floor(N/2) are slow, F_i ~ U(1, 2) GHz and 30 dB; the others are fast, F_i ~
-    U(2, 4) GHz and 40 dB. So of an odd number of cells the slow half is the smaller one, and a
-    single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. Change it with
-    ``dataclasses.replace``.
+    U(2, 4) GHz and 40 dB. With an odd number of cells there is one more fast cell than slow cells;
+    a single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. Use
+    ``dataclasses.replace`` to change a setting.
 
     Args:
         cells: N, at least 1.
-        clients: in all, split evenly over the cells.
-        stream: of the CPU speeds, drawn once; equal streams give equal networks.
+        clients: total number of clients, split evenly over the cells.
+        stream: randomness of the CPU speeds, drawn once; equal streams give equal networks.
 
     Raises:
         ValueError: some cell would be empty.
-        TypeError: ``cells`` or ``clients`` is no integer.
+        TypeError: ``cells`` or ``clients`` is not an integer.
     """
     cell_of = even_cells(clients, cells)
     fast = cell_of >= cells // 2

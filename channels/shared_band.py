@@ -1,7 +1,8 @@
-"""Uploads that share a band in continuous time: they start when they like, and slow each other.
+"""Uploads that share a band in continuous time: they start at any time and slow each other down.
 
-Clients of asynchronous training do not upload together. Whoever uploads has a share of the band, as
-in :mod:`channels.links`, which changes whenever another upload starts or ends: processor sharing.
+In asynchronous training clients do not upload together. Each uploading client has a share of the
+band, as in :mod:`channels.links`; the share changes whenever another upload starts or ends
+(processor sharing).
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from numpy.typing import ArrayLike
 from channels.arrays import FloatArray, IntArray
 from channels.validation import whole_number
 
-# A part of an upload below this is what rounding left of it.
+# A remainder below this fraction of an upload is a rounding error.
 _ROUNDING = 1e-12
 
 
 class SharedBand:
-    """Uploads under way, each with the bits that are left of it; O(uploads) work a change.
+    """Active uploads with their remaining bits; a change costs O(uploads) operations.
 
-    Between changes every upload goes on at its own constant rate. A change at some time moves all
-    uploads there at the rates that held, and asks for new ones. What is done must be taken out by
-    :meth:`finish`, at its time, before time goes on; uploads that are done at the same instant come
-    in the order in which they started.
+    Between changes every upload proceeds at a constant rate. A change first advances all uploads to
+    its time at the old rates, then computes new rates. A completed upload must be removed with
+    :meth:`finish` at its completion time, before the clock advances further. Uploads that complete
+    at the same instant are returned in the order in which they started.
 
     Args:
-        seconds_per_bit: from the clients who upload, [uploads] in order of their starts, to the
-            seconds that a bit of each takes while just these upload; > 0, inf for no progress. It
-            must depend on its argument alone, or change only together with the uploads.
+        seconds_per_bit: function of the uploading clients, [uploads] in order of their starts. It
+            returns the seconds per bit of each upload while exactly these are active; > 0, inf for
+            no progress. Its result may change only when an upload starts or ends.
 
-    For the channels of a block, and clients with one upload each at a time::
+    Example, for the channels of a block and at most one upload per client at a time::
 
         def seconds_per_bit(clients):
             active = np.isin(np.arange(draw.network.clients), clients)
@@ -44,30 +45,30 @@ class SharedBand:
         self._now = -np.inf
         self._keys: list[int] = []
         self._clients = np.empty(0, dtype=np.int64)
-        self._bits = np.empty(0)  # as given
-        self._left = np.empty(0)  # of these, at time _now
-        self._pace = np.empty(0)  # seconds a bit, since _now
+        self._bits = np.empty(0)  # total bits of each upload
+        self._left = np.empty(0)  # remaining bits at time _now
+        self._pace = np.empty(0)  # seconds per bit, since _now
         self._done_at = np.empty(0)
 
     def start(self, now_seconds: float, key: int, bits: float, client: int | None = None) -> None:
-        """An upload joins.
+        """Start an upload.
 
         Args:
-            now_seconds: the time, finite, not before the last change.
-            key: names the upload; no other under way has it.
-            bits: what it sends, finite, >= 0.
-            client: who sends it, if that is not ``key`` itself.
+            now_seconds: start time, finite, not before the last change.
+            key: identifies the upload; must differ from the keys of all active uploads.
+            bits: size of the upload, finite, >= 0.
+            client: index of the uploading client; None if it equals ``key``.
 
         Raises:
-            ValueError: time runs backwards or passes the end of an upload, the key is taken, bits
-                are out of range, or ``seconds_per_bit`` returns what it must not.
-            TypeError: key or client is no integer.
+            ValueError: the time is before the last change or after the end of an upload, the key
+                is in use, ``bits`` is out of range, or ``seconds_per_bit`` returns invalid values.
+            TypeError: ``key`` or ``client`` is not an integer.
         """
         key = whole_number("key", key)
         client = key if client is None else whole_number("client", client)
         if key in self._keys:
             raise ValueError(
-                f"key is {key}, which is uploading already: give every upload its own."
+                f"key is {key}, which is already uploading: give each active upload another key."
             )
         if not 0 <= bits < np.inf:
             raise ValueError(f"bits is {bits}: give a finite number >= 0.")
@@ -82,7 +83,7 @@ class SharedBand:
         )
 
     def next_done(self) -> tuple[float, int] | None:
-        """Seconds and key of the upload that ends first if nothing else changes, or None."""
+        """Time and key of the upload that ends first at the current rates, or None."""
         if not self._keys:
             return None
         first = int(self._done_at.argmin())
@@ -90,32 +91,34 @@ class SharedBand:
         return None if seconds == np.inf else (seconds, self._keys[first])
 
     def finish(self, now_seconds: float, key: int) -> None:
-        """An upload that is done leaves, at the time that :meth:`next_done` gave.
+        """Remove a completed upload at the time that :meth:`next_done` returned.
 
         Raises:
-            ValueError: it is not under way, not done at this time, or another was done before.
+            ValueError: the upload is not active, is not complete at this time, or another upload
+                completed earlier.
         """
         place = self._place(key)
         if self._done_at[place] > now_seconds:
             raise ValueError(
-                f"now_seconds is {now_seconds}, and upload {key} is done at "
+                f"now_seconds is {now_seconds}, but upload {key} completes at "
                 f"{self._done_at[place]}: finish it then, or remove it."
             )
         self._take(now_seconds, place)
 
     def remove(self, now_seconds: float, key: int) -> float:
-        """An upload is given up.
+        """Cancel an upload.
 
         Returns:
-            Bits that were left of it.
+            The bits that remained.
 
         Raises:
-            ValueError: it is not under way, time runs backwards, or passes the end of an upload.
+            ValueError: the upload is not active, or the time is before the last change or after
+                the end of an upload.
         """
         return self._take(now_seconds, self._place(key))
 
     def snapshot(self) -> dict[str, Any]:
-        """The state in numbers and lists, as JSON can hold it; None stands for infinity."""
+        """The state as a dictionary for JSON; None stands for infinity."""
         return {
             "seconds": _finite(self._now),
             "keys": list(self._keys),
@@ -126,7 +129,7 @@ class SharedBand:
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go on from :meth:`snapshot`, whatever was here before, with the rates that held then."""
+        """Replace the state by that of :meth:`snapshot`, including its rates."""
         seconds = snapshot["seconds"]
         self._now = -np.inf if seconds is None else float(seconds)
         self._keys = [int(key) for key in snapshot["keys"]]
@@ -138,7 +141,7 @@ class SharedBand:
         self._done_at = _done_at(self._now, self._left, self._pace)
 
     def _take(self, now: float, place: int) -> float:
-        """Without the upload at ``place``; returns the bits that were left of it."""
+        """Remove the upload at ``place``; return its remaining bits."""
         left = self._left_at(now)
         keys = self._keys[:place] + self._keys[place + 1 :]
         clients, bits = np.delete(self._clients, place), np.delete(self._bits, place)
@@ -150,27 +153,27 @@ class SharedBand:
             return self._keys.index(key)
         except ValueError:
             raise ValueError(
-                f"key is {key}, which is not uploading: start it first, and end it once."
+                f"key is {key}, which is not uploading: start it first, and end it only once."
             ) from None
 
     def _left_at(self, now: float) -> FloatArray:
-        """Bits left of each upload at a time from the last change to the next end."""
+        """Remaining bits of each upload at a time between the last change and the next end."""
         if not (np.isfinite(now) and now >= self._now):
             raise ValueError(
-                f"now_seconds is {now} after {self._now}: give a finite time that does not run "
-                "backwards."
+                f"now_seconds is {now} after {self._now}: give a finite time, not before the last "
+                "change."
             )
         ended = self.next_done()
         if ended is not None and ended[0] < now:
             raise ValueError(
-                f"now_seconds is {now}, and upload {ended[1]} was done at {ended[0]}: finish it "
-                "then, before time goes on."
+                f"now_seconds is {now}, but upload {ended[1]} completed at {ended[0]}: finish it "
+                "at that time first."
             )
         if not self._keys or now == self._now:
-            # Time may stand still while uploads end, also those of bits too few to count.
+            # Several uploads may end at one instant, also those with almost no bits.
             return np.where(self._done_at <= now, 0.0, self._left)
         left = self._left - (now - self._now) / self._pace
-        # What is due now is done, whatever rounding left of it.
+        # An upload that is due now is complete, even if a rounding error remains.
         return np.where((self._done_at <= now) | (left <= _ROUNDING * self._bits), 0.0, left)
 
     def _set(
@@ -179,8 +182,8 @@ class SharedBand:
         pace = np.asarray(self._seconds_per_bit(clients), dtype=np.float64) if len(keys) else left
         if pace.shape != clients.shape or not (pace > 0).all():
             raise ValueError(
-                f"seconds_per_bit gave {pace} for clients {clients}: it must return a number > 0 "
-                "for each."
+                f"seconds_per_bit returned {pace} for clients {clients}: it must return a number "
+                "> 0 for each."
             )
         self._now, self._keys, self._clients = float(now), list(keys), clients
         self._bits, self._left, self._pace = bits, left, pace
@@ -189,7 +192,7 @@ class SharedBand:
 
 def _done_at(now: float, left: FloatArray, pace: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
-        return now + np.where(left > 0, left * pace, 0.0)  # no bits take no time at rate 0
+        return now + np.where(left > 0, left * pace, 0.0)  # 0 bits take 0 s even at rate 0
 
 
 def _finite(value: float) -> float | None:

@@ -1,7 +1,7 @@
-"""Randomness with names: every draw comes from a stream derived from (seed, names...).
+"""Named random streams: every draw comes from a stream derived from (seed, names...).
 
-A stream is counter-based (Philox), so opening one is cheap, one stream serves many events by index,
-and no draw depends on the order in which others were made.
+Streams are counter-based (Philox): opening a stream is cheap, one stream serves many events by
+index, and a draw does not depend on the order of other draws.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ Name = str | int
 
 @dataclass(frozen=True)
 class Stream:
-    """A named source of randomness; equal names under equal seeds draw equal numbers.
+    """A named source of randomness; equal seeds and names give equal numbers.
 
     Args:
         seed: the run's seed, any integer.
         names: path of the stream, e.g. ``("round", 3, "client", 17, "batches")``.
 
     Raises:
-        TypeError: the seed is no integer, or a name neither integer nor text.
+        TypeError: ``seed`` is not an integer, or a name is neither an integer nor a string.
     """
 
     seed: int
     names: tuple[Name, ...] = ()
 
     def __post_init__(self) -> None:
-        # NumPy integers count as the numbers they are: their repr is not that of an int.
+        # NumPy integers become ints, because the digest depends on their repr.
         object.__setattr__(self, "seed", whole_number("seed", self.seed))
         if not isinstance(self.names, tuple | list):
-            raise TypeError(f"names is {shown(self.names)}: give a tuple of texts and integers.")
+            raise TypeError(f"names is {shown(self.names)}: give a tuple of strings and integers.")
         names = tuple(
             name if isinstance(name, str) else whole_number(f"names[{place}]", name)
             for place, name in enumerate(self.names)
@@ -46,14 +46,14 @@ class Stream:
         object.__setattr__(self, "names", names)
 
     def child(self, *names: Name) -> Stream:
-        """The stream below this one with ``names`` appended."""
+        """The stream whose path is this stream's path followed by ``names``."""
         return Stream(self.seed, self.names + names)
 
     def key(self, index: int = 0) -> int:
-        """64 bits that identify event ``index`` of this stream, for generators of other kinds.
+        """A 64-bit key for event ``index`` of this stream, to seed other kinds of generators.
 
         Args:
-            index: any integer.
+            index: event of the stream, any integer.
 
         Raises:
             TypeError: ``index`` is not an integer.
@@ -61,30 +61,30 @@ class Stream:
         return int.from_bytes(self._digest(8, whole_number("index", index)), "little")
 
     def generator(self, index: int = 0) -> np.random.Generator:
-        """A NumPy generator at event ``index`` of this stream, with 2^192 draws of room.
+        """A NumPy generator for event ``index`` of this stream, good for 2^192 draws.
 
         Args:
-            index: in [0, 2^64).
+            index: event of the stream, in [0, 2^64).
 
         Raises:
             TypeError: ``index`` is not an integer.
-            ValueError: it is out of range.
+            ValueError: ``index`` is out of range.
         """
         counter = np.array([0, 0, 0, _checked_index(index)], dtype=np.uint64)
         return np.random.Generator(np.random.Philox(key=self._philox_key(), counter=counter))
 
     def normals(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float32]:
-        """Standard normal numbers by row, e.g. by client: a row does not depend on the others.
+        """Standard normal numbers by row, e.g. by client; a row does not depend on other rows.
 
-        Row i has its own place in the counter, so that some rows equal, bit for bit, those of a
-        draw of all, and take time for themselves alone. They are independent of
-        :meth:`generator`'s numbers. Numbers of the same index with another width, or from
-        :meth:`uniforms`, are not independent: take them from a child stream.
+        Row i has its own range of the counter. Drawing some rows therefore gives bit for bit the
+        same numbers as drawing all rows, and takes time only for those rows. The numbers are
+        independent of those of :meth:`generator`. Numbers with the same index and another width,
+        or from :meth:`uniforms`, are not independent: draw them from a child stream.
 
         Args:
             index: event of the stream, in [0, 2^64).
-            rows: [rows], their numbers, integers in [0, 2^48); in increasing order is fastest.
-            width: numbers in a row, 0 to 2^16.
+            rows: [rows], row indices in [0, 2^48); increasing order is fastest.
+            width: numbers per row, 0 to 2^16.
 
         Returns:
             [rows, width] float32.
@@ -96,7 +96,13 @@ class Stream:
         return draws.normals(self._philox_key(), *_checked_block(index, rows, width))
 
     def uniforms(self, index: int, rows: ArrayLike, width: int) -> FloatArray:
-        """Uniform numbers in [0, 1) by row, [rows, width] float64; else as :meth:`normals`."""
+        """Uniform numbers in [0, 1) by row, [rows, width] float64; otherwise like :meth:`normals`.
+
+        Args:
+            index: event of the stream, in [0, 2^64).
+            rows: [rows], row indices in [0, 2^48).
+            width: numbers per row, 0 to 2^16.
+        """
         return draws.uniforms(self._philox_key(), *_checked_block(index, rows, width))
 
     def _philox_key(self) -> NDArray[np.uint64]:
@@ -110,16 +116,16 @@ class Stream:
 def _checked_index(index: int) -> int:
     index = whole_number("index", index)
     if not 0 <= index < 1 << 64:
-        raise ValueError(f"index is {index}: give 0 or more, below 2^64.")
+        raise ValueError(f"index is {index}: give an integer from 0 to 2^64 - 1.")
     return index
 
 
 def _checked_block(index: int, rows: ArrayLike, width: int) -> tuple[int, IntArray, int]:
-    """The arguments of draws by row."""
+    """Validated arguments of a draw by row."""
     width = whole_number("width", width)
     if not 0 <= width <= 1 << 16:
-        raise ValueError(f"width is {width}: give 0 to 2^16 numbers a row.")
+        raise ValueError(f"width is {width}: give 0 to 2^16 numbers per row.")
     checked = checked_rows("rows", rows)
     if checked.size and checked.max() >= 1 << 48:
-        raise ValueError(f"rows holds {checked.max()}: give numbers below 2^48.")
+        raise ValueError(f"rows contains {checked.max()}: give integers below 2^48.")
     return _checked_index(index), checked, width

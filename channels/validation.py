@@ -1,4 +1,4 @@
-"""Checks that several parts share."""
+"""Validation helpers shared by several modules."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from channels.arrays import FloatArray, IntArray
 
 LONGEST = 80
-"""Characters of a value in a message."""
+"""Maximum number of characters that a message shows of a value."""
 
 
 def whole_number(name: str, value: Any) -> int:
-    """``value`` as an int, if it is one of Python or NumPy.
+    """``value`` as an int, if it is a Python or NumPy integer.
 
     Raises:
-        TypeError: it is something else, also a float such as 2.0.
+        TypeError: ``value`` is anything else; floats such as 2.0 are rejected too.
     """
     try:
         return int(operator.index(value))
@@ -28,22 +28,22 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def shown(value: Any) -> str:
-    """``value`` in one line, shortened."""
+    """The repr of ``value`` on one line, shortened."""
     text = " ".join(repr(value).split())
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def is_tensor(values: Any) -> bool:
-    """Whether these are torch's; torch is not imported to find out."""
+    """Whether ``values`` is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
 
 
 def checked_rows(name: str, rows: ArrayLike) -> IntArray:
-    """``rows`` as whole numbers >= 0, [rows].
+    """``rows`` as an array of integers >= 0, [rows].
 
     Raises:
-        ValueError: they are not.
+        ValueError: ``rows`` is not one axis of integers, or one of them is negative.
     """
     given = np.asarray(rows)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
@@ -51,12 +51,16 @@ def checked_rows(name: str, rows: ArrayLike) -> IntArray:
             f"{name} has shape {given.shape} and dtype {given.dtype}: give one axis of integers."
         )
     if given.size and given.min() < 0:
-        raise ValueError(f"{name} holds {given.min()}: numbers count from 0.")
+        raise ValueError(f"{name} contains {given.min()}: give integers >= 0.")
     return given.astype(np.int64)
 
 
 def checked_cells(cell_of: ArrayLike) -> IntArray:
-    """A read-only copy of ``cell_of``, if it numbers the cells in order and leaves out none."""
+    """A read-only copy of ``cell_of``, if it is sorted and covers cells 0, 1, ... without gaps.
+
+    Raises:
+        ValueError: ``cell_of`` is not one axis of integers, is not sorted, or skips a cell.
+    """
     given = np.asarray(cell_of)
     if given.ndim != 1 or not given.size or not np.issubdtype(given.dtype, np.integer):
         raise ValueError(
@@ -70,25 +74,29 @@ def checked_cells(cell_of: ArrayLike) -> IntArray:
         raise ValueError(
             f"cell_of[{at}] is {cells[at]}"
             + (f" after {cells[at - 1]}" if at else "")
-            + ": cells count from 0 and stand in order. Sort the clients by cell."
+            + ": cells are numbered from 0 in increasing order. Sort the clients by cell."
         )
     if (steps > 1).any():
         at = np.flatnonzero(steps > 1)[0]
         raise ValueError(
-            f"cell {cells[at] - 1} has no client: number the cells 0, 1, ... and leave out none."
+            f"cell {cells[at] - 1} has no client: number the cells 0, 1, ... without gaps."
         )
     cells.setflags(write=False)
     return cells
 
 
 def increasing(name: str, values: ArrayLike) -> IntArray:
-    """``values`` as whole numbers >= 0 that increase; a read-only copy."""
+    """A read-only copy of ``values`` as strictly increasing integers >= 0.
+
+    Raises:
+        ValueError: a value is negative, or the values do not increase.
+    """
     numbers = checked_rows(name, values)
     down = np.flatnonzero(np.diff(numbers) < 1)
     if down.size:
         at = down[0] + 1
         raise ValueError(
-            f"{name}[{at}] is {numbers[at]} after {numbers[at - 1]}: give each client once, in "
+            f"{name}[{at}] is {numbers[at]} after {numbers[at - 1]}: list each client once, in "
             "increasing order."
         )
     numbers.setflags(write=False)
@@ -96,14 +104,20 @@ def increasing(name: str, values: ArrayLike) -> IntArray:
 
 
 def checked_part(cell_of: ArrayLike, part: ArrayLike, cells: int) -> tuple[IntArray, IntArray]:
-    """Cells and numbers of the clients of a part; some cells may be empty."""
+    """Read-only cells and indices of the clients of a sub-network; some cells may be empty.
+
+    Raises:
+        ValueError: the shapes differ, or a cell is out of order or out of range.
+    """
     numbers, cells_of = increasing("part", part), checked_rows("cell_of", cell_of)
     if cells_of.shape != numbers.shape:
-        raise ValueError(f"part has shape {numbers.shape}: give [clients], here {cells_of.shape}.")
+        raise ValueError(
+            f"part has shape {numbers.shape}: give one index per client, here {cells_of.shape}."
+        )
     if cells_of.size and ((np.diff(cells_of) < 0).any() or cells_of[-1] >= cells):
         raise ValueError(
-            f"cell_of holds {cells_of.max()}, or is out of order: the part's clients stand by "
-            f"cell, and bandwidth_hz has {cells} cells."
+            f"cell_of has maximum {cells_of.max()}, or is not sorted: sort the clients by cell, "
+            f"and give cells below {cells}, the number of cells of bandwidth_hz."
         )
     cells_of.setflags(write=False)
     return cells_of, numbers
@@ -118,7 +132,19 @@ def in_range(
     min_value: float = -np.inf,
     limit: float = np.inf,
 ) -> FloatArray:
-    """A read-only copy of ``values``, one for each on ``axis``, finite and in range."""
+    """A read-only float64 copy of ``values``, broadcast to ``axis``, finite and in range.
+
+    Args:
+        name: name of the argument, for messages.
+        values: one number, or one per entry of the axis.
+        axis: name and length of the axis; the name is empty for a single number.
+        above: exclusive lower bound.
+        min_value: inclusive lower bound.
+        limit: largest magnitude.
+
+    Raises:
+        ValueError: the shape does not fit, or a value is not finite or out of range.
+    """
     unit, count = axis
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in {(), (count,)}:

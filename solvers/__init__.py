@@ -1,4 +1,4 @@
-"""Optimisation: a problem in, a Solution with a certificate out."""
+"""Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
 from solvers.allocation import allocate_requests
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer

@@ -1,4 +1,4 @@
-"""Requests of tasks that share clients: how many of them each task keeps active."""
+"""Allocation of requests: how many active requests each of several tasks gets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvers.solution import Solution, Status
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-# Within these, squares do not overflow and whole numbers are exact in float64.
+# Within these limits squares do not overflow, and integers are exact in float64.
 _MAX_WEIGHT, _MAX_REQUESTS = 1e150, 2**50
 
 
@@ -24,30 +24,30 @@ _MAX_WEIGHT, _MAX_REQUESTS = 1e150, 2**50
 def allocate_requests(
     weights: ArrayLike, total: int, *, floor: ArrayLike = 1
 ) -> Solution[IntArray]:
-    """Requests in proportion to weights, in whole numbers (FedAST's Realloc, problem (6)).
+    """Allocate requests to tasks in proportion to weights (FedAST's Realloc, problem (6)).
 
     Solves  min_R sum_m w_m^2 / R_m  over integers R_m >= floor_m with sum_m R_m = total, where
-    0 / 0 is 0. Over real numbers, and where no floor binds, the solution is R_m proportional to
+    0 / 0 is 0. Over real numbers, and if no floor is active, the solution is R_m proportional to
     w_m, problem (2) (Askin et al., UAI 2024, Section 4 and Appendix A).
 
-    The cost is separable and convex, so that requests handed out one by one, each where it saves
-    most, end in an optimum; savings w^2 / (R (R + 1)) are as float64 computes them. Of equal
-    savings the first task's comes first. The work does not grow with ``total``.
+    The cost is separable and convex, so a greedy algorithm is optimal: it allocates one request at
+    a time to the task with the largest saving w^2 / (R (R + 1)), computed in float64. On ties the
+    task with the smaller index comes first. The running time does not grow with ``total``.
 
     Args:
-        weights: w [tasks], each from 0 to 1e150: sigma_m of Algorithm 3, the root of the variance.
-            A weight of 0 gets its floor; if all are 0, they count as equal.
-        total: requests to hand out, >= 0 and at most 2^50.
-        floor: minimum requests of a task, one integer or [tasks], >= 0. A task of positive
-            weight gets at least one even at floor 0, since it costs infinitely much without any.
+        weights: w [tasks], each from 0 to 1e150: sigma_m of Algorithm 3, the standard deviation.
+            A task of weight 0 gets its floor; if all weights are 0, they count as equal.
+        total: number of requests to allocate, from 0 to 2^50.
+        floor: minimum number of requests per task, one integer or [tasks], >= 0. A task of positive
+            weight gets at least one request even at floor 0, because its cost is infinite at 0.
 
     Returns:
-        Requests [tasks]; the bound equals the objective. Where the floors add up to more than
-        ``total`` there is no value, and the message names the shortfall.
+        Requests [tasks]; the bound equals the objective. If the floors add up to more than
+        ``total``, there is no value, and the message states the shortfall.
 
     Raises:
-        ValueError: a weight or a floor is out of its range, or a shape does not fit.
-        TypeError: ``total`` is no integer.
+        ValueError: a weight, a floor or ``total`` is out of range, or a shape does not fit.
+        TypeError: ``total`` is not an integer.
     """
     start = time.perf_counter()
     sigma = _weights(weights)
@@ -60,7 +60,7 @@ def allocate_requests(
         message = _shortfall(given, low, quota)
         seconds = time.perf_counter() - start
         return Solution(None, np.inf, np.inf, 0.0, Status.INFEASIBLE, "greedy", seconds, message)
-    # A power of two, so that scaling rounds nothing.
+    # Scaling by a power of two is exact.
     shares = np.ldexp(sigma, -int(np.frexp(sigma.max())[1])) if sigma.any() else sigma + 1
     requests = _greedy(shares, low, quota)
     busy = sigma > 0
@@ -70,7 +70,7 @@ def allocate_requests(
 
 
 def _greedy(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
-    """``low``, and the rest of ``quota`` one by one to where it saves most."""
+    """Start from ``low``, then allocate the rest of ``quota`` greedily by largest saving."""
     requests = _head_start(weights, low, quota).tolist()
     squares = (weights**2).tolist()
 
@@ -89,10 +89,10 @@ def _greedy(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
 
 
 def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
-    """Requests that greedy hands out in any case; it is left with some three for each task.
+    """Requests that the greedy algorithm is certain to allocate; about three per task remain.
 
-    Savings above 1 / t^2 belong to requests k with k (k - 1) < (w t)^2, that is k < w t + 1. Where
-    these are no more than ``quota`` in all, greedy hands out all of them.
+    The requests k that save more than 1 / t^2 have k (k - 1) < (w t)^2, which implies k < w t + 1.
+    If there are at most ``quota`` of them in total, the greedy algorithm allocates all of them.
     """
     room = quota - len(low) - 1
     above = weights > 0
@@ -103,7 +103,7 @@ def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
         if not starved.any():
             break
         above &= ~starved
-    # One less, which rounding of the savings cannot reach.
+    # One less, as a margin for rounding of the savings.
     certain = np.floor(np.where(above, weights * scale, 0.0)) - 1
     return np.maximum(low, certain.astype(np.int64))
 
@@ -111,7 +111,7 @@ def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
 def _weights(weights: ArrayLike) -> FloatArray:
     sigma = np.asarray(weights, dtype=np.float64)
     if sigma.ndim != 1 or not sigma.size:
-        raise ValueError(f"weights has shape {sigma.shape}: give [tasks], at least one.")
+        raise ValueError(f"weights has shape {sigma.shape}: give [tasks] with at least one task.")
     wrong = ~((sigma >= 0) & (sigma <= _MAX_WEIGHT))
     if wrong.any():
         task = int(wrong.argmax())
@@ -131,7 +131,7 @@ def _floors(floor: Any, shape: tuple[int, ...]) -> IntArray:
     wrong = (given < 0) | (given > _MAX_REQUESTS)
     if wrong.any():
         place = f"[{int(wrong.argmax())}]" if given.ndim else ""
-        raise ValueError(f"floor{place} is {given[wrong].flat[0]}: give 0 or more, up to 2^50.")
+        raise ValueError(f"floor{place} is {given[wrong].flat[0]}: give an integer from 0 to 2^50.")
     return np.full(shape, given, dtype=np.int64)
 
 
@@ -139,5 +139,5 @@ def _shortfall(given: IntArray, low: IntArray, quota: int) -> str:
     min_total, asked = sum(low.tolist()), sum(given.tolist())
     text = f"floors add up to {min_total}, {min_total - quota} more than total {quota}"
     if asked <= quota:
-        text += "; those of 0 count as 1 where the weight is positive"
+        text += "; a floor of 0 counts as 1 if the task's weight is positive"
     return text

@@ -1,4 +1,4 @@
-"""Arrays in and out: NumPy or alike, or torch on any device."""
+"""Conversion of arguments and results: array-likes, or torch tensors on any device."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from channels.validation import is_tensor
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Values as float64 on the CPU.
+    """``values`` as a float64 NumPy array.
 
     Raises:
-        ValueError: they are no array of real numbers.
+        ValueError: ``values`` is not an array of real numbers.
     """
     if is_tensor(values):
         values = values.detach().cpu()
@@ -23,21 +23,21 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{name} is no array of numbers: {error}") from error
+        raise ValueError(f"{name} is not an array of numbers: {error}") from error
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
     return array.astype(np.float64, copy=False)
 
 
 def like(given: Any, array: NDArray[Any]) -> Any:
-    """The array as a tensor on the device of ``given``, if that is one."""
+    """``array`` as a tensor on the device of ``given`` if that is a tensor, else unchanged."""
     if not is_tensor(given):
         return array
     return sys.modules["torch"].from_numpy(array).to(given.device)
 
 
 def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, float]:
-    """Index (as text) and value of the first entry that is not good."""
+    """Index (as text) and value of the first entry that is not ``good``."""
     index = np.unravel_index(int((~good).argmax()), good.shape)
     text = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
     return text, float(values[index])

@@ -1,4 +1,4 @@
-"""Backends: methods with their settings, given as objects or by name."""
+"""Backends: solution methods with their settings, chosen by name or given as objects."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ Member = TypeVar("Member")
 class Backend(ABC, Generic[Problem, Found]):
     """A method that solves one kind of problem.
 
-    Derive a frozen dataclass: its fields are the settings of the method, each with a default, and
+    Derive a frozen dataclass. Its fields are the method's settings, each with a default, and its
     ``__post_init__`` checks them. Properties of the problem, such as bounds, are not settings.
 
     Attributes:
-        name: of the method, as ``Solution.backend`` shows it.
+        name: name of the method, as in ``Solution.backend``.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def solve(self, problem: Problem) -> Found:
-        """What the method finds for a problem that has been read and checked.
+        """Solve a problem that has been read and validated.
 
         Raises:
-            SolverUnavailableError: the method's package is not installed or not licensed, or it
-                gives up.
+            SolverUnavailableError: the method's package is not installed, has no licence, or fails
+                to solve the problem.
         """
 
 
 @dataclass(frozen=True)
 class Catalogue(Generic[Member]):
-    """Classes that an argument can name, imported when they are asked for.
+    """Classes that an argument can refer to by name; each is imported on first use.
 
     Args:
-        argument: the argument.
-        classes: ``module:Class`` of each name.
-        others: a sentence on what the argument takes besides names, for the error message.
+        argument: name of the argument.
+        classes: maps each name to its ``module:Class``.
+        others: sentence for the error message that says what the argument accepts besides names.
     """
 
     argument: str
@@ -53,10 +53,10 @@ class Catalogue(Generic[Member]):
     others: str
 
     def default(self, name: object) -> Member:
-        """An object of the named class, with default settings.
+        """Create an instance of the named class with default settings.
 
         Raises:
-            ValueError: this is not one of the names; the message lists them.
+            ValueError: the name is unknown; the message lists the known names.
         """
         if not isinstance(name, str) or name not in self.classes:
             names = ", ".join(self.classes)
@@ -69,6 +69,6 @@ class Catalogue(Generic[Member]):
 
 @cache
 def load(path: str) -> Any:
-    """What ``module:Class`` names."""
+    """Import the object that ``module:Class`` refers to."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)

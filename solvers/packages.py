@@ -1,4 +1,4 @@
-"""Solvers of other packages: imported when used, and without the warnings that are answered."""
+"""Optional solver packages: imported on use, with warnings suppressed that our checks cover."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from solvers.solution import SolverUnavailableError
 
 
 def import_solver(module: str, instead: str) -> Any:
-    """The module, if its package is installed.
+    """Import a module of an optional package.
 
     Args:
-        module: its name.
-        instead: the backend that needs no other package.
+        module: name of the module.
+        instead: backend without optional packages, for the error message.
 
     Raises:
-        SolverUnavailableError: it cannot be imported.
+        SolverUnavailableError: the module cannot be imported.
     """
     try:
         return importlib.import_module(module)
@@ -33,7 +33,7 @@ def import_solver(module: str, instead: str) -> Any:
 
 @contextmanager
 def quiet_cvxpy() -> Iterator[None]:
-    """Without cvxpy's warning that a solution may be inaccurate: bounds are checked here."""
+    """Suppress cvxpy's warning about inaccurate solutions; the bounds are checked separately."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
         yield

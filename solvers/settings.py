@@ -1,4 +1,4 @@
-"""Settings of backends: checked, and refused with a remedy where they do not belong."""
+"""Validation of backend settings, and errors for settings given in the wrong place."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def check_starts(name: str, value: object) -> None:
-    """Raise unless ``value`` is a number of random starts or samples, or None.
+    """Raise unless ``value`` is a valid number of random starts or samples, or None.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: ``value`` is neither an integer from 1 to 1,000,000 nor None.
     """
     if value is not None and not (_whole(value) and 1 <= value <= 1_000_000):
         raise ValueError(
@@ -27,30 +27,32 @@ def check_starts(name: str, value: object) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """Raise unless ``seed`` is one.
+    """Raise unless ``seed`` is a valid seed.
 
     Raises:
-        ValueError: it is not.
+        ValueError: ``seed`` is not an integer from 0 to 2^63 - 1.
     """
     if not (_whole(seed) and 0 <= seed < 1 << 63):
         raise ValueError(f"seed is {shown(seed)}: give a whole number from 0 to 2^63 - 1.")
 
 
 def check_time_limit(seconds: Any) -> None:
-    """Raise unless ``seconds`` is a number above 0; infinity is one.
+    """Raise unless ``seconds`` is a number above 0; infinity is allowed.
 
     Raises:
-        ValueError: it is not.
+        ValueError: ``seconds`` is not a number above 0.
     """
     if not (is_number(seconds) and seconds > 0):
         raise ValueError(f"time_limit_seconds is {shown(seconds)}: give a number above 0.")
 
 
 def settings_elsewhere(**places: str) -> Callable[[Function], Function]:
-    """A decorator that says where a setting belongs that is not an argument of the function.
+    """Return a decorator that rejects settings that belong to a backend object.
+
+    The error message says where to give the setting.
 
     Args:
-        places: how to give each of these settings.
+        places: maps each such setting to the way of giving it.
     """
 
     def decorate(function: Function) -> Function:
@@ -59,8 +61,8 @@ def settings_elsewhere(**places: str) -> Callable[[Function], Function]:
             for name in kwargs:
                 if name in places:
                     raise TypeError(
-                        f"{function.__name__}() takes no {name}: it is a setting of the method. "
-                        f"Give {places[name]}."
+                        f"{function.__name__}() has no argument {name}, which is a setting of the "
+                        f"backend: give {places[name]}."
                     )
             return function(*args, **kwargs)
 

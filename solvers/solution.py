@@ -1,4 +1,4 @@
-"""What every solver returns: an answer, and what is known about it."""
+"""The result type of every solver: a value with its objective, bound and status."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from numpy.typing import NDArray
 Value = TypeVar("Value")
 
 PROVEN_GAP = 1e-6
-"""Largest relative gap at which an objective counts as optimal, unless a solver states its own."""
+"""Maximum relative gap of an optimal solution, unless a solver states another."""
 
 
 class Status(Enum):
-    """How a solve ended; a member's value is its text."""
+    """Outcome of a solve; a member's value is its description."""
 
     OPTIMAL = "optimal"
-    ZERO = "optimal, and zero: a client cannot be heard"
+    ZERO = "optimal, and zero: a client's channel is zero"
     FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
-    UNKNOWN = "unknown: the time limit came before any solution"
+    UNKNOWN = "unknown: no solution within the time limit"
 
     @classmethod
     def of_gap(cls, gap: float, proven: float = PROVEN_GAP) -> Status:
-        """The status of a feasible value: its gap decides, not how or when the backend stopped.
+        """The status of a feasible value; it depends on the gap only, not on the backend's exit.
 
         Args:
-            gap: relative gap between objective and proven bound, >= 0; NaN proves nothing.
-            proven: largest gap of an optimum.
+            gap: relative gap between objective and proven bound, >= 0; NaN gives FEASIBLE.
+            proven: maximum gap of an optimal solution.
         """
         return cls.OPTIMAL if gap <= proven else cls.FEASIBLE
 
 
 class SolverUnavailableError(RuntimeError):
-    """A backend that is not installed, has no valid licence, or refuses a problem of this size."""
+    """A backend is not installed, has no valid licence, or cannot solve this problem."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[Value]):
-    """An answer with its certificate; for a batch, fields are arrays of the batch's shape.
+    """A solution with its certificate; for a batch, fields are arrays of the batch's shape.
 
     Args:
-        value: the answer; None if there is none. Within a batch, -1 marks items without one.
-        objective: value's objective, a float for one problem; infinite where there is no value.
-        bound: proven bound on the best objective, of objective's type and unit.
-        gap: |objective - bound| / |objective|, 0 where the two agree (also if both are infinite).
+        value: the solution; None if there is none. In a batch, -1 marks items without a solution.
+        objective: objective of ``value``, a float for one problem; infinite if there is no value.
+        bound: proven bound on the best objective, with the type and unit of ``objective``.
+        gap: |objective - bound| / |objective|; 0 if the two are equal (also if both are infinite).
         status: a ``Status``; for a batch, an object array of them. A feasible value is OPTIMAL
-            exactly where its gap is at most ``PROVEN_GAP``, or what its solver states instead.
-        backend: name of the method that solved it.
-        seconds: wall time of the solve.
-        message: what else there is to say, e.g. the violated constraint and the shortfall.
+            if and only if its gap is at most ``PROVEN_GAP`` or the limit that its solver states.
+        backend: name of the method that solved the problem.
+        seconds: wall-clock seconds of the solve.
+        message: further information, e.g. the violated constraint and the shortfall.
     """
 
     value: Value | None

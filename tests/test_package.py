@@ -82,4 +82,4 @@ def test_a_foreign_package_of_the_same_name_is_named(tmp_path):
         last = failed.stderr.strip().splitlines()[-1]
         assert "'channels'" in last
         assert str(tmp_path) in last
-        assert "environment of its own" in last
+        assert "separate environment" in last

@@ -1,4 +1,4 @@
-"""Receive beamforming: the direction in which an edge server hears all clients at once."""
+"""Receive beamforming: the beamformer that maximises the weakest client's gain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Load a class when it is asked for: torch takes a second to import."""
+    """Load a class on first use, because importing torch takes a second."""
     if name not in _HOMES:
         raise AttributeError(f"module 'solvers.beamforming' has no attribute {name!r}")
     return load(f"{_HOMES[name]}:{name}")

@@ -1,9 +1,9 @@
 """Max-min receive beamforming by annealing: many starts on the sphere, then a polish of the best.
 
-The objective's worst client is a kink. So a soft minimum, the power mean with exponent -beta of the
-|a^H h_i|, is climbed with momentum while beta grows; it does not depend on the channels' scale.
-What is left to the kink is done by phase-SCA: with the phases of the a^H h_i held, the best
-beamformer is a least-norm point, and no step of it makes things worse.
+The minimum over clients is not differentiable. Gradient ascent with momentum therefore maximises a
+soft minimum, the power mean of the |a^H h_i| with exponent -beta, while beta grows; this objective
+does not depend on the channels' scale. Phase-SCA then polishes the best results: for fixed phases
+of the a^H h_i the best beamformer is a least-norm point, and no step decreases the objective.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from solvers.beamforming.directions import best_of, unit_norm, worst
 from solvers.beamforming.least_norm import least_norm
 from solvers.beamforming.problem import Problems
 
-_BETA_FIRST = (0.5, 8.0)  # over the starts
+_BETA_FIRST = (0.5, 8.0)  # range over the starts
 _BETA_LAST = 150.0
 _MOMENTUM = 0.9
 _STEP = 5.0
-_STEP_POWER = 0.7  # steps shrink as beta^-0.7: curvature grows with beta
-_POLISH, _LAST_POLISH = 3, 8  # steps for the top starts, and for the best of these
+_STEP_POWER = 0.7  # steps shrink as beta^-0.7, because curvature grows with beta
+_POLISH, _LAST_POLISH = 3, 8  # polishing steps for the top starts, and for the best of these
 _WIDEST = 1e6
-_CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # in the largest array at once
+_CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # elements of the largest array of a chunk
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Anneal(FromRandomStarts):
     """The method of this module.
 
     Args:
-        starts: random starts, the same for every problem; None for :func:`default_starts`. 16 are a
-            fast setting for up to 16 clients.
-        seed: of the starts.
+        starts: number of random starts, the same for every problem; None for
+            :func:`default_starts`. For up to 16 clients, 16 is a fast setting.
+        seed: seed of the starts.
 
     Raises:
         ValueError: a setting is out of range.
@@ -44,7 +44,7 @@ class Anneal(FromRandomStarts):
     name = "anneal"
 
     def solve(self, problem: Problems) -> Found:
-        """Annealed and polished beamformers."""
+        """Find beamformers by annealing and polishing."""
         h = problem.h
         _, clients, antennas = h.shape
         starts = default_starts(clients) if self.starts is None else self.starts
@@ -58,7 +58,7 @@ class Anneal(FromRandomStarts):
 
 
 def default_starts(clients: int) -> int:
-    """Starts that reach 0.9995 of the optimum in the mean with few clients, 0.995 with 60."""
+    """Number of starts that reach on average 0.9995 of the optimum (0.995 with 60 clients)."""
     return 64 if clients <= 16 else 112
 
 
@@ -77,9 +77,10 @@ def _solve(h: Tensor, first: Tensor, steps: int) -> Tensor:
 
 
 def _narrowed(h: Tensor) -> Tensor:
-    """Channels of at most 1e6 times the weakest one's norm, so that single precision holds them.
+    """Clip channels to 1e6 times the weakest one's norm, to fit single precision.
 
-    Nobody so strong is ever the weakest, but within 1e-6 of a right angle.
+    A stronger client attains the minimum only if its channel is within 1e-6 of orthogonal to the
+    beamformer.
     """
     length = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
     weakest = length.amin(1, keepdim=True)
@@ -90,7 +91,8 @@ def _narrowed(h: Tensor) -> Tensor:
 def _climb(h: Tensor, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Annealed points [problems, 2 antennas, starts] and their min |a^H h_i|^2, in float32.
 
-    Complex numbers are pairs of real ones here: y = G a gives the parts of all h_i^H a.
+    Complex numbers are stored as pairs of real numbers: y = G a holds the real and imaginary parts
+    of all h_i^H a.
     """
     problems, clients, _ = h.shape
     real, imag = h.real.float(), h.imag.float()
@@ -120,8 +122,11 @@ def _climb(h: Tensor, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
 
 
 def polish(h: Tensor, a: Tensor, *, steps: int = 4) -> Tensor:
-    """Phase-SCA from beamformers [problems, starts, antennas]: g_i = h_i e^(j arg(h_i^H a)), then
-    min ||m||^2 subject to Re(g_i^H m) >= 1, and a = m / ||m||."""
+    """Improve beamformers [problems, starts, antennas] by phase-SCA.
+
+    Each step sets g_i = h_i e^(j arg(h_i^H a)), solves min ||m||^2 subject to Re(g_i^H m) >= 1, and
+    takes a = m / ||m|| if that is better.
+    """
     for _ in range(steps):
         y = a @ h.mH
         g = torch.where(y == 0, 1.0, torch.sgn(y)).unsqueeze(-1) * h.unsqueeze(1)

@@ -1,4 +1,4 @@
-"""What backends of receive beamforming are given, and what they return."""
+"""Interfaces of the backends and certificates for receive beamforming."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 
 PROVEN_GAP = 1e-4
-"""Largest relative gap in |a^H h|^2 of an optimum; 1e-6 would take far too many nodes."""
+"""Maximum relative gap in |a^H h|^2 of an optimal solution; 1e-6 would need too many nodes."""
 
 
 class Found(NamedTuple):
-    """What a backend or a certificate found.
+    """Result of a backend or a certificate.
 
     Args:
-        value: beamformers [problems, dimensions] complex128, on the device of ``h``; of any
-            norm but 0.
-        bound: proven upper bounds [problems] on min_i |a^H h_i|^2; None where it proves none.
-        message: what else there is to say.
+        value: beamformers [problems, dimensions] complex128, nonzero, on the device of ``h``.
+        bound: proven upper bounds [problems] on min_i |a^H h_i|^2; None if nothing is proven.
+        message: further information.
     """
 
     value: Tensor
@@ -34,8 +33,7 @@ class Found(NamedTuple):
     message: str = ""
 
     def then(self, later: Found) -> Found:
-        """What is known when ``later`` has looked at this: its value, the lower bounds, both
-        messages."""
+        """Combine this result with ``later``: its value, the smaller bounds, both messages."""
         bound = self.bound
         if later.bound is not None:
             bound = later.bound if bound is None else bound.minimum(later.bound)
@@ -44,17 +42,20 @@ class Found(NamedTuple):
 
 
 class BeamformerBackend(Backend["Problems", Found]):
-    """A method for ``optimize_beamformer``. It gets a batch of scaled problems: complex128 channels
-    ``problem.h`` [problems, clients, dimensions], with two dimensions and one problem at least."""
+    """A method for ``optimize_beamformer``.
+
+    It receives a batch of scaled problems: complex128 channels ``problem.h`` [problems, clients,
+    dimensions], with at least one problem and at least two dimensions.
+    """
 
 
 @dataclass(frozen=True)
 class FromRandomStarts(BeamformerBackend):
-    """A method that begins at random directions; a part of others.
+    """Base class of methods with random starts.
 
     Args:
-        starts: random starts, the same for every problem; None for the method's own number.
-        seed: of the starts.
+        starts: number of random starts, the same for every problem; None for the method's default.
+        seed: seed of the starts.
 
     Raises:
         ValueError: a setting is out of range.
@@ -69,14 +70,14 @@ class FromRandomStarts(BeamformerBackend):
 
 
 class Certificate(ABC):
-    """A proof of how good beamformers are; derive a frozen dataclass as for a backend.
+    """A method that proves bounds for given beamformers; derive a frozen dataclass.
 
     Attributes:
-        name: of the method. A backend of the same name needs no such certificate.
+        name: name of the method. It is not run after a backend of the same name.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def certify(self, problem: Problems, found: Found) -> Found:
-        """Bounds, and beamformers: those of ``found``, or better ones."""
+        """Compute bounds; return them with the beamformers of ``found`` or better ones."""

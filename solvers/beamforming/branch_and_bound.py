@@ -1,11 +1,12 @@
 """Exact receive beamforming of small problems: branch and bound on the phases of a^H h_i.
 
-In the form  min ||m||^2  subject to  |h_i^H m| >= 1  the only hard part is the phase at which each
-client arrives. Where it is confined to an interval of at most 180 degrees, the convex hull of what
-is allowed is cut off by a chord and two rays (Lu and Liu, 2017), and the relaxation is a least-norm
-problem. A second relaxation takes in those not yet confined: for q of the semidefinite relaxation,
-||m||^2 >= m^H (I - sum_i q_i h_i h_i^H) m + sum_i q_i. It is sharp near the root of the tree, the
-first one at its leaves. Multipliers prove the bounds, whatever precision they were solved to.
+In the form  min ||m||^2  subject to  |h_i^H m| >= 1  the only nonconvexity is the phase of each
+client's received signal. If a phase is confined to an interval of at most 180 degrees, the convex
+hull of the feasible set is bounded by a chord and two rays (Lu and Liu, 2017), and the relaxation
+is a least-norm problem. A second relaxation also covers clients whose phase is not yet confined:
+for q of the semidefinite relaxation, ||m||^2 >= m^H (I - sum_i q_i h_i h_i^H) m + sum_i q_i. It is
+tight near the root of the tree, the first one near the leaves. Multipliers prove the bounds, and
+the proof holds even if they were computed with low accuracy.
 """
 
 from __future__ import annotations
@@ -27,25 +28,24 @@ from solvers.beamforming.problem import Problems
 from solvers.beamforming.relaxation import relaxation_weights
 from solvers.settings import check_time_limit
 
-_CLOSED = 0.99 * PROVEN_GAP  # where nodes are closed: rounding does not take it above
-_NODES = 512  # relaxations that are solved together
-_BENT = 0.97  # of the semidefinite q: at 1 the quadratic form would be singular
-_OTHERS = 0.1  # weight in branching of clients that the semidefinite relaxation ignores
+_CLOSED = 0.99 * PROVEN_GAP  # gap at which nodes are closed, with a margin for rounding
+_NODES = 512  # relaxations solved together
+_BENT = 0.97  # fraction of the semidefinite q; with 1 the quadratic form would be singular
+_OTHERS = 0.1  # branching weight of clients that the semidefinite relaxation ignores
 _TURN = 2 * math.pi
 
 
 @dataclass(frozen=True)
 class BranchAndBound(BeamformerBackend, Certificate):
-    """The method of this module, as a backend, or as a certificate for the solution of another.
+    """The method of this module, as a backend or as a certificate for another backend's solution.
 
     Args:
-        time_limit_seconds: for each problem, after which it stops with what is known by then;
-            > 0, and infinity for no limit.
-        start: the backend whose beamformers it starts from; a certificate starts from the given
-            ones.
+        time_limit_seconds: time limit per problem, after which it stops with the best solution and
+            bound; > 0, infinity for no limit.
+        start: backend that computes the initial beamformers; a certificate uses the given ones.
 
     Raises:
-        ValueError: a setting is out of range, or of another kind.
+        ValueError: a setting is out of range or of the wrong type.
     """
 
     name = "branch_and_bound"
@@ -61,12 +61,12 @@ class BranchAndBound(BeamformerBackend, Certificate):
             )
 
     def solve(self, problem: Problems) -> Found:
-        """Beamformers and bounds within a relative ``PROVEN_GAP``, if time allows."""
+        """Find beamformers and bounds to a relative ``PROVEN_GAP``, within the time limit."""
         found = self.start.solve(problem)
         return found.then(self.certify(problem, found))
 
     def certify(self, problem: Problems, found: Found) -> Found:
-        """The same, from the beamformers of ``found``."""
+        """As :meth:`solve`, starting from the beamformers of ``found``."""
         h, value = problem.h, of_unit_norm(found.value)
         bound, unclosed = torch.empty_like(value.real[:, 0]), 0
         for number, (channels, start) in enumerate(zip(h.cpu(), value.cpu(), strict=True)):
@@ -75,18 +75,18 @@ class BranchAndBound(BeamformerBackend, Certificate):
             bound[number] = exact.bound
             unclosed += exact.bound > exact.objective * (1 + PROVEN_GAP)
         limit = f"{self.time_limit_seconds:g} s"
-        message = f"{unclosed} of {len(h)} not closed in {limit}" if unclosed else ""
+        message = f"{unclosed} of {len(h)} problems not closed in {limit}" if unclosed else ""
         return Found(value, bound, message)
 
 
 class Exact(NamedTuple):
-    """What is known at the end.
+    """Result of branch and bound.
 
     Args:
         value: the best beamformer [antennas].
-        objective: min_i |a^H h_i|^2 of it.
-        bound: proven upper bound on every objective.
-        nodes: relaxations solved.
+        objective: its min_i |a^H h_i|^2.
+        bound: proven upper bound on the objective of any beamformer.
+        nodes: number of nodes processed.
     """
 
     value: Tensor
@@ -96,23 +96,23 @@ class Exact(NamedTuple):
 
 
 def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
-    """The best beamformer of one problem, to a relative gap of ``PROVEN_GAP``.
+    """Find the best beamformer of one problem, to a relative gap of ``PROVEN_GAP``.
 
     Args:
         h: [clients, antennas] complex128, no channel zero.
-        start: a good beamformer [antennas], of norm 1.
-        limit_seconds: when to stop with what is known by then.
+        start: initial beamformer [antennas], of norm 1.
+        limit_seconds: time limit, after which it stops with the best solution and bound.
     """
     deadline = time.monotonic() + limit_seconds
     best = start
-    min_square = 1 / float(_score(h, best[None])[0])  # ||m||^2 of the best known
+    min_square = 1 / float(_score(h, best[None])[0])  # ||m||^2 of the best beamformer so far
     clients, root = len(h), int(torch.linalg.vector_norm(h, dim=-1).argmin())
     q = relaxation_weights(h[None])[0]
     weight = q / q.max() + _OTHERS
     bent, plain = _Relaxation.of(h, root, _BENT * q), _Relaxation.of(h, root, 0 * q)
     low = torch.zeros(1, clients, dtype=torch.float64)
     width = torch.full((1, clients), _TURN, dtype=torch.float64)
-    width[:, root] = 0  # a common phase means nothing
+    width[:, root] = 0  # a common phase has no effect, so the root's phase is fixed
     bound = torch.zeros(1, dtype=torch.float64)
     proven, nodes = 0.0, 0
     while len(bound):
@@ -142,11 +142,11 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
 
 
 class _Nodes(NamedTuple):
-    """Nodes of the tree.
+    """Nodes of the branch-and-bound tree.
 
     Args:
         bound: [nodes], lower bounds on ||m||^2.
-        low, width: [nodes, clients], intervals of the phases, in radians.
+        low, width: [nodes, clients], start and width of the phase intervals, in radians.
     """
 
     bound: Tensor
@@ -155,8 +155,10 @@ class _Nodes(NamedTuple):
 
 
 class _Relaxation(NamedTuple):
-    """m^H S m + sum q, S = I - sum q_i h_i h_i^H, in coordinates in which it is a squared norm and
-    in which the root arrives as a real number.
+    """The relaxed objective m^H S m + sum q with S = I - sum q_i h_i h_i^H.
+
+    It uses coordinates in which m^H S m is a squared norm and the root client's received signal is
+    real.
 
     Args:
         back: [antennas, antennas], m = back @ coordinates.
@@ -172,7 +174,7 @@ class _Relaxation(NamedTuple):
     def of(cls, h: Tensor, root: int, q: Tensor) -> _Relaxation:
         unit = torch.eye(h.shape[1], dtype=h.dtype)
         power, axes = torch.linalg.eigh(unit - (h * q[:, None]).T @ h.conj())
-        if not power[0] > 0:  # no bound from these weights
+        if not power[0] > 0:  # these weights give no bound
             q, power, axes = 0 * q, torch.ones_like(power), unit
         back = axes / power.sqrt()
         first = back.mH @ h[root]
@@ -188,9 +190,9 @@ class _Relaxation(NamedTuple):
         return found.bound + self.base, found.point
 
     def relaxed(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-        """G [nodes, 3 clients, 2 antennas - 1] and b of the relaxations."""
+        """Constraints G [nodes, 3 clients, 2 antennas - 1] and b of the relaxations."""
         held = width <= math.pi
-        rays = held & (width > 0)  # those of the root are in its coordinates
+        rays = held & (width > 0)  # the root needs none: its signal is real by construction
         angles = torch.stack([low + width / 2, low + math.pi / 2, low + width - math.pi / 2], -2)
         used = torch.stack([held, rays, rays], -2)
         turned = torch.polar(used.to(angles), angles).unsqueeze(-1) * self.g
@@ -201,7 +203,7 @@ class _Relaxation(NamedTuple):
         return rows.flatten(1, 2), offset.flatten(1, 2)
 
     def arrivals(self, points: Tensor) -> Tensor:
-        """h_i^H m [nodes, clients] at ``points``."""
+        """Received signals h_i^H m [nodes, clients] at ``points``."""
         return self._complex(points) @ self.g.mH
 
     def beamformers(self, points: Tensor) -> Tensor:
@@ -216,7 +218,7 @@ class _Relaxation(NamedTuple):
 
 
 def _split(nodes: _Nodes, arrived: Tensor, weight: Tensor) -> _Nodes:
-    """Split each node at the phase of a client that arrives too weakly; a full circle in three."""
+    """Split each node at the phase of a client with too weak a signal; full circles into three."""
     bound, low, width = nodes
     miss = weight * (1 - arrived.abs().square())
     weakest = torch.where(width > 1e-6, miss, -torch.inf).argmax(-1, keepdim=True)
@@ -240,5 +242,5 @@ def _split(nodes: _Nodes, arrived: Tensor, weight: Tensor) -> _Nodes:
 
 
 def _score(h: Tensor, a: Tensor) -> Tensor:
-    """min_i |a^H h_i|^2 [beamformers] of beamformers [beamformers, antennas]."""
+    """Objective min_i |a^H h_i|^2 [beamformers] of beamformers [beamformers, antennas]."""
     return (a.conj() @ h.T).abs().square().amin(-1)

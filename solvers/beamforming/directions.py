@@ -1,4 +1,4 @@
-"""Beamformers as points on the sphere: norms, scores, random ones."""
+"""Beamformers as points on the sphere: normalisation, objectives, random starts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ def unit_norm(a: Tensor) -> Tensor:
 
 
 def of_unit_norm(a: Tensor) -> Tensor:
-    """A copy of beamformers [..., antennas] of norm 1; what has it but for rounding is the same."""
+    """A copy of beamformers [..., antennas] of norm 1; norms within 1e-9 of 1 stay unchanged."""
     length: Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
     return torch.where((length - 1).abs() < 1e-9, a, a / length)
 
 
 def worst(h: Tensor, a: Tensor) -> Tensor:
-    """min_i |a^H h_i|^2 [problems, starts] of beamformers [problems, starts, antennas]."""
+    """Objective min_i |a^H h_i|^2 [problems, starts] of beamformers [problems, starts, antennas].
+
+    NaN counts as 0.
+    """
     return (a.conj() @ h.mT).abs().square().amin(-1).nan_to_num(0.0)
 
 
@@ -34,8 +37,8 @@ def random_starts(h: Tensor, starts: int, seed: int) -> Tensor:
 
     Args:
         h: channels [problems, clients, antennas].
-        starts: how many.
-        seed: of the draw.
+        starts: number of starts.
+        seed: seed of the draw.
     """
     generator = torch.Generator().manual_seed(seed)
     first = torch.randn(starts, h.shape[-1], dtype=torch.complex128, generator=generator)

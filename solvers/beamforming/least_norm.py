@@ -1,9 +1,9 @@
-"""Least-norm points of polyhedra, many at once: min ||x||^2 subject to G x >= b.
+"""Least-norm points of polyhedra, in batches: min ||x||^2 subject to G x >= b.
 
-The dual is a quadratic program over the multipliers alone, min_{y >= 0} y' G G' y / 2 - b' y, and
-x = G' y. It is solved by Mehrotra's predictor-corrector method, a fixed small number of steps for
-a whole batch. Whatever y >= 0 it ends with proves ||x||^2 >= (b' y)^2 / ||G' y||^2 for every
-feasible x, so that a bound needs no trust in the method.
+The dual is a quadratic program over the multipliers only, min_{y >= 0} y' G G' y / 2 - b' y, with
+x = G' y. Mehrotra's predictor-corrector method solves it with a small, fixed number of steps for
+the whole batch. Any y >= 0 proves ||x||^2 >= (b' y)^2 / ||G' y||^2 for every feasible x, so the
+bound is valid even if the method has not converged.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_STEP = 0.99  # of the way to the nearest bound
-_CLOSED = 1e-11  # relative duality gap at which a problem is solved
-_LARGEST = 1e12  # multipliers beyond it mean an infeasible problem
+_STEP = 0.99  # fraction of the way to the nearest bound
+_CLOSED = 1e-11  # relative duality gap at which a problem counts as solved
+_LARGEST = 1e12  # multipliers above this mean an infeasible problem
 
 
 class LeastNorm(NamedTuple):
     """Solutions of a batch.
 
     Args:
-        point: x [..., n], nearly feasible; of no use where the problem is infeasible.
-        bound: proven lower bound [...] on ||x||^2; grows beyond all limits if infeasible.
+        point: x [..., n], nearly feasible; meaningless if the problem is infeasible.
+        bound: proven lower bound [...] on ||x||^2; grows without limit if infeasible.
     """
 
     point: Tensor
@@ -37,13 +37,13 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
     Args:
         rows: G [..., constraints, n] float64; a row of zeros with b < 0 constrains nothing.
         offset: b [..., constraints].
-        steps: interior-point steps; 8 give about three digits, 12 about eight.
-        soft: > 0 lets every constraint, rows being of length 1, give way by t at a cost of
-            (t / soft)^2, so that an infeasible problem ends with a large bound, at most of order
-            1 / soft^2, instead of in nothing; feasible ones are perturbed by some soft^2.
+        steps: interior-point steps; 8 steps give about three digits, 12 about eight.
+        soft: if > 0, every constraint (scaled to rows of norm 1) may be violated by t at a cost of
+            (t / soft)^2. An infeasible problem then ends with a large bound, at most of order
+            1 / soft^2, instead of an undefined result; feasible ones change by about soft^2.
     """
     constraints, n = rows.shape[-2:]
-    # Rows of length 1: then the steps needed do not depend on the scales of the constraints.
+    # With rows of norm 1 the number of steps does not depend on the constraints' scales.
     length = torch.linalg.vector_norm(rows, dim=-1)
     length = torch.where(length > 0, length, torch.ones_like(length))
     rows, offset = rows / length.unsqueeze(-1), offset / length
@@ -56,7 +56,7 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
     largest = offset.amax(-1, keepdim=True).clamp_min(1e-3)
     y = largest.expand_as(offset).clone()
     point = _times(columns, y)
-    residual = _times(rows, point) - offset  # what the slack must become
+    residual = _times(rows, point) - offset  # value that the slack must reach
     slack = residual.clamp_min(0) + largest
     for _ in range(steps):
         mean = (y * slack).mean(-1, keepdim=True)
@@ -72,7 +72,7 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
         change = solve(-error - slack + target)
         slack_change = target - slack - ratio * change
         max_step = _STEP * _longest(y, change, slack, slack_change)
-        # What has converged stays: further steps would only add rounding, and end in NaN.
+        # Converged problems stay fixed: further steps would only add rounding, and end in NaN.
         done = ~(torch.isfinite(change) & torch.isfinite(slack_change)).all(-1, keepdim=True)
         done |= mean * constraints <= _CLOSED * (offset * y).sum(-1, keepdim=True).abs()
         y = torch.where(done, y, (y + max_step * change).clamp(1e-300, _LARGEST))
@@ -81,7 +81,7 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
         residual = _times(rows, point) - offset
     gain = (offset * y).sum(-1).clamp_min(0)
     if soft:
-        point = point[..., :-1]  # what y proves, it proves of the problem as it was given
+        point = point[..., :-1]  # the bound from y holds for the original problem
     bound = torch.nan_to_num(gain.square() / point.square().sum(-1).clamp_min(1e-300))
     return LeastNorm(point, bound)
 
@@ -91,7 +91,7 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def _longest(y: Tensor, change: Tensor, slack: Tensor, slack_change: Tensor) -> Tensor:
-    """Longest step in [0, 1] that leaves both at zero or more, [..., 1]."""
+    """Longest step in [0, 1] that keeps ``y`` and ``slack`` nonnegative, [..., 1]."""
     shrink = torch.maximum(-change / y, -slack_change / slack).amax(-1, keepdim=True)
     return 1 / shrink.clamp_min(1)
 
@@ -99,7 +99,10 @@ def _longest(y: Tensor, change: Tensor, slack: Tensor, slack_change: Tensor) -> 
 def _solver(
     gram: Tensor | None, rows: Tensor, columns: Tensor, ratio: Tensor
 ) -> Callable[[Tensor], Tensor]:
-    """Solves (G G' + diag(ratio)) v = r, by the smaller of that and I + G' diag(1/ratio) G."""
+    """Return a solver of (G G' + diag(ratio)) v = r.
+
+    It factorises this matrix if ``gram`` is given, else the smaller I + G' diag(1/ratio) G.
+    """
     if gram is not None:
         factor, _ = torch.linalg.cholesky_ex(gram + torch.diag_embed(ratio))
         return lambda r: torch.cholesky_solve(r.unsqueeze(-1), factor).squeeze(-1)

@@ -1,10 +1,10 @@
 """Successive convex approximation with Mirror-Prox subproblems (HIST, Section V-D, (33)).
 
-About a beamformer b, |a^H h_i|^2 >= 2 Re(b^H h_i h_i^H a) - |h_i^H b|^2. The least of these is
-maximised over ||a|| <= 1 as a saddle point with the simplex: extragradient steps, Euclidean in a
-and entropic in the clients' weights, which each approximation takes over from the last: 30
-approximations of 20 steps. (Averages of the steps, as the theory has them, and fresh weights gave
-0.85 of what this gives.)
+Around a beamformer b, |a^H h_i|^2 >= 2 Re(b^H h_i h_i^H a) - |h_i^H b|^2. The minimum of these
+bounds over the clients is maximised over ||a|| <= 1 as a saddle-point problem with weights on the
+simplex. The method takes extragradient steps, Euclidean in a and entropic in the weights: 30
+approximations of 20 steps, and each approximation starts from the weights of the previous one.
+(Averaged iterates, as in the theory, with new weights reached 0.85 of this objective.)
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from solvers.beamforming.directions import best_of, random_starts, unit_norm, wo
 from solvers.beamforming.problem import Problems
 
 _OUTER, _INNER = 30, 20
-_CHUNK = 16  # problems at once: what they need stays in the cache
+_CHUNK = 16  # problems at a time, few enough to stay in the cache
 
 
 @dataclass(frozen=True)
 class MirrorProx(FromRandomStarts):
-    """The paper's method, to compare with.
+    """The paper's method, for comparison.
 
     Args:
-        starts: random starts, the same for every problem; None for 20.
-        seed: of the starts.
+        starts: number of random starts, the same for every problem; None for 20.
+        seed: seed of the starts.
 
     Raises:
         ValueError: a setting is out of range.
@@ -38,7 +38,7 @@ class MirrorProx(FromRandomStarts):
     name = "mirror_prox"
 
     def solve(self, problem: Problems) -> Found:
-        """The best beamformers of all starts and approximations."""
+        """Find the best beamformers over all starts and approximations."""
         starts = 20 if self.starts is None else self.starts
         parts = [_mirror_prox(part, starts, self.seed) for part in torch.split(problem.h, _CHUNK)]
         return Found(torch.cat(parts))
@@ -76,7 +76,7 @@ def _extragradient(
     rate_a: Tensor,
     rate_p: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """A step from (a, p) along the field at (at_a, at_p): up in a, down in p."""
+    """Step from (a, p) with the gradients at (at_a, at_p): ascent in a, descent in p."""
     up = (at_p.unsqueeze(-1) * slope).sum(-2)
     values = (slope.conj() @ at_a.unsqueeze(-1)).squeeze(-1).real - offset
     a = a + rate_a * up

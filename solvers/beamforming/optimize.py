@@ -1,4 +1,4 @@
-"""Receive beamforming: the direction in which an edge server hears all clients at once."""
+"""Receive beamforming: the beamformer that maximises the weakest client's gain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BACKENDS: Catalogue[BeamformerBackend] = Catalogue(
         "sdr": "solvers.beamforming.sdr:Sdr",
         "branch_and_bound": "solvers.beamforming.branch_and_bound:BranchAndBound",
     },
-    "An object of a BeamformerBackend class is accepted, too, e.g. Anneal(starts=16).",
+    "An instance of a BeamformerBackend class is also accepted, e.g. Anneal(starts=16).",
 )
 CERTIFICATES: Catalogue[Certificate] = Catalogue(
     "certificate",
@@ -35,11 +35,11 @@ CERTIFICATES: Catalogue[Certificate] = Catalogue(
         "sdr": "solvers.beamforming.relaxation:RelaxationBound",
         "exact": "solvers.beamforming.branch_and_bound:BranchAndBound",
     },
-    "None and an object of a Certificate class are accepted, too, e.g. "
+    "None or an instance of a Certificate class is also accepted, e.g. "
     "BranchAndBound(time_limit_seconds=10).",
 )
 BEAMFORMER_BACKENDS = tuple(BACKENDS.classes)
-"""Names of the methods."""
+"""Names of the backends."""
 
 
 @overload
@@ -71,44 +71,46 @@ def optimize_beamformer(
     certificate: Literal["sdr", "exact"] | Certificate | None = None,
     scales: ArrayLike | Tensor | None = None,
 ) -> Solution[Any]:
-    """Receive beamformer that serves the weakest client best (HIST, problem (33)).
+    """Find the receive beamformer that maximises the weakest client's gain (HIST, problem (33)).
 
     Solves  max_a min_i |a^H h_i|^2 / s_i^2  over ||a|| = 1. This is NP-hard: ``anneal`` finds
-    beamformers close to the optimum, and a certificate says how close.
+    beamformers close to the optimum, and a certificate bounds the distance to it.
 
-    On a CPU it computes on one thread: the products are small, so that threads would wait for each
-    other. Use processes to solve many batches at once.
+    On a CPU it uses one thread, because the matrix products are too small to benefit from more. Use
+    several processes to solve many batches in parallel.
 
     Args:
         h: channels [..., clients, antennas] complex64 or complex128; leading axes are a batch.
             NumPy, or torch on any device.
-        backend: ``anneal``, annealed soft minima from many starts, polished; ``mirror_prox``, the
-            paper's successive convex approximation; ``sca``, the same solved by cvxpy; ``sdr``,
-            semidefinite relaxation and sampling, by cvxpy; ``branch_and_bound``, exact for small
-            problems (4 antennas and 30 clients, or 10 and 10, in seconds). A name stands for the
-            default settings; an object has its own: ``Anneal``, ``MirrorProx``, ``Sca``, ``Sdr``
-            and ``BranchAndBound`` of ``solvers.beamforming``, or of a class derived from its
-            ``BeamformerBackend``. All problems share their random starts, so that a solution does
-            not depend on its batch, but for rounding.
-        certificate: what to prove the bound by. None: min_i ||h_i||^2 / s_i^2, which costs
-            nothing; ``sdr``: the dual of the semidefinite relaxation, which is loose where clients
-            outnumber antennas; ``exact``: branch and bound from the solution, which it may improve,
-            with a minute for each problem. ``BranchAndBound(time_limit_seconds=...)`` gives it
-            another limit; an object of a class derived from ``Certificate`` is accepted, too.
-        scales: s [..., clients] >= 0, e.g. a client's data weight times the root mean square of
-            what it sends; a client with 0 does not count. None: 1.
+        backend: ``anneal``: annealed soft minima from many starts, with polishing;
+            ``mirror_prox``: the paper's successive convex approximation; ``sca``: the same
+            approximation solved by cvxpy; ``sdr``: semidefinite relaxation and sampling, by cvxpy;
+            ``branch_and_bound``: exact for small problems (4 antennas and 30 clients, or 10 and 10,
+            in seconds). A name selects default settings. For other settings give an instance of
+            ``Anneal``, ``MirrorProx``, ``Sca``, ``Sdr``, ``BranchAndBound`` or another subclass of
+            ``BeamformerBackend``, all of ``solvers.beamforming``. All problems use the same random
+            starts, so a solution does not depend on the other problems of its batch, except for
+            rounding.
+        certificate: method that proves the bound. None: min_i ||h_i||^2 / s_i^2, at no cost;
+            ``sdr``: the dual of the semidefinite relaxation, which is loose if clients outnumber
+            antennas; ``exact``: branch and bound from the solution, which it may improve, for up to
+            a minute per problem. ``BranchAndBound(time_limit_seconds=...)`` sets another limit;
+            instances of other subclasses of ``Certificate`` are also accepted.
+        scales: s [..., clients] >= 0, e.g. a client's data weight times the root mean square of its
+            update; a client with 0 is ignored. None means 1.
 
     Returns:
-        Beamformers [..., antennas] of unit norm, of the kind, dtype and device of ``h``;
-        objective, bound and gap [...] float64, floats for a single problem. OPTIMAL where the
-        bound is within 1e-4 of the objective; ZERO where a client's channel is zero, so that
-        nothing above 0 is possible: the value then serves the others. FEASIBLE otherwise.
+        Beamformers [..., antennas] of unit norm, with the array type, dtype and device of ``h``;
+        objective, bound and gap are [...] float64, or floats for a single problem. The status is
+        OPTIMAL if the bound is within 1e-4 of the objective, and ZERO if a client's channel is
+        zero, which makes the optimum 0; the value is then the beamformer for the other clients.
+        Otherwise it is FEASIBLE.
 
     Raises:
-        ValueError: ``h`` is not complex, not finite, beyond 1e-140 to 1e140, or has no clients or
-            antennas; an argument is unknown or out of range.
-        SolverUnavailableError: the backend is not installed, or gives up.
-        RuntimeError: a backend returns beamformers of a wrong shape.
+        ValueError: ``h`` is not complex, not finite, outside 1e-140 to 1e140, or has no clients or
+            antennas; or an argument is unknown or out of range.
+        SolverUnavailableError: the backend is not installed or fails to solve the problem.
+        RuntimeError: the backend returns beamformers of a wrong shape.
     """
     start = time.perf_counter()
     method = backend if isinstance(backend, BeamformerBackend) else BACKENDS.default(backend)
@@ -124,7 +126,7 @@ def optimize_beamformer(
 
 
 class _Best(NamedTuple):
-    """Beamformers [problems, dimensions], bounds [problems], and what else there is to say."""
+    """Beamformers [problems, dimensions], bounds [problems] and a message."""
 
     value: Tensor
     bound: Tensor
@@ -144,8 +146,8 @@ def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | N
     found = method.solve(problems)
     if not isinstance(found, Found) or not isinstance(found.value, torch.Tensor):
         raise RuntimeError(
-            f"backend {method.name!r} returned {type(found).__name__}: a Found with beamformers as "
-            "a tensor is needed."
+            f"backend {method.name!r} returned {type(found).__name__}: it must return a Found with "
+            "beamformers as a tensor."
         )
     if found.value.shape != h[:, 0].shape:
         raise RuntimeError(

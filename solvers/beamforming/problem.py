@@ -1,4 +1,4 @@
-"""The beamforming problem as its caller states it: read, checked, scaled, and answered in kind."""
+"""The beamforming problem: reads, validates and scales the channels, and converts results back."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from torch import Tensor
 from channels.arguments import is_numeric
 from channels.validation import is_tensor, shown
 
-# Within these, squares and their sums stay in double precision.
+# Within these limits squares and their sums stay in the range of double precision.
 _MIN_ENTRY, _MAX_ENTRY = 1e-140, 1e140
 
 
 @dataclass(frozen=True, eq=False)
 class Problems:
-    """A batch of problems in a form that every method can take.
+    """A batch of problems in normal form.
 
     Args:
         given: ``h`` as the caller gave it.
-        shape: the batch's shape, () for a single problem.
-        h: [problems, clients, dimensions] complex128, no channel zero. Absent clients and zero
-            channels are stood in for by a client that counts; the geometric mean of the channels'
-            norms is 1; there are no more dimensions than clients.
-        basis: [problems, antennas, dimensions], orthonormal columns, or None where dimensions are
+        shape: shape of the batch, () for a single problem.
+        h: [problems, clients, dimensions] complex128, no channel zero. The channel of another
+            client replaces those of ignored clients and zero channels. The geometric mean of the
+            channels' norms is 1, and there are at most as many dimensions as clients.
+        basis: [problems, antennas, dimensions], orthonormal columns; None if the dimensions are the
             antennas.
-        unit: [problems], what the channels were divided by.
-        blocked: [problems], the first client with a zero channel, -1 where there is none.
+        unit: [problems], scale by which the channels were divided.
+        blocked: [problems], the first client with a zero channel, or -1.
     """
 
     given: Any
@@ -43,7 +43,7 @@ class Problems:
     blocked: Tensor
 
     def antennas(self, value: Tensor) -> Tensor:
-        """Beamformers [problems, dimensions] as the caller has them, [..., antennas]."""
+        """Convert beamformers [problems, dimensions] to the caller's shape [..., antennas]."""
         if self.basis is not None:
             value = (self.basis @ value.unsqueeze(-1)).squeeze(-1)
         if is_tensor(self.given):
@@ -51,26 +51,26 @@ class Problems:
         return value.to(_torch_type(self.given.dtype)).reshape(*self.shape, value.shape[-1])
 
     def objective(self, values: Tensor) -> Tensor:
-        """Objectives or bounds [problems] in the caller's units; 0 where a channel is zero."""
+        """Convert objectives or bounds [problems] to the caller's units; 0 for a zero channel."""
         return torch.where(self.blocked >= 0, 0.0, values * self.unit.square())
 
     def like(self, tensor: Tensor) -> Any:
-        """``tensor`` [problems, ...] as the kind of array that ``h`` is."""
+        """Convert ``tensor`` [problems, ...] to the array type of ``h``."""
         return tensor if is_tensor(self.given) else tensor.cpu().numpy()
 
 
 def read_problems(h: Any, scales: Any) -> Problems:
-    """The problems, checked.
+    """Read and validate the problems.
 
     Raises:
-        ValueError: shape, dtype or a value is wrong; the message says which.
+        ValueError: a shape, dtype or value is wrong; the message says which.
     """
     given = h.detach() if is_tensor(h) else np.asarray(h)
     channels = _complex(given)
     if channels.ndim < 2 or 0 in channels.shape[-2:]:
         raise ValueError(
-            f"h has shape {tuple(channels.shape)}: give [..., clients, antennas], with a client "
-            "and an antenna at least."
+            f"h has shape {tuple(channels.shape)}: give [..., clients, antennas] with at least one "
+            "client and one antenna."
         )
     finite = torch.isfinite(channels.real) & torch.isfinite(channels.imag)
     if not finite.all():
@@ -100,7 +100,7 @@ def read_problems(h: Any, scales: Any) -> Problems:
     level = length.log().mean(-1).exp()
     channels = channels / level[:, None, None]
     basis = None
-    if clients < antennas:  # what is orthogonal to all channels is of no use
+    if clients < antennas:  # components orthogonal to all channels cannot help
         basis, root = torch.linalg.qr(channels.mT)
         channels = root.mT.contiguous()
     return Problems(given, shape, channels, basis, level * largest[:, 0, 0], blocked)
@@ -124,7 +124,7 @@ def _complex(given: Any) -> Tensor:
 
 
 def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: str) -> None:
-    """Refuse channels whose squares double precision cannot hold, but for zero ones."""
+    """Raise if squares of nonzero channels are out of the range of double precision."""
     largest = channels.abs().amax(-1)
     wrong = ~((largest >= _MIN_ENTRY) & (largest <= _MAX_ENTRY)) & ~skip
     if wrong.any():
@@ -137,7 +137,7 @@ def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: s
 
 
 def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tensor:
-    """Scales [problems, clients] float64, checked."""
+    """Read and validate scales; returns [problems, clients] float64."""
     if not is_numeric(scales):
         raise ValueError(f"scales is {shown(scales)}: give numbers, or an array of numbers.")
     if is_tensor(scales):
@@ -150,23 +150,23 @@ def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tenso
         scale = scale.double().broadcast_to(shape).reshape(channels.shape[:2])
     except RuntimeError:
         raise ValueError(
-            f"scales has shape {tuple(scale.shape)}: give one for each client, or values that "
+            f"scales has shape {tuple(scale.shape)}: give one number per client, or values that "
             f"broadcast to {shape}."
         ) from None
     good = torch.isfinite(scale) & (scale >= 0)
     if not good.all():
         place = _first(~good.reshape(shape))
         raise ValueError(
-            f"scales{place} is {scale[~good][0]:g}: give finite numbers, 0 for a client that does "
-            "not count."
+            f"scales{place} is {scale[~good][0]:g}: give finite numbers >= 0; 0 means that the "
+            "client is ignored."
         )
     if (scale == 0).all(-1).any():
-        raise ValueError("scales is 0 for every client of a problem: one must count.")
+        raise ValueError("scales is 0 for every client of a problem: give at least one scale > 0.")
     return scale
 
 
 def _replace(channels: Tensor, absent: Tensor) -> Tensor:
-    """Channels in which the first client that is there stands in for those who are ``absent``."""
+    """Replace the channels of ``absent`` clients by that of the first client that is present."""
     first = (~absent).to(torch.int8).argmax(-1)
     there = channels[torch.arange(len(channels), device=channels.device), first]
     return torch.where(absent[:, :, None], there[:, None], channels)
@@ -182,7 +182,7 @@ def _torch_type(dtype: Any) -> torch.dtype:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One CPU thread for torch: small products gain nothing from more, and round differently."""
+    """Run torch on one CPU thread: more do not speed up small products, and change rounding."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

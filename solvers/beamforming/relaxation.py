@@ -1,9 +1,9 @@
 """Upper bounds on max_a min_i |a^H h_i|^2, by Lagrangian duality.
 
-For any p on the simplex, min_i |a^H h_i|^2 <= a^H (sum_i p_i h_i h_i^H) a <= its largest
-eigenvalue. The best such p is dual to the semidefinite relaxation. With q = p / bound it maximises
-sum q subject to sum_i q_i h_i h_i^H <= I, q >= 0, which a barrier method solves in the clients'
-dimensions, for a whole batch at once.
+For any p on the simplex, min_i |a^H h_i|^2 <= a^H (sum_i p_i h_i h_i^H) a, which is at most the
+largest eigenvalue of that matrix. The best p is the dual solution of the semidefinite relaxation.
+With q = p / bound, it maximises sum q subject to sum_i q_i h_i h_i^H <= I, q >= 0. A barrier method
+solves this for a whole batch, with one variable per client.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from solvers.beamforming.backend import Certificate, Found
 from solvers.beamforming.problem import Problems
 
 _STEPS = 100
-_GROWTH = 2.0  # of the barrier's parameter, each step
+_GROWTH = 2.0  # growth factor of the barrier parameter per step
 _LAST = 1e9
-_CHUNK_NUMBERS = 1 << 20  # in the largest array at once
+_CHUNK_NUMBERS = 1 << 20  # elements of the largest array of a chunk
 
 
 @dataclass(frozen=True)
 class RelaxationBound(Certificate):
-    """The bound of the semidefinite relaxation, by this module. It has no settings."""
+    """The bound of the semidefinite relaxation, computed by this module; it has no settings."""
 
     name = "relaxation_bound"
 
     def certify(self, problem: Problems, found: Found) -> Found:
-        """Its bounds, and the same beamformers."""
+        """Return the relaxation's bounds with the beamformers of ``found``."""
         return Found(found.value, relaxation_bound(problem.h))
 
 
 def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:
-    """Bound [problems] that weights p [problems, clients] >= 0, of any sum, prove.
+    """Upper bound [problems] on the objective that the weights p prove.
 
     Args:
         h: channels [problems, clients, antennas] complex128.
-        p: weights.
+        p: weights [problems, clients] >= 0; they are normalised to sum 1.
     """
     p = p / p.sum(-1, keepdim=True)
     covariance = (h * p.unsqueeze(-1)).mT @ h.conj()
-    # eigvalsh errs by some units in the last place, upwards or downwards.
+    # Margin for the rounding error of eigvalsh, some units in the last place.
     largest: Tensor = torch.linalg.eigvalsh(covariance)[..., -1]
     return largest * (1 + 1e-13)
 
 
 def relaxation_bound(h: Tensor) -> Tensor:
-    """The bound [problems] of the semidefinite relaxation, to some 1e-5 above it.
+    """The bound [problems] of the semidefinite relaxation, accurate to about 1e-5 from above.
 
     Args:
         h: channels [problems, clients, antennas] complex128, none of them zero.
@@ -59,7 +59,7 @@ def relaxation_bound(h: Tensor) -> Tensor:
 
 
 def relaxation_weights(h: Tensor) -> Tensor:
-    """q [problems, clients] > 0 with sum_i q_i h_i h_i^H < I, whose sum is all but the largest.
+    """Find q [problems, clients] > 0 with sum_i q_i h_i h_i^H < I and nearly the largest sum.
 
     Args:
         h: channels [problems, clients, antennas] complex128, none of them zero.
@@ -82,7 +82,7 @@ def relaxation_weights(h: Tensor) -> Tensor:
         step = torch.cholesky_solve(slope.unsqueeze(-1), root).squeeze(-1)
         decrement = (slope * step).sum(-1, keepdim=True).clamp_min(0).sqrt()
         moved = q + step / torch.where(decrement < 0.25, 1.0, 1 + decrement)
-        # Where channels repeat, the Hessian may be singular to rounding, and a step lead outside.
+        # If channels repeat, the Hessian may be numerically singular and a step infeasible.
         moved_factor, failed = torch.linalg.cholesky_ex(
             unit - (g * moved.unsqueeze(-1)).mT @ g.conj()
         )

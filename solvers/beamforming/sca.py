@@ -1,4 +1,4 @@
-"""The approximations of Mirror-Prox, each solved by cvxpy to optimality."""
+"""Successive convex approximation with the subproblems of Mirror-Prox, solved by cvxpy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TURNS, _GAIN = 30, 1e-4
 
 @dataclass(frozen=True)
 class Sca(FromRandomStarts):
-    """Successive convex approximation by cvxpy, to compare with.
+    """Successive convex approximation by cvxpy, for comparison.
 
     Args:
-        starts: random starts, the same for every problem; None for 3.
-        seed: of the starts.
+        starts: number of random starts, the same for every problem; None for 3.
+        seed: seed of the starts.
 
     Raises:
         ValueError: a setting is out of range.
@@ -29,7 +29,7 @@ class Sca(FromRandomStarts):
     name = "sca"
 
     def solve(self, problem: Problems) -> Found:
-        """The best beamformers of all starts."""
+        """Find the best beamformers over all starts."""
         cp = import_solver("cvxpy", "anneal")
         h = problem.h
         first = random_starts(h, 3 if self.starts is None else self.starts, self.seed)
@@ -52,7 +52,7 @@ class Sca(FromRandomStarts):
                         with quiet_cvxpy():
                             program.solve(solver=cp.CLARABEL)
                     except cp.SolverError:
-                        break  # keep what this start has reached
+                        break  # keep this start's last beamformer
                     if variable.value is None:
                         break
                     a = unit_norm(torch.complex(*torch.from_numpy(variable.value).tensor_split(2)))

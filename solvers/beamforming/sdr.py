@@ -1,4 +1,4 @@
-"""Semidefinite relaxation by cvxpy, and Gaussian samples of its solution (Sidiropoulos 2006)."""
+"""Semidefinite relaxation by cvxpy with Gaussian sampling (Sidiropoulos 2006)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from solvers.solution import SolverUnavailableError
 
 @dataclass(frozen=True)
 class Sdr(BeamformerBackend):
-    """The method of this module, to compare with; cvxpy's multipliers prove its bounds.
+    """The method of this module, for comparison; cvxpy's multipliers prove its bounds.
 
     Args:
-        samples: Gaussian samples, of which the best is taken; None for 1000.
-        seed: of the samples.
+        samples: number of Gaussian samples, of which the best is returned; None for 1000.
+        seed: seed of the samples.
 
     Raises:
         ValueError: a setting is out of range.
@@ -37,7 +37,7 @@ class Sdr(BeamformerBackend):
         check_seed(self.seed)
 
     def solve(self, problem: Problems) -> Found:
-        """The best samples, and the bounds of the relaxation."""
+        """Find the best samples and the bounds of the relaxation."""
         cp = import_solver("cvxpy", "anneal")
         h = problem.h
         antennas = h.shape[-1]
@@ -59,7 +59,7 @@ class Sdr(BeamformerBackend):
                     cp.Problem(cp.Maximize(min_gain), [served, *limits]).solve(solver=cp.CLARABEL)
             except cp.SolverError as error:
                 raise SolverUnavailableError(
-                    f"cvxpy gives up on problem {len(values)} ({error}): use backend 'anneal'"
+                    f"cvxpy cannot solve problem {len(values)} ({error}): use backend 'anneal'"
                 ) from error
             power, axes = np.linalg.eigh(covariance.value)
             drawn = noise * np.sqrt(power.clip(0)) @ axes.T

@@ -1,4 +1,4 @@
-"""Mask sizes: how many units (neurons) of a layer each cell trains, so that rounds end soonest."""
+"""Mask sizes: number of units (neurons) that each cell trains, for the shortest rounds."""
 
 from solvers.mask_sizes.backend import Found, MaskSizeBackend
 from solvers.mask_sizes.cvxpy import Cvxpy

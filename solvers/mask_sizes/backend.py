@@ -1,4 +1,4 @@
-"""What backends of mask sizes are given, and what they return."""
+"""Interface of the backends for mask sizes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from solvers.mask_sizes.problem import Problem
 
 
 class Found(NamedTuple):
-    """What a backend found.
+    """Result of a backend.
 
     Args:
-        steps: whole steps of ``granularity`` units [problems, cells] within the bounds, which add
-            up to the quota; None if there are none, for a single problem.
+        steps: steps of ``granularity`` units [problems, cells], integers within the bounds whose
+            sum is the quota; None if the backend found none (single problem only).
         bound: proven lower bound on the objective in seconds: a number, or [problems] for a batch.
-            Above what the steps take it counts as that, so that infinity marks proven optima.
+            A bound above the steps' latency is replaced by that latency, so a backend can return
+            infinity for a proven optimum.
     """
 
     steps: Floats | None
@@ -24,14 +25,14 @@ class Found(NamedTuple):
 
 
 class MaskSizeBackend(Backend[Problem, Found]):
-    """A method for ``optimize_mask_sizes``; it gets feasible problems only.
+    """A method for ``optimize_mask_sizes``; it receives feasible problems only.
 
     Attributes:
-        batches: whether it takes more than one problem at once.
+        batches: whether it solves batches of problems.
     """
 
     batches: ClassVar[bool] = False
 
     def obstacle(self) -> str | None:
-        """Why it cannot be used here, None if it can."""
+        """The reason why the backend is unavailable, or None if it is available."""
         return None

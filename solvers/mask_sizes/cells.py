@@ -1,4 +1,4 @@
-"""Cells of mask-size problems in whole steps, and how many steps end by a time."""
+"""Cells of mask-size problems, measured in steps, and the number of steps that fit into a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Problems of one size; arrays [batch, cells] float64, whole numbers in low and high.
+    """Cells of a batch of problems; arrays [batch, cells] float64.
 
     Args:
-        seconds: c, seconds a unit.
+        seconds: c, seconds per unit.
         offset: b, seconds.
-        low, high: bounds on a cell's steps.
-        step: g, units a step.
+        low, high: bounds on a cell's number of steps; integers.
+        step: g, units per step.
     """
 
     seconds: Floats
@@ -30,7 +30,7 @@ class Cells:
     step: int
 
     def latency(self, steps: Floats) -> Floats:
-        """Seconds [..., batch, cells] that cells need for so many steps."""
+        """Latency [..., batch, cells] of the cells in seconds for given numbers of steps."""
         return self.seconds * (self.step * steps) + self.offset
 
     def rows(self, rows: Rows) -> Cells:
@@ -40,7 +40,10 @@ class Cells:
         return Cells(seconds, offset, low, high, self.step)
 
     def ended(self, level: Floats) -> Floats:
-        """Most steps within bounds that end by ``level`` [..., batch, 1]; low where none do."""
+        """Maximum number of steps within bounds that end by ``level`` [..., batch, 1].
+
+        It is ``low`` if even these do not end by then.
+        """
         steps = np.floor((level - self.offset) / (self.seconds * self.step))
         steps = np.minimum(np.maximum(steps, self.low), self.high)
         wrong = (self.latency(steps) > level) & (steps > self.low)
@@ -50,10 +53,10 @@ class Cells:
         return steps
 
     def _correct(self, steps: Floats, level: Floats, wrong: Rows) -> None:
-        """Corrects ``steps`` in place where rounding misled the division: bisection near by."""
+        """Correct ``steps`` in place by bisection if the division was rounded to a wrong step."""
         arrays = np.broadcast_arrays(self.seconds, self.offset, self.low, self.high, steps, level)
         seconds, offset, low, high, near, level = (array[wrong] for array in arrays)
-        # Between division and truth lie fewer than 8 roundings of terms up to level + offset.
+        # The division's error is below 8 roundings of terms up to level + offset.
         error = 8 * _EPS * (np.abs(level) + offset) / (seconds * self.step)
         reach = 2 + np.floor(error)
         low, high = np.maximum(low, near - reach), np.minimum(high, near + reach)

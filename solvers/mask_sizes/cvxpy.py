@@ -1,4 +1,4 @@
-"""Mask sizes by cvxpy and a mixed-integer solver that it finds."""
+"""Mask sizes by cvxpy with an installed mixed-integer solver."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from solvers.solution import SolverUnavailableError
 
 @dataclass(frozen=True)
 class Cvxpy(ProgramBackend):
-    """By cvxpy, which calls HiGHS or, without ``highspy``, SciPy."""
+    """Solve by cvxpy, which calls HiGHS or, without ``highspy``, SciPy."""
 
     name = "cvxpy"
 
     @classmethod
     def check(cls) -> None:
-        """Raise unless it can be used here."""
+        """Raise unless cvxpy and a solver are installed."""
         find_solver()
 
     def run(self, program: Program) -> Answer:
-        """Its answer to a scaled program."""
+        """Solve a scaled program."""
         cvxpy = import_solver("cvxpy", "exact")
         cells = len(program.low)
         steps = cvxpy.Variable(cells, integer=True, bounds=[program.low, program.high])
@@ -40,7 +40,7 @@ class Cvxpy(ProgramBackend):
         with quiet_cvxpy():
             try:
                 problem.solve(solver=find_solver(), **options)
-            except cvxpy.SolverError:  # nothing found within the time limit
+            except cvxpy.SolverError:  # no solution within the time limit
                 if self.time_limit_seconds is None:
                     raise
                 return Answer(None, None, False)
@@ -51,7 +51,7 @@ class Cvxpy(ProgramBackend):
 
 @cache
 def find_solver() -> str:
-    """The mixed-integer solver that cvxpy is to use; not Gurobi, which is a backend itself."""
+    """The mixed-integer solver for cvxpy; not Gurobi, which is a separate backend."""
     installed = import_solver("cvxpy", "exact").installed_solvers()
     for name in ("HIGHS", "SCIPY"):
         if name in installed:

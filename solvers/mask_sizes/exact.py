@@ -1,10 +1,10 @@
-"""Exact mask sizes: hand out steps in the order in which they end, without doing so one by one.
+"""Exact mask sizes: allocate steps in the order in which they end, but not one by one.
 
-A cell that trains k steps needs f(k) = c g k + b seconds, in float64 and nondecreasing in k, so
-the slowest cell is fastest if, over all cells, the steps with the least f are handed out. The water
-levels of the problem in real numbers bracket the last of these so closely that some 2 N steps are
-left between; their float64 latencies are listed, and the one that completes the quota is selected.
-O(N log N) for sorting the list, otherwise O(N).
+A cell that trains k steps needs f(k) = c g k + b seconds, computed in float64 and nondecreasing in
+k. The slowest cell's latency is therefore minimal if the steps with the smallest f over all cells
+are allocated. The water levels of the continuous relaxation bracket the last of these steps so
+closely that about 2 N steps remain in between. The method lists their float64 latencies and selects
+the one that completes the quota. Sorting this list costs O(N log N), everything else O(N).
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ _TURNS = 12  # of Newton's method; two or three are usual
 
 @dataclass(frozen=True)
 class Exact(MaskSizeBackend):
-    """The method of this module: an optimum in integer arithmetic, in about a millisecond for 1000
-    cells. It takes batches, and has no settings."""
+    """The method of this module: the integer optimum, in about a millisecond for 1000 cells.
+
+    It solves batches and has no settings.
+    """
 
     name = "exact"
     batches = True
 
     def solve(self, problem: Problem) -> Found:
-        """Steps with the smallest maximum latency."""
+        """Find steps with the smallest maximum latency."""
         return Found(exact_steps(problem.cells, problem.quota), np.inf)
 
 
 def exact_steps(cells: Cells, quota: int) -> Floats:
     """Steps [batch, cells] that sum to ``quota`` in each row, with the smallest maximum latency.
 
-    Every row must be feasible. Of several optimal splits it is the one that gives steps which end
-    at the same time to the first cells.
+    Every row must be feasible. If several allocations are optimal, steps that end at the same time
+    go to the cells with the smallest index.
     """
     ended = cells.ended(_water_levels(cells, quota)[..., None])
     sums = ended.sum(-1)
@@ -50,7 +52,7 @@ def exact_steps(cells: Cells, quota: int) -> Floats:
     steps: Floats = ended[0]
     between = ended[1] - steps
     missing = quota - sums[0]
-    # Where offsets dwarf c g, many steps end at one float64 time: no need to list these.
+    # If offsets are much larger than c g, many steps end at one float64 time: do not list them.
     equal = _crowded(sums, cells)[:, None]
     before, ties = _select(cells, steps, np.where(equal, 0, between), missing)
     ties = np.where(equal, between, ties)
@@ -61,17 +63,17 @@ def exact_steps(cells: Cells, quota: int) -> Floats:
 
 
 def _crowded(sums: Floats, cells: Cells) -> Rows:
-    """Rows [batch] with more steps between two levels, ``sums`` [2, batch], than to be listed."""
+    """Rows [batch] with too many steps between two levels, ``sums`` [2, batch], to be listed."""
     crowded: Rows = sums[1] - sums[0] > 4 * cells.low.shape[-1] + 64
     return crowded
 
 
 def _water_levels(cells: Cells, quota: int) -> Floats:
-    """Levels [2, batch] of quota and of quota + N steps if steps could be divided (water-filling).
+    """Water levels [2, batch] of the continuous relaxation for quota and quota + N steps.
 
-    Solved by Newton's method, whose steps are exact while the same cells stay within their bounds.
-    As steps end whole, at most quota of them end by the first level, and at least that by the
-    second: nearly always. The caller checks.
+    Newton's method finds them; its steps are exact while the set of cells within their bounds does
+    not change. Since steps are integers, nearly always at most ``quota`` steps end by the first
+    level and at least ``quota`` by the second. The caller checks this.
     """
     width = cells.seconds * cells.step
     start, stop = cells.offset + width * cells.low, cells.offset + width * cells.high
@@ -91,9 +93,10 @@ def _water_levels(cells: Cells, quota: int) -> Floats:
 
 
 def _bisect(cells: Cells, quota: int) -> Floats:
-    """Steps [2, batch, cells] that end by two levels around the optimum, with few between.
+    """Steps [2, batch, cells] that end by two levels around the optimum, with few in between.
 
-    Many are between only if all of these end at the same time, or if the first sum is the quota.
+    Many steps remain in between only if all of them end at the same time, or if the first sum
+    equals the quota.
     """
     first = np.where(cells.low < cells.high, cells.latency(cells.low + 1), 1e300).min(-1)
     levels = np.stack([np.nextafter(first, 0), cells.latency(cells.high).max(-1)])
@@ -116,10 +119,11 @@ def _bisect(cells: Cells, quota: int) -> Floats:
 def _select(
     cells: Cells, steps: Floats, between: Floats, missing: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of the ``between`` steps that follow ``steps``, the ``missing``-th [batch] to end.
+    """Select the ``missing``-th [batch] to end of the ``between`` steps that follow ``steps``.
 
     Returns:
-        How many of them end before it, and how many with it, each [batch, cells].
+        The number of these steps that end before it, and the number that end with it, each
+        [batch, cells].
     """
     batch, number = steps.shape
     each = between.ravel().astype(np.int64)

@@ -12,17 +12,17 @@ from solvers.solution import SolverUnavailableError
 
 @dataclass(frozen=True)
 class Gurobi(ProgramBackend):
-    """By gurobipy; without a licence of its own it takes up to 1999 cells."""
+    """Solve by gurobipy; the licence included in its package allows up to 1999 cells."""
 
     name = "gurobi"
 
     @classmethod
     def check(cls) -> None:
-        """Raise unless it can be used here."""
+        """Raise unless gurobipy is installed and licensed."""
         _environment().dispose()
 
     def run(self, program: Program) -> Answer:
-        """Its answer to a scaled program."""
+        """Solve a scaled program."""
         gurobipy = import_solver("gurobipy", "exact")
         with _environment() as environment, gurobipy.Model(env=environment) as model:
             model.Params.MIPGap = model.Params.MIPGapAbs = 0
@@ -40,9 +40,9 @@ class Gurobi(ProgramBackend):
                 if error.errno != gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
                     raise
                 raise SolverUnavailableError(
-                    f"gurobi's licence refuses {len(program.low)} cells: the one that comes from "
-                    "the package index is limited to 2000 variables, that is 1999 cells. Use "
-                    "backend 'exact', which has no limit."
+                    f"gurobi's licence does not allow {len(program.low)} cells: the one included "
+                    "in its package is limited to 2000 variables, that is 1999 cells. Use backend "
+                    "'exact', which has no limit."
                 ) from error
             if model.Status not in (gurobipy.GRB.OPTIMAL, gurobipy.GRB.TIME_LIMIT):
                 raise RuntimeError(
@@ -53,7 +53,11 @@ class Gurobi(ProgramBackend):
 
 
 def _environment() -> Any:
-    """A silent environment; starting it is what asks for a licence."""
+    """Start a silent environment, which checks the licence.
+
+    Raises:
+        SolverUnavailableError: gurobipy is not installed or has no valid licence.
+    """
     gurobipy = import_solver("gurobipy", "exact")
     environment = gurobipy.Env(empty=True)
     environment.setParam("OutputFlag", 0)

@@ -1,4 +1,4 @@
-"""Mask sizes by HiGHS, which comes with SciPy."""
+"""Mask sizes by HiGHS, which SciPy includes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from solvers.packages import import_solver
 
 @dataclass(frozen=True)
 class Highs(ProgramBackend):
-    """By ``scipy.optimize.milp``."""
+    """Solve by ``scipy.optimize.milp``."""
 
     name = "highs"
 
     @classmethod
     def check(cls) -> None:
-        """Raise unless it can be used here."""
+        """Raise unless SciPy is installed."""
         import_solver("scipy.optimize", "exact")
 
     def run(self, program: Program) -> Answer:
-        """Its answer to a scaled program."""
+        """Solve a scaled program."""
         optimize = import_solver("scipy.optimize", "exact")
         sparse = import_solver("scipy.sparse", "exact")
         cells = len(program.low)

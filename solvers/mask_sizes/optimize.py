@@ -1,4 +1,4 @@
-"""Mask sizes: how many units (neurons) of a layer each cell trains, so that rounds end soonest."""
+"""Mask sizes: number of units (neurons) that each cell trains, for the shortest rounds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BACKENDS: Catalogue[MaskSizeBackend] = Catalogue(
         "highs": "solvers.mask_sizes.highs:Highs",
         "cvxpy": "solvers.mask_sizes.cvxpy:Cvxpy",
     },
-    "An object of a MaskSizeBackend class is accepted, too, e.g. Highs(time_limit_seconds=10).",
+    "An instance of a MaskSizeBackend class is also accepted, e.g. Highs(time_limit_seconds=10).",
 )
 
 
 def available_backends() -> dict[str, str | None]:
-    """Backends of ``optimize_mask_sizes``: None where usable, else the reason why not."""
+    """Backends of ``optimize_mask_sizes``: maps each name to None or to why it is unavailable."""
     return {name: BACKENDS.default(name).obstacle() for name in BACKENDS.classes}
 
 
@@ -72,51 +72,53 @@ def optimize_mask_sizes(
     granularity: int = 1,
     backend: str | MaskSizeBackend = "exact",
 ) -> Solution[Any]:
-    """Submodel sizes that minimise the slowest cell's latency (HIST, problem (20)).
+    """Find the submodel sizes that minimise the slowest cell's latency (HIST, problem (20)).
 
     Solves  min_p max_j (c_j p_j + b_j)  over integers p_j in [lower_j, cap_j], multiples of
-    ``granularity``, with sum_j p_j = total. Latencies are as float64 computes them.
+    ``granularity``, with sum_j p_j = total. Latencies are computed in float64.
 
     Args:
-        seconds_per_unit: c, [..., cells], seconds a unit costs in a global round, finite and > 0;
-            leading axes are a batch (``exact`` only). NumPy or alike, or torch on any device.
-        total: units to hand out, e.g. the hidden neurons of the partitioned layer.
-        offset_seconds: b >= 0, seconds a cell spends whatever its size, e.g. on shared layers.
-        cap: largest size of a cell, rounded down; None or inf for no limit. (19c) gives
+        seconds_per_unit: c, [..., cells], seconds per unit in a global round, finite and > 0;
+            leading axes are a batch (``exact`` only). Array-like, or a torch tensor on any device.
+        total: number of units to allocate, e.g. the hidden neurons of the partitioned layer.
+        offset_seconds: b >= 0, seconds per cell that do not depend on its size, e.g. for shared
+            layers.
+        cap: maximum size of a cell, rounded down; None or inf for no limit. (19c) gives
             total * eps_th / (6 N delta_1^2).
-        lower: smallest size of a cell, >= 0, rounded up.
-        granularity: units that stay together: sizes are its multiples.
-        backend: ``exact``, or for a single problem an independent ``gurobi``, ``highs`` or
-            ``cvxpy`` to compare with (mixed-integer linear programs, of up to 10^9 steps of
-            ``granularity``). A name stands for the default settings; an object has its own:
-            ``Exact``, ``Gurobi``, ``Highs`` and ``Cvxpy`` of ``solvers.mask_sizes``, or of a class
-            derived from its ``MaskSizeBackend``.
+        lower: minimum size of a cell, >= 0, rounded up.
+        granularity: sizes are multiples of this number of units.
+        backend: ``exact``, or ``gurobi``, ``highs`` or ``cvxpy`` as an independent reference for a
+            single problem (mixed-integer linear programs, up to 10^9 steps of ``granularity``). A
+            name selects default settings. For other settings give an instance of ``Exact``,
+            ``Gurobi``, ``Highs``, ``Cvxpy`` or another subclass of ``MaskSizeBackend``, all of
+            ``solvers.mask_sizes``.
 
-    ``offset_seconds``, ``cap`` and ``lower`` are one number, or broadcast to [..., cells].
+    ``offset_seconds``, ``cap`` and ``lower`` are one number each, or broadcast to [..., cells].
 
     Returns:
-        Sizes [..., cells], int64, of the kind and device of ``seconds_per_unit``; objective, bound
-        and gap in seconds, [...] float64, floats for a single problem. ``exact`` proves its
-        optimum: the bound equals the objective. The others are OPTIMAL with a gap up to 1e-6, also
-        where the time limit stopped them, else FEASIBLE. An infeasible single problem has value
-        None, an infeasible item of a batch sizes -1; their objective is infinite, and the message
-        names the constraint and the shortfall in units.
+        Sizes [..., cells], int64, with the array type and device of ``seconds_per_unit``.
+        Objective and bound are in seconds; with the relative gap they are [...] float64, or floats
+        for a single problem. ``exact`` proves its optimum: the bound equals the objective. Results
+        of the other backends are OPTIMAL if the gap is at most 1e-6, even if they stopped at the
+        time limit, and otherwise FEASIBLE. An infeasible single problem has the value None; an
+        infeasible item of a batch has sizes -1. Their objective is infinite, and the message names
+        the constraint and the shortfall in units.
 
     Raises:
-        ValueError: a latency is not finite and positive, a bound or an offset is negative or NaN,
-            shapes do not fit, total or granularity is no whole number in range, a backend is
-            unknown, or given a batch or more steps than it can tell apart.
-        SolverUnavailableError: the backend is not installed, not licensed, or its licence refuses
-            a problem of this size.
-        RuntimeError: what a backend returns is no solution.
+        ValueError: a latency is not finite and positive, a bound or offset is negative or NaN,
+            shapes do not fit, ``total`` or ``granularity`` is not an integer in range, or the
+            backend is unknown or does not support the batch or the number of steps.
+        SolverUnavailableError: the backend is not installed or not licensed, or its licence does
+            not allow a problem of this size.
+        RuntimeError: the backend returned invalid sizes.
     """
     start = time.perf_counter()
     method = backend if isinstance(backend, MaskSizeBackend) else BACKENDS.default(backend)
     problem = read_problem(seconds_per_unit, total, offset_seconds, cap, lower, granularity)
     if problem.shape and not method.batches:
         raise ValueError(
-            f"backend {method.name!r} takes one problem, and seconds_per_unit is a batch of shape "
-            f"{problem.shape}: use backend 'exact', or a loop."
+            f"backend {method.name!r} solves one problem, but seconds_per_unit is a batch of shape "
+            f"{problem.shape}: use backend 'exact', or loop over the batch."
         )
     solve = _batch if problem.shape else _single
     value, objective, bound, gap, status, message = solve(problem, seconds_per_unit, method)
@@ -138,7 +140,7 @@ def _single(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
         return None, np.inf, bound, np.inf, Status.UNKNOWN, ""
     _check(problem, steps, method)
     objective = float(cells.latency(steps).max())
-    # A bound above an objective that is attained is the backend's rounding.
+    # A bound above the attained objective is a rounding error of the backend.
     bound = min(bound, objective)
     gap = (objective - bound) / objective if bound < objective else 0.0
     sizes = (cells.step * steps[0]).astype(np.int64)
@@ -181,16 +183,16 @@ def _batch(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
 
 
 def _check(problem: Problem, steps: Floats, method: MaskSizeBackend) -> None:
-    """Raise if a backend's steps are no solution.
+    """Raise unless a backend's steps are feasible.
 
     Raises:
-        RuntimeError: they are not.
+        RuntimeError: the type or shape is wrong, or the steps violate the bounds or the sum.
     """
     cells = problem.cells
     if not isinstance(steps, np.ndarray):
         raise RuntimeError(
-            f"backend {method.name!r} returned steps as {type(steps).__name__}: a NumPy array "
-            "[..., cells] is needed."
+            f"backend {method.name!r} returned steps of type {type(steps).__name__}: it must "
+            "return a NumPy array [..., cells]."
         )
     if steps.shape != cells.low.shape:
         raise RuntimeError(

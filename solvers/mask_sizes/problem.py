@@ -1,4 +1,4 @@
-"""The mask-size problem as its caller states it: read, checked, and explained if infeasible."""
+"""The mask-size problem: reads and validates the arguments, and explains infeasibility."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from channels.validation import shown
 from solvers.arrays import first, numbers
 from solvers.mask_sizes.cells import Cells, Floats
 
-# Within these, no sum or product of a problem overflows, underflows or loses a whole number.
+# Within these limits no sum or product overflows or underflows, and integers stay exact.
 _MIN_SECONDS, _MAX_SECONDS, _MAX_UNITS = 1e-100, 1e100, 2**50
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Problems that share total and granularity.
+    """Problems with the same total and granularity.
 
     Args:
-        shape: the batch's shape, () for a single problem; below, ``batch`` is its size.
-        cells: latencies, and bounds in whole steps.
-        lower, cap: bounds in units as given, [batch, cells].
-        total: units to hand out.
+        shape: shape of the batch, () for a single problem; below, ``batch`` is its size.
+        cells: latencies, and bounds in steps.
+        lower, cap: bounds in units before rounding, [batch, cells].
+        total: number of units to allocate.
     """
 
     shape: tuple[int, ...]
@@ -36,23 +36,23 @@ class Problem:
 
     @property
     def quota(self) -> int:
-        """Whole steps in total."""
+        """Total number of steps."""
         return self.total // self.cells.step
 
     def feasible(self) -> NDArray[np.bool_]:
-        """Which problems [batch] have a solution."""
+        """Whether each problem has a solution, [batch]."""
         low, high = self.cells.low, self.cells.high
         fits: NDArray[np.bool_] = (low.sum(-1) <= self.quota) & (self.quota <= high.sum(-1))
         fits &= (low <= high).all(-1) & (self.total % self.cells.step == 0)
         return fits
 
     def rows(self, rows: NDArray[np.bool_]) -> Problem:
-        """The problems that ``rows`` [batch] selects, a batch of one axis."""
+        """The problems that ``rows`` [batch] selects, as a batch with one axis."""
         cells = self.cells.rows(rows)
         return Problem(cells.low.shape[:1], cells, self.lower[rows], self.cap[rows], self.total)
 
     def explain(self, row: int) -> str:
-        """Which constraint infeasible problem ``row`` violates, and by how many units."""
+        """Name the constraint that infeasible problem ``row`` violates, and by how many units."""
         step, total = self.cells.step, self.total
         over = total % step
         if over:
@@ -62,7 +62,7 @@ class Problem:
             )
         lower, cap = self.lower[row], self.cap[row]
         low, high = step * self.cells.low[row], step * self.cells.high[row]
-        rounding = f"; only rounding to multiples of {step} makes it so"
+        rounding = f"; rounding to multiples of {step} causes this"
         if (low > high).any():
             cell = int((low > high).argmax())
             rounded = lower[cell] <= cap[cell]
@@ -90,7 +90,7 @@ def read_problem(
     lower: Any,
     granularity: Any,
 ) -> Problem:
-    """The problem, checked; arguments and errors are those of ``optimize_mask_sizes``."""
+    """Read and validate the problem; arguments and errors are those of ``optimize_mask_sizes``."""
     total = _whole("total", total, 0)
     step = _whole("granularity", granularity, 1)
     seconds = numbers("seconds_per_unit", seconds_per_unit)
@@ -105,7 +105,7 @@ def read_problem(
     offset = _per_cell("offset_seconds", offset_seconds, shape, _MAX_SECONDS)
     lower = _per_cell("lower", lower, shape, _MAX_UNITS)
     cap = _per_cell("cap", np.inf if cap is None else cap, shape, np.inf)
-    # A cell never gets more than total, and whole units come before whole steps.
+    # A cell never gets more than total. Bounds are rounded to units first, then to steps.
     cap = np.minimum(cap, total)
     low, high = np.ceil(np.ceil(lower) / step), np.floor(np.floor(cap) / step)
     rows = (-1, shape[-1])
@@ -128,12 +128,12 @@ def _whole(name: str, value: Any, min_value: int) -> int:
 
 
 def _per_cell(name: str, values: Any, shape: tuple[int, ...], max_value: float) -> Floats:
-    """Values from 0 to ``max_value``, one for each cell."""
+    """``values`` broadcast to one per cell; raises unless all are from 0 to ``max_value``."""
     array = numbers(name, values)
     good = (array >= 0) & (array <= max_value)
     if not good.all():
         place, value = first(good, array)
-        limits = "that is 0 or more" if max_value == np.inf else f"from 0 to {max_value:g}"
+        limits = ">= 0" if max_value == np.inf else f"from 0 to {max_value:g}"
         raise ValueError(f"{name}{place} is {value}: give a number {limits}.")
     if array.ndim == 0:
         return np.full(shape, array)
@@ -141,19 +141,21 @@ def _per_cell(name: str, values: Any, shape: tuple[int, ...], max_value: float) 
         return np.broadcast_to(array, shape).copy()
     except ValueError:
         raise ValueError(
-            f"{name} has shape {array.shape}: give one number, or values that broadcast to the "
-            f"shape {shape} of seconds_per_unit."
+            f"{name} has shape {array.shape}: give one number, or values that broadcast to "
+            f"{shape}, the shape of seconds_per_unit."
         ) from None
 
 
 def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
     place, value = first(usable, seconds)
     if value > 0 and value < np.inf:
-        remedy = f"outside {_MIN_SECONDS:g} to {_MAX_SECONDS:g}. Change the unit of time."
+        remedy = (
+            f"give seconds from {_MIN_SECONDS:g} to {_MAX_SECONDS:g}, or change the unit of time."
+        )
     elif value == 0:
         remedy = "a cell needs a positive latency per unit. Is its data rate infinite?"
     elif value == np.inf:
-        remedy = "a cell needs a finite latency per unit. Is its data rate zero? Then leave it out."
+        remedy = "a cell needs a finite latency per unit. If its data rate is zero, leave it out."
     else:
         remedy = "a cell needs a finite, positive latency per unit."
     raise ValueError(f"seconds_per_unit{place} is {value}: {remedy}")

@@ -1,10 +1,10 @@
 """Mask sizes by mixed-integer linear programming: independent references for the exact method.
 
 Each backend solves  min t  with  w_j q_j + b_j <= t,  sum_j q_j = quota,  low <= q <= high integer.
-The programs' tolerances are absolute, so latencies are scaled to make t about 1000. (In units of
-the median of w = c g, ratios of 1e6 between cells put t below the tolerances: measured, answers
-up to 15 times too slow.) They still limit how many steps can be told apart, and a backend may err
-without noticing: what it claims is checked.
+The solvers' tolerances are absolute, so latencies are scaled to make t about 1000. (In units of the
+median of w = c g, ratios of 1e6 between cells put t below the tolerances; the measured answers were
+up to 15 times too slow.) The tolerances still limit the number of steps that can be distinguished,
+and a solver may return a wrong answer without an error, so its claims are checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from solvers.mask_sizes.problem import Problem
 from solvers.settings import check_time_limit
 from solvers.solution import PROVEN_GAP, SolverUnavailableError
 
-_MAX_STEPS = 10**9  # measured at 10^10: "optimal" answers up to 4.5 times too slow
+_MAX_STEPS = 10**9  # at 10^10 steps, "optimal" answers were measured up to 4.5 times too slow
 
 
 class Program(NamedTuple):
@@ -36,8 +36,10 @@ class Program(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a package says of a program: steps [cells] and a bound, None where it has none, and
-    whether it ran to the end."""
+    """A package's answer to a program: steps [cells], a bound, and whether it finished.
+
+    Steps or bound are None if the package found none.
+    """
 
     steps: Any
     bound: Any
@@ -46,10 +48,10 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramBackend(MaskSizeBackend):
-    """A backend by a mixed-integer program, for a single problem of up to 10^9 steps.
+    """A backend that solves a mixed-integer program, for a single problem of up to 10^9 steps.
 
     Args:
-        time_limit_seconds: after which it stops with what it has; None for no limit.
+        time_limit_seconds: after this time it stops with its best solution; None for no limit.
 
     Raises:
         ValueError: a setting is out of range.
@@ -64,28 +66,28 @@ class ProgramBackend(MaskSizeBackend):
     @classmethod
     @abstractmethod
     def check(cls) -> None:
-        """Raise unless the package can be used here.
+        """Raise unless the package is available.
 
         Raises:
-            SolverUnavailableError: it cannot; the message says why.
+            SolverUnavailableError: the package is unavailable; the message says why.
         """
 
     @abstractmethod
     def run(self, program: Program) -> Answer:
-        """The package's answer to a scaled program."""
+        """Solve a scaled program."""
 
     def obstacle(self) -> str | None:
-        """Why it cannot be used here, None if it can; found out once."""
+        """The reason why the backend is unavailable, or None; cached after the first call."""
         return find_obstacle(type(self))
 
     def solve(self, problem: Problem) -> Found:
-        """The package's answer, with its units restored and its claims checked."""
+        """Solve a problem, restore its units and check the package's claims."""
         cells, quota = problem.cells, problem.quota
         if quota > _MAX_STEPS:
             raise ValueError(
-                f"total is {quota * cells.step}, {quota} steps of granularity {cells.step}: beyond "
+                f"total is {quota * cells.step}, {quota} steps of granularity {cells.step}: above "
                 f"{_MAX_STEPS:.0e} steps the tolerances of backend {self.name!r} make its answers "
-                "wrong. Use backend 'exact', which has none."
+                "wrong. Use backend 'exact', which has no such limit."
             )
         obstacle = self.obstacle()
         if obstacle:
@@ -107,13 +109,13 @@ class ProgramBackend(MaskSizeBackend):
             steps = steps[None]
             attained = min(attained, float(cells.latency(steps).max()))
         if not lower_bound <= attained * (1 + PROVEN_GAP):
-            lower_bound = level  # the backend's bound is disproved, or NaN
+            lower_bound = level  # the backend's bound is wrong or NaN
         return Found(steps, lower_bound)
 
 
 @cache
 def find_obstacle(backend: type[ProgramBackend]) -> str | None:
-    """Why a backend cannot be used here, None if it can."""
+    """The reason why a backend is unavailable, or None if it is available."""
     try:
         backend.check()
     except SolverUnavailableError as error:
@@ -122,7 +124,7 @@ def find_obstacle(backend: type[ProgramBackend]) -> str | None:
 
 
 def _bracket(program: Program) -> tuple[float, float]:
-    """Latency of the problem in real numbers, and with these rounded: around the optimum."""
+    """Bounds around the optimum: latency of the relaxation, and of its solution rounded."""
     width, offset, low, high, quota = program
     min_latency = float((offset + width * low).max())
     below, above = 0.0, max(float((offset + width * high).max()), min_latency)
@@ -135,5 +137,5 @@ def _bracket(program: Program) -> tuple[float, float]:
     level = max(min_latency, above)
     steps = np.floor(np.clip((level - offset) / width, low, high))
     ends = np.where(steps < high, offset + width * (steps + 1), np.inf)
-    missing = max(int(quota - steps.sum()), 0)  # at most one a cell
+    missing = max(int(quota - steps.sum()), 0)  # at most one per cell
     return level, float(np.sort(ends)[:missing].max(initial=level))

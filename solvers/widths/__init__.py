@@ -1,4 +1,4 @@
-"""Widths of submodels: how much of the model each client of a round trains."""
+"""Submodel widths: the fraction of the model that each client of a round trains."""
 
 from solvers.widths.optimize import coverage_frontier, fastest_widths, widths_by_deadline
 

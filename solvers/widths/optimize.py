@@ -1,14 +1,17 @@
-"""Widths of submodels: how much of the model each client of a round trains.
+"""Submodel widths: the fraction of the model that each client of a round trains.
 
-Clients train submodels of different widths, whose masks pick arbitrary neurons (RA-Fed, proof
-supplement of the KDD '23 submission). The coverage of a neuron is the number of masks that have
-it, and Gamma* here the minimum over neurons. (Gamma* of the rate O(1 / sqrt(Gamma* T Q)) is over
-parameters: the same with one hidden layer; between two, who holds both ends.) Counts alone decide
-which Gamma* is possible: where masks keep w_n <= K of a layer's K neurons, they can cover each of
-them G times if and only if sum_n w_n >= G K. Fewer do not suffice, as each neuron takes G of the
-sum. These do: put the neurons on a circle, and let each client take the w_n of them that follow
-those of the client before. None goes round more than once, so none takes a neuron twice, and all
-together go round sum_n w_n / K times, covering neurons floor or ceil of that many times.
+Clients train submodels of different widths, whose masks select arbitrary neurons (RA-Fed, proof
+supplement of the KDD '23 submission). The coverage of a neuron is the number of masks that contain
+it; here Gamma* is the minimum coverage over neurons. (In the rate O(1 / sqrt(Gamma* T Q)) Gamma* is
+a minimum over parameters. The two are equal with one hidden layer; a weight between two hidden
+layers is covered by the masks that contain both of its neurons.)
+
+The number of neurons per mask alone decides which Gamma* is possible: if the masks keep w_n <= K of
+a layer's K neurons, they can cover each neuron G times if and only if sum_n w_n >= G K. The
+condition is necessary because each neuron uses G units of the sum. It is sufficient by
+construction: place the neurons on a circle, and let each client take the w_n neurons that follow
+those of the previous client. Since w_n <= K, no client takes a neuron twice; together the clients
+go round the circle sum_n w_n / K times and cover each neuron floor or ceil of that many times.
 """
 
 from __future__ import annotations
@@ -39,40 +42,42 @@ def fastest_widths(
 def fastest_widths(
     seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor, coverage: int
 ) -> Solution[Any]:
-    """Widths with which a round ends soonest whose masks can cover every neuron enough.
+    """Find the widths that minimise the duration of a round with a given minimum coverage.
 
     Solves  min_k max_n seconds[n, k_n]  over levels k_n with  sum_n w_l(k_n) >= Gamma* K_l  in
-    every layer l, w_l(k) being the neurons that level k keeps and K_l those of the full model:
-    masks of a minimum coverage Gamma* exist for these widths, and for none of less (see the
-    module). Every client takes part, so no round is shorter than the slowest client's level 0.
+    every layer l, where w_l(k) is the number of neurons that level k keeps and K_l that of the full
+    model. Masks with minimum coverage Gamma* exist if and only if the widths meet this constraint
+    (see the module's docstring). Every client participates, so no round is shorter than the slowest
+    client's time at level 0.
 
     Args:
-        seconds: [clients, levels], what a round takes client n at level k; finite, >= 0, and not
-            decreasing along levels. NumPy or alike, or torch on any device.
-        neurons: [levels] or [layers, levels], of each hidden layer those that a submodel at level
-            k keeps; whole numbers from 1 to 2^30, not decreasing. The last level is the full model.
-        coverage: Gamma* >= 1, the minimum number of masks that have a neuron.
+        seconds: [clients, levels], duration of a round for client n at level k; finite, >= 0, not
+            decreasing along levels. Array-like, or a torch tensor on any device.
+        neurons: [levels] or [layers, levels], number of neurons of each hidden layer that a
+            submodel at level k keeps; integers from 1 to 2^30, not decreasing along levels. The
+            last level is the full model.
+        coverage: Gamma* >= 1, the minimum number of masks that contain a neuron.
 
     Returns:
-        Level of each client, [clients] int64, of the kind and device of ``seconds``: the largest
-        that ends within the objective, so that coverage which costs no time is not left out.
-        Objective in seconds; the bound equals it, since seconds are compared as they are given,
-        and since in less time some client does not end its level 0, or some layer falls short of
-        its Gamma* K_l neurons even if every client takes the largest level that ends.
-        Infeasible, with no value, are more masks on a neuron than there are clients; the message
-        names the layer and the shortfall in neurons.
+        Level of each client, [clients] int64, with the array type and device of ``seconds``: the
+        largest level that ends within the objective, which uses coverage that costs no time.
+        The objective is in seconds. The bound equals it: within less time some client does not
+        finish its level 0, or some layer has fewer than Gamma* K_l neurons even if every client
+        takes the largest level that ends. The problem is infeasible, with no value, if ``coverage``
+        exceeds the number of clients; the message names the layer and the shortfall in neurons.
 
     Raises:
-        ValueError: ``seconds``, ``neurons`` or ``coverage`` is out of its range, decreases, or has
-            a shape that does not fit.
-        TypeError: ``coverage`` is no integer.
+        ValueError: ``seconds``, ``neurons`` or ``coverage`` is out of range, decreases, or has a
+            shape that does not fit.
+        TypeError: ``coverage`` is not an integer.
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
     min_coverage = whole_number("coverage", coverage)
     if min_coverage < 1:
         raise ValueError(
-            f"coverage is {min_coverage}: give a whole number from 1, masks on a neuron."
+            f"coverage is {min_coverage}: give a whole number >= 1, the minimum number of masks "
+            "per neuron."
         )
     if min_coverage > len(levels.seconds):
         return _infeasible(np.inf, "selection", start, levels.explain(min_coverage))
@@ -93,26 +98,27 @@ def widths_by_deadline(
 def widths_by_deadline(
     seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor, deadline: float
 ) -> Solution[Any]:
-    """Largest widths with which every client ends its round by a deadline.
+    """Find the largest widths with which every client ends its round by a deadline.
 
-    Solves  max_k min_l sum_n w_l(k_n) / K_l  over levels k_n with seconds[n, k_n] <= deadline:
-    the mean coverage of the layer that is covered worst. Its floor is the largest Gamma* that
-    masks of these widths, or of any others that keep the deadline, can guarantee.
+    Solves  max_k min_l sum_n w_l(k_n) / K_l  over levels k_n with seconds[n, k_n] <= deadline. The
+    objective is the mean coverage of the layer with the lowest mean coverage. Rounded down, it is
+    the largest Gamma* that masks can guarantee within the deadline.
 
     Args:
         seconds: [clients, levels], as for :func:`fastest_widths`.
         neurons: [levels] or [layers, levels], as for :func:`fastest_widths`.
-        deadline: seconds that a round may take, finite and > 0.
+        deadline: maximum duration of a round in seconds, finite and > 0.
 
     Returns:
-        Level of each client, [clients] int64, of the kind and device of ``seconds``: the largest
-        that ends by the deadline. Objective: mean coverage, in masks a neuron; the bound equals
-        it, since no client's level limits another's. Where a client is late even at level 0 there
-        is no value and the objective is -inf; the message names the slowest and what it needs.
+        Level of each client, [clients] int64, with the array type and device of ``seconds``: the
+        largest level that ends by the deadline. The objective is the mean coverage in masks per
+        neuron. The bound equals it, because the clients' levels are independent of each other. If
+        a client misses the deadline even at level 0, there is no value and the objective is -inf;
+        the message names the slowest client and the time it needs.
 
     Raises:
-        ValueError: ``seconds``, ``neurons`` or ``deadline`` is out of its range, decreases, or has
-            a shape that does not fit.
+        ValueError: ``seconds``, ``neurons`` or ``deadline`` is out of range, decreases, or has a
+            shape that does not fit.
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
@@ -123,8 +129,8 @@ def widths_by_deadline(
     if late.any():
         slowest = int(levels.seconds[:, 0].argmax())
         message = (
-            f"{late.sum()} of {len(late)} clients are late even at level 0; the slowest, client "
-            f"{slowest}, needs {levels.seconds[slowest, 0]} seconds there, and deadline is {limit}"
+            f"{late.sum()} of {len(late)} clients miss the deadline of {limit} seconds even at "
+            f"level 0; the slowest, client {slowest}, needs {levels.seconds[slowest, 0]} seconds"
         )
         return _infeasible(-np.inf, "greedy", start, message)
     value = levels.by(float(limit))
@@ -139,23 +145,24 @@ def coverage_frontier(seconds: Tensor, neurons: ArrayLike | Tensor) -> Solution[
 @overload
 def coverage_frontier(seconds: ArrayLike, neurons: ArrayLike | Tensor) -> Solution[FloatArray]: ...
 def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) -> Solution[Any]:
-    """What each minimum coverage costs: the objectives of :func:`fastest_widths` for all Gamma*.
+    """Compute the objectives of :func:`fastest_widths` for all Gamma*.
 
-    One sort of the seconds serves all of them. :func:`widths_by_deadline` with such an objective
-    as the deadline gives the widths.
+    A single sort of the seconds gives all of them. To get the widths for one of them, pass the
+    objective as the deadline of :func:`widths_by_deadline`.
 
     Args:
         seconds: [clients, levels], as for :func:`fastest_widths`.
         neurons: [levels] or [layers, levels], as for :func:`fastest_widths`.
 
     Returns:
-        A batch of one problem for each Gamma* from 1 to the number of clients, all of them
-        feasible. Value: seconds of the shortest round, [clients] float64, item g - 1 for Gamma* =
-        g; objective and bound equal it. Arrays are of the kind and device of ``seconds``.
+        A batch of problems, one for each Gamma* from 1 to the number of clients; all are feasible.
+        The value is the shortest duration of a round in seconds, [clients] float64, with item
+        g - 1 for Gamma* = g; objective and bound equal it. Arrays have the type and device of
+        ``seconds``.
 
     Raises:
-        ValueError: ``seconds`` or ``neurons`` is out of its range, decreases, or has a shape that
-            does not fit.
+        ValueError: ``seconds`` or ``neurons`` is out of range, decreases, or has a shape that does
+            not fit.
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
@@ -166,12 +173,13 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
     times = np.append(begin, ends[order])
     wanted = np.arange(1, len(later) + 1)
     soonest = np.full(len(wanted), begin)
-    # Each level that ends adds its gain; of equal ends, the first that suffices is as good as any.
+    # Each level that ends adds its gain. Levels that end together share one time, so their order
+    # does not matter.
     for gain, kept, full in zip(levels.gains, levels.kept(begin), levels.full, strict=True):
         reached = np.append(kept, gain[level]).cumsum()
         soonest = np.maximum(soonest, times[np.searchsorted(reached, wanted * full)])
     status = np.full(len(wanted), Status.OPTIMAL)
-    # Copies, so that changing one in place leaves the others.
+    # Copies, so that changing one in place does not change the others.
     value, objective, bound = (like(seconds, soonest.copy()) for _ in range(3))
     gap = like(seconds, np.zeros(len(wanted)))
     wall = time.perf_counter() - start
@@ -179,10 +187,10 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
 
 
 def _soonest(levels: Levels, coverage: int) -> float:
-    """Least time in which layers keep ``coverage`` times their neurons; 1 <= coverage <= clients.
+    """Minimum time in which all layers reach ``coverage``; 1 <= coverage <= clients.
 
-    One of the levels' ends. Their median says which half of them it is in, and the median of that
-    half goes on: less work than to sort all of them for a bisection.
+    The answer is one of the levels' end times. Repeated median selection halves the candidates,
+    which costs less than sorting all of them for a bisection.
     """
     wanted = coverage * levels.full
     begin = levels.begin

@@ -1,4 +1,4 @@
-"""The problem of widths as its caller states it: read, checked, and explained if infeasible."""
+"""The width problem: reads and validates the arguments, and explains infeasibility."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from solvers.arrays import first, numbers
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# So that the mean coverage of up to 2^23 clients, in float64, never rounds up to a whole number.
+# With this limit the float64 mean coverage of up to 2^23 clients never rounds up to an integer.
 _MAX_NEURONS = 2**30
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What clients can choose from.
+    """Durations and sizes of the levels that clients can choose from.
 
     Args:
         seconds: [clients, levels], not decreasing along levels.
@@ -31,17 +31,17 @@ class Levels:
 
     @property
     def full(self) -> IntArray:
-        """Neurons of the full model, K [layers]."""
+        """Number of neurons of the full model, K [layers]."""
         return self.neurons[:, -1]
 
     @property
     def gains(self) -> IntArray:
-        """Neurons that a level keeps beyond those of the level before, [layers, levels]."""
+        """Number of neurons that each level adds to the previous one, [layers, levels]."""
         return np.asarray(np.diff(self.neurons, axis=-1, prepend=0), dtype=np.int64)
 
     @property
     def begin(self) -> float:
-        """Seconds by which every client has ended level 0, the minimum that a round takes."""
+        """Minimum duration of a round in seconds: every client has ended level 0."""
         return float(self.seconds[:, 0].max())
 
     def by(self, limit: float) -> IntArray:
@@ -49,40 +49,40 @@ class Levels:
         return np.asarray(np.count_nonzero(self.seconds <= limit, axis=-1) - 1, dtype=np.int64)
 
     def kept(self, limit: float) -> IntArray:
-        """Neurons that clients keep together at these levels, [layers]."""
+        """Total neurons [layers] over clients at their largest level within ``limit`` seconds."""
         ended = np.count_nonzero(self.seconds <= limit, axis=0)
         return np.asarray(self.gains @ ended, dtype=np.int64)
 
     def explain(self, coverage: int) -> str:
-        """Why not even full models reach ``coverage``, by the layer that is furthest from it."""
+        """Say why even full models do not reach ``coverage``, for the layer with most neurons."""
         clients, layer = len(self.seconds), int(self.full.argmax())
         width = int(self.full[layer])
         return (
-            f"layer {layer}: coverage {coverage} of {width} neurons takes as many clients, and "
-            f"with {clients}, all at the full width, {(coverage - clients) * width} neurons are "
+            f"layer {layer}: coverage {coverage} needs at least {coverage} clients; with {clients} "
+            f"clients at full width ({width} neurons), {(coverage - clients) * width} neurons are "
             "missing"
         )
 
 
 def read_levels(seconds: Any, neurons: Any) -> Levels:
-    """The problem, checked; arguments and errors are those of ``fastest_widths``."""
+    """Read and validate the problem; arguments and errors are those of ``fastest_widths``."""
     times = numbers("seconds", seconds)
     if times.ndim != 2 or not times.size:
         raise ValueError(
-            f"seconds has shape {times.shape}: give [clients, levels], at least one of each."
+            f"seconds has shape {times.shape}: give [clients, levels] with at least one of each."
         )
     good = (times >= 0) & (times < np.inf)
     if not good.all():
         place, value = first(good, times)
-        remedy = "give a finite number, 0 or more"
+        remedy = "give a finite number >= 0"
         if value == np.inf:
-            remedy += ", and leave out clients and levels that never end"
+            remedy += ", and omit clients and levels that never end"
         raise ValueError(f"seconds{place} is {value}: {remedy}.")
     _check_rising(
         "seconds",
         times,
-        "give levels in rising order of width, and np.maximum.accumulate(seconds, -1) of noisy "
-        "measurements",
+        "sort levels by increasing width, and pass np.maximum.accumulate(seconds, -1) if the "
+        "measurements are noisy",
     )
     widths = numbers("neurons", neurons)
     if widths.ndim not in (1, 2) or not widths.size or widths.shape[-1] != times.shape[1]:
@@ -94,17 +94,21 @@ def read_levels(seconds: Any, neurons: Any) -> Levels:
     if not good.all():
         place, value = first(good, widths)
         raise ValueError(f"neurons{place} is {value}: give a whole number from 1 to 2^30.")
-    _check_rising("neurons", widths, "give levels in rising order of width")
+    _check_rising("neurons", widths, "sort levels by increasing width")
     return Levels(times, np.atleast_2d(widths).astype(np.int64))
 
 
 def _check_rising(name: str, values: FloatArray, remedy: str) -> None:
-    """Raise at the first value that is less than the one of the level before."""
+    """Raise if a value is less than that of the previous level.
+
+    Raises:
+        ValueError: the values decrease; the message names the first such value.
+    """
     good = np.ones(values.shape, dtype=bool)
     np.greater_equal(values[..., 1:], values[..., :-1], out=good[..., 1:])
     if not good.all():
         place, value = first(good, values)
         _, before = first(good, np.roll(values, 1, axis=-1))
         raise ValueError(
-            f"{name}{place} is {value}, less than the {before} of the level before: {remedy}."
+            f"{name}{place} is {value}, less than {before} at the previous level: {remedy}."
         )

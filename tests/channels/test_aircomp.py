@@ -1,4 +1,4 @@
-"""Over-the-air sums: by Monte-Carlo against their formulas, and symbol by symbol written out.
+"""Over-the-air sums against their formulas (Monte Carlo) and a symbol-by-symbol reference.
 
 Tolerances are at least three standard errors, which each test states.
 """
@@ -38,7 +38,7 @@ def channels_and_beamformer(seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def updates(elements: int, seed: int = 0) -> NDArray[np.float64]:
-    """Elements of unequal scales and means, as accumulated gradients have them."""
+    """Elements with unequal scales and means, like accumulated gradients."""
     dice = np.random.default_rng(seed)
     size = np.array([0.1, 1.0, 3.0, 0.5, 2.0, 1.0])[:, None]
     return size * (dice.standard_normal((CLIENTS, elements)) + 0.5)
@@ -47,7 +47,7 @@ def updates(elements: int, seed: int = 0) -> NDArray[np.float64]:
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_unbiased_with_the_variance_of_the_formula(convention: Any, weights: Any) -> None:
-    """2e5 elements: the variance has a standard error of 0.32 %, the mean of 0.22 % of a sigma."""
+    """2e5 elements: standard error 0.32 % for the variance, 0.22 % of sigma for the mean."""
     h, a = channels_and_beamformer()
     x = updates(200_000)
     got = aircomp_mean(x, h, a, snr_db=5.0, stream=Stream(1), weights=weights, **convention)
@@ -83,7 +83,7 @@ def test_the_formulas_by_hand() -> None:
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_against_symbols_sent_one_by_one(convention: Any) -> None:
-    """(22) written out: precoded symbols, channels, noise on each antenna, combining by a / nu.
+    """(22) step by step: precoded symbols, channels, noise per antenna, combining by a / nu.
 
     2e5 elements: the error's power has a standard error of 0.32 %, per client power of under 0.5 %.
     """
@@ -110,7 +110,7 @@ def test_against_symbols_sent_one_by_one(convention: Any) -> None:
         assert error == pytest.approx(air.noise_variance, rel=0.01)
         assert power.max() == pytest.approx(limit, rel=1e-9)  # with equality at the weakest
     else:
-        # Real parts carry half of what the published convention adds.
+        # The real part has half the noise variance of the published convention.
         assert error == pytest.approx(air.noise_variance / 2, rel=0.01)
         assert (np.abs(air.precoders) <= WEIGHTS * np.sqrt(limit) * (1 + 1e-9)).all()
         assert np.abs(air.precoders / WEIGHTS).max() == pytest.approx(np.sqrt(limit))
@@ -118,7 +118,7 @@ def test_against_symbols_sent_one_by_one(convention: Any) -> None:
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_no_client_exceeds_its_power_in_the_physical_convention(convention: Any) -> None:
-    """Raw gradients may, in the published one."""
+    """Under the published convention unnormalised gradients may exceed the power limit."""
     snr_db = np.array([0.0, 5, -5, 10, 3, 0])
     x = 20 * updates(300)
     for seed in range(5):
@@ -153,11 +153,11 @@ def test_imperfect_channels(convention: Any, csi_error: float, phase_error: floa
     off, allowed = gains.mean(0) - shrunk, 4 * gains.std(0) / np.sqrt(len(got))
     assert (np.abs(off) < allowed).all()
     if phase_error and not csi_error:
-        assert (allowed < (WEIGHTS - shrunk)).all()  # so that no shrinking would be seen
+        assert (allowed < (WEIGHTS - shrunk)).all()  # the test would notice missing shrinkage
 
 
 def test_crosstalk_written_out() -> None:
-    """Two elements on a symbol of a turned channel: (c x).real and (c x).imag of pairs."""
+    """Two elements per symbol and a rotated channel: (c x).real and (c x).imag of pairs."""
     h, a = channels_and_beamformer()
     x = updates(7)
     options: dict[str, Any] = {"snr_db": 300.0, "phase_error": 0.5, "stream": Stream(2)}
@@ -170,7 +170,7 @@ def test_crosstalk_written_out() -> None:
 
 
 def test_kinds_and_repeats() -> None:
-    """Torch gives torch of the same type, equal streams equal draws, others not."""
+    """Torch input gives torch output of the same type; only equal streams give equal draws."""
     h, a = channels_and_beamformer()
     x = updates(40).astype(np.float32)
     one = aircomp_mean(x, h, a, snr_db=0.0, stream=Stream(1))
@@ -183,7 +183,7 @@ def test_kinds_and_repeats() -> None:
 
 
 def test_a_silent_client_costs_nothing() -> None:
-    """Who has nothing to send, or no weight, does not bound the others' power."""
+    """A client with zero updates or zero weight does not limit the others' power."""
     h, a = channels_and_beamformer()
     x = updates(30)
     weakest = int(np.abs(h @ a.conj()).argmin())
@@ -198,7 +198,7 @@ def test_a_silent_client_costs_nothing() -> None:
 
 
 def test_seconds_are_those_of_one_client() -> None:
-    """(34), (35): B / Delta_f elements in t_s, however many clients there are."""
+    """(34), (35): B / Delta_f elements per t_s for any number of clients."""
     draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
     seconds = aircomp_seconds_per_element(draw)
     np.testing.assert_allclose(seconds, 1e-3 / 14 / (9e6 / 15e3))
@@ -228,16 +228,16 @@ def test_seconds_are_those_of_one_client() -> None:
         ({"weights": [1, 2]}, "weights are"),
         ({"weights": [0] * 6}, "not all 0"),
         ({"updates": np.ones((6, 2), np.float16)}, "dtype float16"),
-        ({"snr_db": np.nan}, "snr_db holds nan"),
+        ({"snr_db": np.nan}, "snr_db contains nan"),
         ({"snr_db": np.zeros(5)}, r"snr_db has shape \(5,\)"),
         ({"h": np.full((6, 4), np.nan)}, "h or beamformer is not finite"),
         ({"beamformer": np.zeros(4)}, "the beamformer is 0"),
         ({"csi_error": np.zeros(5)}, r"csi_error has shape \(5,\)"),
         ({"phase_error": np.zeros(6)}, "phase_error is"),
         ({"convention": "real"}, "convention is 'real'"),
-        ({"elements_per_symbol": 2}, "published convention sends one"),
+        ({"elements_per_symbol": 2}, "elements_per_symbol=2 conflicts with convention='published'"),
         ({"elements_per_symbol": 3}, "elements_per_symbol is 3"),
-        ({"csi_error": -1}, "csi_error holds -1"),
+        ({"csi_error": -1}, "csi_error contains -1"),
         ({"phase_error": np.nan}, "phase_error is nan"),
         ({"h": np.zeros((6, 4))}, r"client 0 has \|a\^H h\| = 0"),
     ],
@@ -250,7 +250,7 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_small_and_large_updates_keep_their_scale() -> None:
-    """In single precision, whose squares overflow or vanish."""
+    """Elements whose squares overflow or underflow in single precision are handled correctly."""
     h, a = channels_and_beamformer()
     for factor in (1e-24, 1e20):
         x = (factor * updates(50)).astype(np.float32)
@@ -262,16 +262,16 @@ def test_small_and_large_updates_keep_their_scale() -> None:
 
 def test_scales_and_sums_refuse_what_is_no_number() -> None:
     h, a = channels_and_beamformer()
-    with pytest.raises(ValueError, match="rms holds nan"):
+    with pytest.raises(ValueError, match="rms contains nan"):
         transmit_scales(WEIGHTS, np.full(6, np.nan), snr_db=0.0)
-    with pytest.raises(ValueError, match="scales holds -1"):
+    with pytest.raises(ValueError, match="scales contains -1"):
         air_sum(h, a, WEIGHTS, np.full(6, -1.0))
     with pytest.raises(ValueError, match="stream is None"):
         air_sum(h, a, WEIGHTS, np.ones(6), phase_error=0.1)
 
 
 def test_errors_of_some_clients_are_theirs_among_all() -> None:
-    """By their numbers: gains over weights, which the others' power does not change."""
+    """Errors depend on client indices: gains over weights do not depend on the others' power."""
     h, a = channels_and_beamformer()
     errors: dict[str, Any] = {"csi_error": 0.1, "phase_error": 0.3, "stream": Stream(4)}
     everybody = air_sum(h, a, WEIGHTS, np.ones(6), clients=np.arange(10, 16), **errors)
@@ -280,5 +280,5 @@ def test_errors_of_some_clients_are_theirs_among_all() -> None:
     assert np.array_equal(found.gains, everybody.gains[some])
     by_place = air_sum(h[some], a, WEIGHTS[some], np.ones(3), **errors)
     assert (by_place.gains != found.gains).all()
-    with pytest.raises(ValueError, match=r"clients \(2,\): give one for each of 3"):
+    with pytest.raises(ValueError, match=r"clients \(2,\): give one of each for each of the 3"):
         air_sum(h[some], a, WEIGHTS[some], np.ones(3), clients=[0, 1], **errors)

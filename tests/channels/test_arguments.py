@@ -1,4 +1,4 @@
-"""Every public function of channels and solvers names the argument that is of the wrong kind."""
+"""Every public function of channels and solvers names an argument of the wrong kind."""
 
 import inspect
 from fractions import Fraction
@@ -106,7 +106,7 @@ def function(name):
 
 
 def test_every_public_function_is_here():
-    """But for what callers get, and what they derive from."""
+    """All public functions with arguments are covered."""
     public = {
         name
         for package in (channels, solvers)

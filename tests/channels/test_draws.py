@@ -1,4 +1,4 @@
-"""Draws by row: any rows equal those rows of all to the bit, and are normal and uniform."""
+"""Draws by row: equal to the same rows of a full draw, to the bit; normal and uniform."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from channels import Stream
 
 STREAM = Stream(8, ("rows",))
-WHOLE = 9000  # rows: more than are made at once
+WHOLE = 9000  # rows: more than one block
 WIDTHS = (1, 2, 7, 8, 9, 20, 33)
 ALL = {
     kind: {width: getattr(STREAM, kind)(3, np.arange(WHOLE), width) for width in WIDTHS}
@@ -20,7 +20,7 @@ SAMPLES = 200_000
 
 
 def by_hand(row, width, index, kind):
-    """Row ``row``, word by word, from a generator of its own."""
+    """Row ``row``, word by word, from a separate generator."""
     words_of_row = math.ceil(width / 2) if kind == "normals" else width
     counters = math.ceil(words_of_row / 4)
     key = STREAM.generator(index).bit_generator.state["state"]["key"]
@@ -40,7 +40,7 @@ def by_hand(row, width, index, kind):
 @pytest.mark.parametrize("kind", ["normals", "uniforms"])
 @given(st.data())
 def test_any_rows_are_those_of_all(kind, data):
-    """In runs, with gaps of all sizes, in any order, more than once, one or thousands."""
+    """Rows in runs, with gaps of all sizes, in any order, repeated, one or thousands."""
     width = data.draw(st.sampled_from(WIDTHS))
     start = data.draw(st.integers(0, WHOLE - 1))
     gap = data.draw(st.integers(1, 700))
@@ -61,7 +61,7 @@ def test_any_rows_are_those_of_all(kind, data):
 @pytest.mark.parametrize("kind", ["normals", "uniforms"])
 @given(st.sampled_from(WIDTHS), st.integers(0, 2**48 - 1), st.integers(0, 2**64 - 1))
 def test_a_row_is_where_its_number_says(kind, width, row, index):
-    """Also far out, where its neighbours have theirs."""
+    """A large row index has its own counter range, distinct from its neighbours'."""
     rows = np.array([max(row - 1, 0), row])
     found = getattr(STREAM, kind)(index, rows, width)
     wanted = [by_hand(own, width, index, kind) for own in rows.tolist()]
@@ -71,7 +71,7 @@ def test_a_row_is_where_its_number_says(kind, width, row, index):
 def test_normals_are_normal():
     """Mean, variance, fourth moment, tails, and no dependence between columns or rows.
 
-    4e5 numbers: standard errors of 0.0016, 0.0022, 0.0155; of a product's mean of 2e5: 0.0022.
+    4e5 numbers: standard errors 0.0016, 0.0022 and 0.0155, and 0.0022 for the mean of 2e5 products.
     """
     pairs = STREAM.normals(0, np.arange(SAMPLES), 2).astype(float)
     assert pairs.shape == (SAMPLES, 2)
@@ -84,14 +84,14 @@ def test_normals_are_normal():
     one, two = pairs.T
     for left, right in ((one, two), (one[1:], one[:-1]), (one[1:], two[:-1])):
         assert abs((left * right).mean()) < 0.009
-        # Of squares, which have variance 2: their product's standard error is 2 / sqrt(2e5).
+        # Squares have variance 2, so their product has standard error 2 / sqrt(2e5).
         assert abs(((left**2 - 1) * (right**2 - 1)).mean()) < 0.018
     assert np.isfinite(pairs).all()
     assert pairs.all(), "no channel is zero"
 
 
 def test_uniforms_are_uniform():
-    """2e5 numbers: standard errors of 0.00065 and 0.00017; of a tenth's share, 0.0007."""
+    """2e5 numbers: standard errors 0.00065 and 0.00017, and 0.0007 for a tenth's share."""
     found = STREAM.uniforms(0, np.arange(SAMPLES // 4), 4)
     assert found.dtype == np.float64
     assert 0 <= found.min() <= found.max() < 1
@@ -122,8 +122,8 @@ def test_a_row_does_not_depend_on_how_many_there_are():
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ((0, [-1], 2), ValueError, "rows holds -1: numbers count from 0"),
-        ((0, [2**48], 2), ValueError, "rows holds 281474976710656: give numbers below"),
+        ((0, [-1], 2), ValueError, "rows contains -1: give integers >= 0"),
+        ((0, [2**48], 2), ValueError, "rows contains 281474976710656: give integers below"),
         ((0, [[1]], 2), ValueError, r"rows has shape \(1, 1\)"),
         ((0, [0.5], 2), ValueError, "dtype float64"),
         ((-1, [0], 2), ValueError, "index is -1"),

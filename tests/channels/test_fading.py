@@ -57,7 +57,7 @@ def test_rayleigh_power_is_exponential():
 
 @pytest.mark.parametrize("k_db", [-100.0, -3.0, 6.0, 100.0])
 def test_rician_moments(k_db):
-    """Mean power 1 an antenna; its variance (2K+1)/(K+1)^2 shows the line of sight's share."""
+    """Mean power 1 per antenna; its variance (2K+1)/(K+1)^2 depends on the line of sight."""
     k = 10 ** (k_db / 10)
     h = Rician(k_db).draw(STREAM, 0, EVERYBODY, correlation_root(3, 0.4))
     assert h.dtype == np.complex64
@@ -71,7 +71,7 @@ def test_rician_moments(k_db):
 
 
 def test_line_of_sight_is_a_plane_wave_from_a_fixed_angle():
-    """At K = 100 dB, what is left of scattering is 1e-5; the phase changes with the block."""
+    """At K = 100 dB the scattered part has amplitude 1e-5; the phase changes with the block."""
     first, second = (
         Rician(100.0).draw(STREAM, index, np.arange(500), np.eye(6)) for index in (0, 1)
     )
@@ -109,7 +109,7 @@ def test_root_squares_to_the_definition(antennas, rho):
 
 @given(st.integers(0, 700), st.integers(1, 12), st.integers(0, 3), st.integers(0, 99))
 def test_correlation_is_a_matrix_product_client_by_client(clients, antennas, kind, seed):
-    """For any root, a client's channel is equal to the bit whichever other clients are drawn."""
+    """For any root, a client's channel does not depend on the other clients drawn, to the bit."""
     dice = np.random.default_rng(seed)
     root = dice.standard_normal((antennas, antennas, 2)).view(complex)[..., 0]
     root = [root, np.tril(root).real, np.eye(antennas), np.diag(root.diagonal())][kind]
@@ -144,7 +144,7 @@ def test_fading_models_are_recognised():
 
 
 def test_path_loss_by_hand():
-    """A kilometre costs 3 decades: 15.3 + 112.8 = 128.1 dB, TR 36.942's constant."""
+    """A kilometre is 3 decades: 15.3 + 112.8 = 128.1 dB, the constant of TR 36.942."""
     assert np.allclose(path_loss_db([1.0, 1000.0, 2000.0]), [15.3, 128.1, 128.1 + 37.6 * 0.30103])
     free_space = path_loss_db(40.0, exponent=2, reference_db=30, reference_m=4)
     assert free_space == pytest.approx(50)
@@ -171,8 +171,8 @@ def test_k_factor_must_be_in_range(k_db):
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        ({"distance_m": [1, 0]}, "distance_m is 0"),
-        ({"distance_m": np.nan}, "distance_m is nan"),
+        ({"distance_m": [1, 0]}, "distance_m contains 0"),
+        ({"distance_m": np.nan}, "distance_m contains nan"),
         ({"distance_m": 1, "reference_m": 0}, "reference_m is 0"),
         ({"distance_m": 1, "exponent": np.inf}, "exponent is inf"),
     ],

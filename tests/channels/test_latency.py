@@ -67,7 +67,7 @@ def rate_by_hand(draw, i, *, share=1.0):
 
 
 def edge_round_by_hand(draw, cell, parameters, steps, scheme, sends, bits=32):
-    """(17), client by client; parameters and steps are those of each client."""
+    """(17), client by client, with the parameters and steps of each client."""
     network, slowest = draw.network, 0.0
     senders = [i for i in range(network.clients) if network.cell_of[i] == cell and sends[i]]
     for i in senders:
@@ -107,14 +107,14 @@ def test_latency_is_17_and_18(draw, steps, edge_rounds, seed, everyone):
         assert edge == pytest.approx(by_hand, rel=1e-9)
         total = global_round_seconds(draw, parameters, edge_rounds=edge_rounds, **settings)
         assert total == pytest.approx(max(edge_rounds * cell for cell in by_hand), rel=1e-9)
-        # (20): the coefficient that the mask sizes are optimized with is the same latency.
+        # (20): the coefficient used to optimise mask sizes gives the same latency.
         slope = seconds_per_parameter(draw, **settings)
         assert slope * parameters == pytest.approx(edge, rel=1e-12)
 
 
 @given(draws(), st.integers(0, 99))
 def test_clients_of_a_cell_may_differ(draw, seed):
-    """Parameters and steps may be given per client, and numbers of eight bits."""
+    """Parameters and steps may be given per client, also as 8-bit integers."""
     network, rng = draw.network, np.random.default_rng(seed)
     parameters = rng.integers(0, D + 1, network.clients)
     steps = rng.integers(0, 9, network.clients)
@@ -134,7 +134,7 @@ def test_clients_of_a_cell_may_differ(draw, seed):
 
 @given(draws(), st.integers(0, 99))
 def test_the_draw_of_a_part_costs_what_its_clients_do_among_all(draw, seed):
-    """To the bit, in each scheme; a cell without any of them takes no time."""
+    """Equal to the bit in each scheme; a cell without such clients takes 0 s."""
     network = draw.network
     active = activity_of(network, seed)
     some, part = np.flatnonzero(active), draw.of(np.flatnonzero(active))
@@ -197,11 +197,11 @@ def test_rate_by_hand():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((-1.0, 1.0, 1.0), "bandwidth_hz holds -1.0"),
-        ((1e6, [1.0, -2.0], 1.0), "snr holds -2.0: give values of 0 or more"),
-        ((1e6, 1.0, [[0.0], [-0.5]]), "gain holds -0.5"),
-        ((1e6, -2.0, -0.5), "snr holds -2.0"),
-        ((1e6, 1.0, math.nan), "gain holds nan"),
+        ((-1.0, 1.0, 1.0), "bandwidth_hz contains -1.0"),
+        ((1e6, [1.0, -2.0], 1.0), "snr contains -2.0: give numbers >= 0"),
+        ((1e6, 1.0, [[0.0], [-0.5]]), "gain contains -0.5"),
+        ((1e6, -2.0, -0.5), "snr contains -2.0"),
+        ((1e6, 1.0, math.nan), "gain contains nan"),
     ],
 )
 def test_no_rate_is_negative(arguments, message):
@@ -226,7 +226,7 @@ def unit_draw():
 
 
 def test_shares_of_the_band(unit_draw):
-    """TDMA: n/R. OFDMA: B/n, but n times the SNR. A client without a channel never gets through."""
+    """TDMA: n/R. OFDMA: B/n at n times the SNR. A client with a zero channel takes forever."""
     inf = math.inf
     tdma = tdma_seconds_per_bit(unit_draw)
     assert tdma == pytest.approx([3e-6, 1.5e-6, inf, 1e-6])
@@ -263,7 +263,7 @@ def test_alone_in_a_cell_the_schemes_agree(draw):
 
 @given(draws())
 def test_concentrated_power_never_costs_time(draw):
-    """n log2(1 + s) >= log2(1 + n s) is Bernoulli's, so OFDMA is at least as fast as TDMA."""
+    """OFDMA is at least as fast as TDMA: n log2(1 + s) >= log2(1 + n s) (Bernoulli)."""
     assert (ofdma_seconds_per_bit(draw) <= tdma_seconds_per_bit(draw) * (1 + 1e-12)).all()
 
 
@@ -279,7 +279,7 @@ def test_nothing_to_send_takes_no_time(unit_draw):
 
 
 def test_energy_by_hand(unit_draw):
-    """Half a model, 20 steps: 1e7 cycles; kappa f^2 is 2e-10 and 8e-10 J a cycle."""
+    """Half a model, 20 steps: 1e7 cycles; kappa f^2 is 2e-10 and 8e-10 J per cycle."""
     network = unit_draw.network
     assert compute_seconds(network, 20, 0.5) == pytest.approx([0.01, 0.005, 0.01, 0.01])
     joules = compute_joules(network, 20, [0.5, 0.25])
@@ -309,9 +309,9 @@ def test_torch_tensors_are_welcome(unit_draw):
     ("changes", "message"),
     [
         ({"parameters": [1, 2, 3]}, r"parameters has shape \(3,\): .*\(\.\.\., 2\).*\(\.\.\., 4\)"),
-        ({"parameters": [1, -2]}, "parameters holds -2.0"),
-        ({"parameters": [1, np.nan]}, "parameters holds nan"),
-        ({"local_steps": -1}, "steps holds -1.0"),
+        ({"parameters": [1, -2]}, "parameters contains -2.0"),
+        ({"parameters": [1, np.nan]}, "parameters contains nan"),
+        ({"local_steps": -1}, "steps contains -1.0"),
         ({"model_parameters": 0}, "model_parameters is 0"),
         ({"bits_per_parameter": -1}, "bits_per_parameter is -1"),
         ({"bits_per_parameter": math.nan}, "bits_per_parameter is nan"),
@@ -339,5 +339,5 @@ def test_energy_and_scheme_errors(unit_draw):
         airtime_seconds_per_bit(unit_draw, "fdma")
     with pytest.raises(ValueError, match="airtime_seconds has shape"):
         transmit_joules(unit_draw.network, [1.0])
-    with pytest.raises(ValueError, match=r"share holds -0\.5"):
+    with pytest.raises(ValueError, match=r"share contains -0\.5"):
         compute_joules(unit_draw.network, 1, -0.5)

@@ -1,4 +1,4 @@
-"""Networks: their checks, their cells, and draws that repeat by name."""
+"""Networks: validation, cells, and draws that repeat for equal names."""
 
 import dataclasses
 import doctest
@@ -34,7 +34,7 @@ def test_even_cells(cells, extra):
 
 @pytest.mark.parametrize(("clients", "cells"), [(3, 4), (3, 0), (0, 0), (5, -1)])
 def test_even_cells_leave_no_cell_empty(clients, cells):
-    with pytest.raises(ValueError, match=f"clients is {clients} and cells {cells}"):
+    with pytest.raises(ValueError, match=f"clients is {clients} and cells is {cells}: give"):
         even_cells(clients, cells)
 
 
@@ -140,7 +140,7 @@ def test_draws_repeat_by_name_and_differ_by_index(changes):
 
 @st.composite
 def networks(draw):
-    """A network with values of all kinds, and some of its clients."""
+    """A network with different values per client and cell, and some of its clients."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     clients, dice = sum(sizes), np.random.default_rng(draw(st.integers(0, 2**32)))
     network = Network(
@@ -160,7 +160,7 @@ def networks(draw):
 
 @given(networks(), st.integers(0, 2**40))
 def test_a_part_of_a_network_draws_its_rows(case, index):
-    """To the bit, channels and gains; so does a part of a part, and a part of a draw."""
+    """Channels and gains are equal to the bit, also for a part of a part and a part of a draw."""
     network, some = case
     whole, part = network.draw(STREAM, index), network.of(some)
     fewer = some[::2]
@@ -181,7 +181,7 @@ def test_a_part_of_a_network_draws_its_rows(case, index):
 
 @given(networks())
 def test_clients_of_a_part_are_what_they_were(case):
-    """Their values, and their cells, of which some may be empty."""
+    """A part keeps its clients' values and cells; some cells may be empty."""
     network, some = case
     part = network.of(some)
     assert (part.clients, part.cells) == (len(some), network.cells)
@@ -199,7 +199,7 @@ def test_clients_of_a_part_are_what_they_were(case):
 
 
 def test_a_changed_part_stays_a_part():
-    """Its channels are not those of clients 0, 1, ...."""
+    """The channels of a part differ from those of clients 0, 1, ...."""
     network = small(cell_of=[0, 0, 0], fading=Rician(5.0))
     changed = dataclasses.replace(network.of([2]), snr_db=3.0)
     assert np.array_equal(changed.draw(STREAM).h, network.draw(STREAM).h[2:])
@@ -210,9 +210,9 @@ def test_a_changed_part_stays_a_part():
 @pytest.mark.parametrize(
     ("clients", "message"),
     [
-        ([0, 3], "clients holds 3: the network has no such client"),
-        ([-1], "clients holds -1"),
-        ([1, 0], r"clients\[1\] is 0 after 1: give each client once, in increasing order"),
+        ([0, 3], "clients contains 3: choose from the network's client indices"),
+        ([-1], "clients contains -1"),
+        ([1, 0], r"clients\[1\] is 0 after 1: list each client once, in increasing order"),
         ([1, 1], r"clients\[1\] is 1 after 1"),
         ([0.5], "clients has shape .* dtype float64"),
         ([[0]], r"clients has shape \(1, 1\)"),
@@ -222,17 +222,17 @@ def test_what_is_no_part(clients, message):
     for what in (small().of, small().draw(STREAM).of):
         with pytest.raises(ValueError, match=message):
             what(clients)
-    with pytest.raises(ValueError, match="clients holds 1: the network has no such"):
+    with pytest.raises(ValueError, match="clients contains 1: choose from the network's"):
         small().of([0, 2]).of([1])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"part": [4, 9]}, r"part has shape \(2,\): give \[clients\], here \(3,\)"),
+        ({"part": [4, 9]}, r"part has shape \(2,\): give one index per client, here \(3,\)"),
         ({"part": [4, 9, 9]}, r"part\[2\] is 9 after 9"),
-        ({"part": [0, 1, 2], "cell_of": [0, 2, 1]}, "cell_of holds 2, or is out of order"),
-        ({"part": [0, 1, 2], "cell_of": [0, 2, 3]}, "bandwidth_hz has 3 cells"),
+        ({"part": [0, 1, 2], "cell_of": [0, 2, 1]}, "cell_of has maximum 2, or is not sorted"),
+        ({"part": [0, 1, 2], "cell_of": [0, 2, 3]}, "give cells below 3, the number of cells"),
     ],
 )
 def test_what_a_part_cannot_be(changes, message):
@@ -255,13 +255,13 @@ def test_a_draw_may_be_measured_data():
     assert ChannelDraw(network, [[3, 4j], [1, 0], [0, 0]]).gain.tolist() == [25.0, 1.0, 0.0]
     with pytest.raises(ValueError, match=r"h has shape \(3, 1\)"):
         ChannelDraw(network, np.ones((3, 1)))
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="h contains NaN or infinity"):
         ChannelDraw(network, np.full((3, 2), np.nan))
 
 
 @pytest.mark.parametrize(("cells", "clients"), [(1, 5), (2, 300), (4, 600), (5, 603)])
 def test_section_vi_c(cells, clients):
-    """Cells up to floor(N/2) are slow. Mean: standard error below 0.58/sqrt(120) = 0.053."""
+    """Cells up to floor(N/2) are slow. Standard error of the mean < 0.58/sqrt(120) = 0.053."""
     network = section_vi_c(cells, clients, stream=Stream(3))
     assert (network.cells, network.clients, network.antennas) == (cells, clients, 10)
     assert network.bandwidth_hz.tolist() == [9e6] * cells

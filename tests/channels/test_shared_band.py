@@ -1,4 +1,4 @@
-"""Uploads that share a band against two by hand, small time steps, and a fluid written out."""
+"""A shared band against two uploads by hand, small time steps and a separate fluid model."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from channels import (
     tdma_seconds_per_bit,
 )
 
-RATES = np.array([1.0, 2.0, 0.5, 4.0, 1.0, 0.25, 3.0, 1.0])  # bit/s of eight clients alone
+RATES = np.array([1.0, 2.0, 0.5, 4.0, 1.0, 0.25, 3.0, 1.0])  # bit/s of each client without others
 
 
 def tdma(clients):
@@ -26,13 +26,13 @@ def tdma(clients):
 
 
 def ofdma(clients):
-    """Power concentrated on the share: more than an n-th of the rate each."""
+    """Power concentrated on the share: each client has more than 1/n of its full rate."""
     n, snr = len(clients), RATES[clients]
     return n / np.log2(1 + n * snr)
 
 
 def uneven(clients):
-    """Not even symmetric: pace by order of the starts."""
+    """An asymmetric rule: rates depend on the order of the starts."""
     return (1 + np.arange(len(clients))) / RATES[clients]
 
 
@@ -40,7 +40,7 @@ PACES = {"tdma": tdma, "ofdma": ofdma, "uneven": uneven}
 
 
 def drain(band):
-    """Ends of all uploads, as (seconds, key)."""
+    """Completion times of all uploads, as (seconds, key)."""
     ends = []
     while (end := band.next_done()) is not None:
         band.finish(*end)
@@ -49,7 +49,7 @@ def drain(band):
 
 
 def play(band, starts, given_up=()):
-    """Uploads in (seconds, key, bits, client), some given up at (seconds, key); ends by key."""
+    """Run uploads (seconds, key, bits, client) and removals (seconds, key); ends by key."""
     ends, events = {}, [(seconds, 0, (key, bits, client)) for seconds, key, bits, client in starts]
     events = sorted(events + [(seconds, 1, key) for seconds, key in given_up], key=lambda e: e[:2])
     for seconds, kind, what in events:
@@ -65,7 +65,7 @@ def play(band, starts, given_up=()):
 
 @st.composite
 def uploads(draw, most=6):
-    """Starts at distinct or equal times, no client twice, and some given up."""
+    """Uploads with distinct or equal start times, one per client; some are cancelled."""
     number = draw(st.integers(1, most))
     gaps = st.one_of(st.just(0.0), st.floats(0, 5), st.integers(0, 3).map(float))
     seconds = np.cumsum([draw(gaps) for _ in range(number)]).tolist()
@@ -81,7 +81,7 @@ def uploads(draw, most=6):
 
 
 def fluid(pace, starts, given_up):
-    """The same by an event loop over plain dictionaries, with fluid levels in place of ends."""
+    """Reference: an event loop over dictionaries, with fluid levels instead of end times."""
     now, left, client_of, ends = 0.0, {}, {}, {}
     changes = [(s, key, bits, client) for s, key, bits, client in starts]
     changes = sorted(changes + [(s, key, None, None) for s, key in given_up], key=lambda c: c[0])
@@ -112,7 +112,7 @@ def test_ends_are_those_of_a_fluid(pace, problem):
     ends = play(SharedBand(PACES[pace]), starts, given_up)
     assert ends.keys() >= {key for _, key, _, _ in starts} - {key for _, key in given_up}
     for key, seconds in fluid(PACES[pace], starts, given_up).items():
-        # An upload given up at the very end of its time may count as either.
+        # An upload cancelled exactly at its end may count as completed or cancelled.
         if key in ends:
             assert ends[key] == pytest.approx(seconds, rel=1e-6, abs=1e-6)
 
@@ -147,7 +147,7 @@ def test_ends_are_those_of_small_steps(pace):
 
 
 def test_two_uploads_by_hand():
-    """10 bits at 0 s and 4 at 2 s over 1 bit/s: 8 are left of the first, 4 bits each take 8 s."""
+    """10 bits from 0 s and 4 from 2 s at 1 bit/s: 8 bits remain at 2 s; 4 bits each take 8 s."""
     band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
     band.start(0.0, 1, 10.0)
     assert band.next_done() == (10.0, 1)
@@ -176,7 +176,7 @@ def test_one_upload_takes_its_bits_times_seconds_per_bit(now, bits, pace):
 
 @given(uploads(), st.sampled_from(sorted(PACES)))
 def test_no_bit_is_lost(problem, pace):
-    """What each rate carried over its time adds up to what was sent, and to what was given up."""
+    """Rates integrated over time equal the bits uploaded, of completed and cancelled uploads."""
     starts, given_up = problem
     carried, sent, dropped = 0.0, sum(bits for _, _, bits, _ in starts), 0.0
     band, now, speed = SharedBand(PACES[pace]), 0.0, 0.0
@@ -217,7 +217,7 @@ def test_equal_uploads_end_at_once_in_order_of_their_starts(clients, bits):
 
 
 def test_rounding_leaves_nothing_unfinished():
-    """A thousand uploads of awkward sizes, late on the clock, where a bit takes less than it."""
+    """A thousand uploads of odd sizes, late on the clock: a bit takes less than its resolution."""
     rng = np.random.default_rng(2)
     band = SharedBand(lambda clients: 1e-9 * len(clients) * (1 + clients % 7 / 3))
     starts = [
@@ -233,7 +233,7 @@ def test_rounding_leaves_nothing_unfinished():
 
 @given(uploads(), st.integers(0, 12))
 def test_restored_is_uninterrupted(problem, cut):
-    """Bit for bit, through JSON, with rates that hold from before the cut."""
+    """Equal to the bit through JSON; the rates from before the snapshot still apply."""
     starts, _ = problem
     plain, whole = SharedBand(uneven), play(SharedBand(uneven), starts)
     ends = {}
@@ -252,7 +252,7 @@ def test_restored_is_uninterrupted(problem, cut):
 
 def test_an_empty_band_and_one_without_a_channel_are_restored():
     band = SharedBand(lambda clients: np.where(clients == 1, np.inf, 2.0))
-    other = SharedBand(lambda clients: np.ones(len(clients)))  # from its next change on
+    other = SharedBand(lambda clients: np.ones(len(clients)))  # applies from the next change on
     other.restore(json.loads(json.dumps(band.snapshot(), allow_nan=False)))
     assert other.next_done() is None
     band.start(1.0, 1, 5.0)
@@ -262,13 +262,13 @@ def test_an_empty_band_and_one_without_a_channel_are_restored():
     assert other.next_done() == band.next_done() == (12.0, 2)
     other.finish(12.0, 2)
     assert other.remove(14.0, 1) == 3.0
-    band.start(3.0, 3, 0.0, client=1)  # no bits take no time without a channel either
+    band.start(3.0, 3, 0.0, client=1)  # 0 bits take 0 s even at rate 0
     assert band.next_done() == (3.0, 3)
 
 
 @pytest.mark.parametrize("scheme", [tdma_seconds_per_bit, ofdma_seconds_per_bit])
 def test_the_band_of_a_network(scheme):
-    """Two cells under a scheme of the links: the example of the docstring, and rates by hand."""
+    """Two cells with a scheme of channels.links: the docstring's example, and rates by hand."""
     network = Network([0, 0, 0, 1], cpu_hz=1e9, snr_db=[0, 10, 5, 3], bandwidth_hz=[1e6, 2e6])
     draw = network.draw(Stream(3))
     band = SharedBand(lambda clients: scheme(draw, np.isin(np.arange(4), clients))[clients])
@@ -294,13 +294,13 @@ def test_errors():
     with pytest.raises(ValueError, match="now_seconds is nan after -inf"):
         band.start(np.nan, 1, 1.0)
     band.start(2.0, 1, 4.0)
-    with pytest.raises(ValueError, match=r"now_seconds is 1.0 after 2.0.*backwards"):
+    with pytest.raises(ValueError, match=r"now_seconds is 1.0 after 2.0.*not before the last"):
         band.start(1.0, 2, 1.0)
-    with pytest.raises(ValueError, match=r"now_seconds is 7.0, and upload 1 was done at 6.0"):
+    with pytest.raises(ValueError, match=r"now_seconds is 7.0, but upload 1 completed at 6.0"):
         band.start(7.0, 2, 1.0)
-    with pytest.raises(ValueError, match=r"upload 1 is done at 6.0: finish it then, or remove it"):
+    with pytest.raises(ValueError, match=r"upload 1 completes at 6.0: finish it then, or"):
         band.finish(5.0, 1)
-    with pytest.raises(ValueError, match="key is 1, which is uploading already"):
+    with pytest.raises(ValueError, match="key is 1, which is already uploading"):
         band.start(3.0, 1, 1.0)
     with pytest.raises(ValueError, match="key is 9, which is not uploading"):
         band.remove(3.0, 9)
@@ -310,5 +310,5 @@ def test_errors():
         band.start(3.0, 1.5, 1)
     assert band.next_done() == (6.0, 1)  # errors change nothing
     for pace in (lambda clients: [1.0, 2.0], lambda clients: [0.0], lambda clients: [np.nan]):
-        with pytest.raises(ValueError, match=r"seconds_per_bit gave .* for clients \[4\]"):
+        with pytest.raises(ValueError, match=r"seconds_per_bit returned .* for clients \[4\]"):
             SharedBand(pace).start(0.0, 4, 1.0)

@@ -1,4 +1,4 @@
-"""Named streams: equal names give equal draws, other names other draws, in any order."""
+"""Named streams: equal names give equal draws, different names different draws, in any order."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_a_name_is_not_its_spelling():
     ],
 )
 def test_draws_stay_what_they_were(stream, index, key, key_of_minus_index, draws):
-    """A study repeats under later versions: values of the first one."""
+    """Draws are the same under later versions: they equal stored values of the first version."""
     assert stream.key(index) == key
     assert stream.key(-index) == key_of_minus_index
     assert stream.generator(index).integers(0, 2**63, 2).tolist() == draws
@@ -78,8 +78,8 @@ def test_what_is_no_integer_names_no_stream(make, message):
 
 @pytest.mark.parametrize("index", [-1, 2**64])
 def test_a_generator_has_2_to_the_64_events(index):
-    """Others would repeat those; keys have no such limit."""
-    with pytest.raises(ValueError, match=f"index is {index}: give 0 or more, below 2"):
+    """Indices beyond 2^64 would repeat earlier ones; keys have no such limit."""
+    with pytest.raises(ValueError, match=f"index is {index}: give an integer from 0 to 2"):
         Stream(1).generator(index)
     assert Stream(1).key(index) != Stream(1).key(index % 2**64)
 

@@ -232,8 +232,8 @@ def test_comparison_has_the_paper_beside_it():
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
     assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
-    assert "Proposed over Previous: ahead in 2 of 2 rows, +13.8 points on average" in text
-    assert "published: ahead in 2 of 2 rows, +5.5 points on average" in text
+    assert "Proposed over Previous: higher in 2 of 2 rows, +13.8 points on average" in text
+    assert "published: higher in 2 of 2 rows, +5.5 points on average" in text
     assert "| Proposed | 1 | 15.0 | 2 | 0 of 2 |" in text
     assert "| Previous | 2 | 70.0 | 2 | 0 of 2 |" in text
     plain = tables.comparison(None, (1, 2, 3))(results_of(HAND))
@@ -255,7 +255,7 @@ def test_variants_have_their_costs():
     results = results_of(HAND, unseen_labels=2, clients=60)
     text = tables.variants(12, None)(results)
     assert (
-        "overlap 0, Dir(0.3), 2 unseen at last | FedAvg | Proposed | 2 | 86.2 ± 1.8 (95.0)" in text
+        "overlap 0, Dir(0.3), 2 unseen labels | FedAvg | Proposed | 2 | 86.2 ± 1.8 (95.0)" in text
     )
     assert "transition 3" in text
 

@@ -141,7 +141,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
     found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, only_kept=True)
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
-    assert "nothing is run at scale small" in capsys.readouterr().out
+    assert "no runs are defined at scale small" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if e.draw is not None])

@@ -131,7 +131,7 @@ def test_the_rows_behind_the_widths(found):
     text = tables.accuracies(found["widths"])
     assert "RA-Fed over the best of FedAvg-small, HeteroFL and FedRolex: " in text
     assert "on average over 3 settings" in text
-    assert "RAM-Fed, 50 % of parameters less FedAvg with the full model" in text
+    assert "RAM-Fed, 50 % of parameters minus FedAvg with the full model" in text
 
 
 def test_the_rows_behind_the_coverage(found):
@@ -265,7 +265,7 @@ def test_claims_by_hand():
     assert gain == pytest.approx(5)
     assert gains(results, "ram-fed")[0][1] == pytest.approx(-5)
     text = tables.claims(results)
-    assert "FedRolex: +5.0 points on average over 1 settings, ahead in 1" in text
+    assert "FedRolex: +5.0 points on average over 1 settings, positive in 1" in text
     assert "RAM-Fed over HeteroFL: +5.0 points" in text
     half = results_of({("ram-fed", (0.5,)): [rows_of(0, 0.5), rows_of(0, 0.7)]}, budget="bytes")
     full = results_of({("fedavg", None): [rows_of(0, 0.6), rows_of(0, 0.6)]})

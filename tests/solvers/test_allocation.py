@@ -1,4 +1,4 @@
-"""Requests of tasks against brute force, greedy without a head start, and by hand."""
+"""Allocation of requests against brute force, plain greedy, and examples by hand."""
 
 import heapq
 from fractions import Fraction
@@ -14,7 +14,7 @@ from solvers import Status, allocate_requests
 
 WEIGHTS = st.one_of(
     st.integers(0, 6).map(float),  # ties, and zeros
-    st.sampled_from([0.1, 0.3, 0.7]),  # squares that round
+    st.sampled_from([0.1, 0.3, 0.7]),  # squares that need rounding
     st.floats(-3, 3).map(lambda power: 10**power),
 )
 
@@ -36,7 +36,7 @@ def cost(weights, requests):
 
 
 def plain_greedy(weights, total, floors):
-    """One request after the other, each looked for among all tasks."""
+    """Greedy: one request at a time, to the best of all tasks."""
     requests = [max(f, w > 0) for w, f in zip(weights, floors, strict=True)]
     shares = [w / 2.0**500 for w in weights] if any(weights) else [1.0 for _ in weights]
     while sum(requests) < total:
@@ -65,7 +65,7 @@ def test_no_split_costs_less(problem):
         assert solution.value.sum() == total
         assert (solution.value >= floors).all()
         found = cost(weights, solution.value.tolist())
-        # Savings that differ by their rounding alone may change places.
+        # Savings that differ only by rounding may swap places.
         assert best <= found <= best * (1 + Fraction(1, 10**15))
         assert solution.objective == solution.bound == pytest.approx(float(best), rel=1e-14)
         assert solution.gap == 0
@@ -76,14 +76,14 @@ def test_the_head_start_changes_nothing(weights, total, data):
     floors = data.draw(st.lists(st.integers(0, 200), min_size=len(weights), max_size=len(weights)))
     solution = allocate_requests(weights, total, floor=floors)
     if solution.value is not None:
-        # Its scale is another power of two, which rounds nothing either.
+        # Its scale is another power of two, which is also exact.
         scaled = [w * 2.0**480 for w in weights]
         assert solution.value.tolist() == plain_greedy(scaled, total, floors)
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=8), st.integers(10**6, 2**50))
 def test_many_requests_are_in_proportion(weights, total):
-    """Within one or two of the continuous solution, R_m = total w_m / sum w."""
+    """Within one or two requests of the continuous solution, R_m = total w_m / sum w."""
     value = allocate_requests(weights, total).value
     ideal = total * np.array(weights) / sum(weights)
     assert value.sum() == total
@@ -95,10 +95,10 @@ def test_by_hand():
         return allocate_requests(weights, total, **floor).value.tolist()
 
     assert split([1, 2, 3], 60) == [10, 20, 30]
-    assert split([1, 1, 1], 8) == [3, 3, 2]  # of equal savings the first
+    assert split([1, 1, 1], 8) == [3, 3, 2]  # ties go to the first task
     assert split([0, 0, 0], 8) == [3, 3, 2]
     assert split([0, 0, 0], 8, floor=[5, 0, 0]) == [5, 2, 1]
-    assert split([0, 2, 2], 9, floor=[0, 1, 1]) == [0, 5, 4]  # an ended task
+    assert split([0, 2, 2], 9, floor=[0, 1, 1]) == [0, 5, 4]  # a finished task
     assert split([0, 1, 9], 20, floor=3) == [3, 3, 14]
     assert split([5], 7) == [7]
     assert split([1e-150, 1e150], 5) == [1, 4]
@@ -110,7 +110,7 @@ def test_infeasible_problems_say_by_how_much():
     assert solution.status is Status.INFEASIBLE
     assert solution.message == "floors add up to 7, 2 more than total 5"
     solution = allocate_requests([1, 2, 0], 1, floor=0)
-    assert solution.message.startswith("floors add up to 2, 1 more than total 1; those of 0")
+    assert solution.message.startswith("floors add up to 2, 1 more than total 1; a floor of 0")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_infeasible_problems_say_by_how_much():
         (([1], 2.0), TypeError, "total is 2.0: give an integer"),
         (([1, 2], 5, [1]), ValueError, r"floor has shape \(1,\).*here \(2,\)"),
         (([1, 2], 5, 0.5), ValueError, "floor has shape .* and dtype float64"),
-        (([1, 2], 5, [1, -1]), ValueError, r"floor\[1\] is -1: give 0 or more"),
+        (([1, 2], 5, [1, -1]), ValueError, r"floor\[1\] is -1: give an integer from 0"),
     ],
 )
 def test_errors(arguments, error, message):
@@ -136,7 +136,7 @@ def test_errors(arguments, error, message):
 
 @pytest.mark.parametrize("total", [40, 1000, 10**6, 2**50])
 def test_the_work_does_not_grow_with_the_total(monkeypatch, total):
-    """For any total, about three requests per task remain to be handed out one by one."""
+    """For any total, about three requests per task are allocated one by one."""
     handed, replace = [], heapq.heapreplace
     heap = SimpleNamespace(
         heapify=heapq.heapify,

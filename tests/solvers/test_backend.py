@@ -1,4 +1,4 @@
-"""Backends by name and by object: what is refused, and with which remedy."""
+"""Backends by name and by object: error messages and their remedies."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_an_unknown_backend_gets_the_names_and_hears_of_objects(wrong):
     ],
 )
 def test_settings_of_methods_are_no_arguments(call, setting, remedy):
-    with pytest.raises(TypeError, match=rf"takes no {setting}: .*{remedy}"):
+    with pytest.raises(TypeError, match=rf"has no argument {setting}, .*{remedy}"):
         call([[1.0]], **{setting: 3})
 
 
@@ -51,7 +51,7 @@ def test_other_arguments_are_left_to_python():
 
 
 def test_every_class_is_a_name_of_its_package():
-    """Those of beamforming are loaded when they are asked for."""
+    """The classes of beamforming are loaded on first use."""
     for package in (solvers.beamforming, solvers.mask_sizes):
         for name in package.__all__:
             assert getattr(package, name) is not None

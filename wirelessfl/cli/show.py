@@ -83,15 +83,29 @@ TO_TARGET: dict[str, tuple[str, str]] = {
 }
 
 
+def with_validation(
+    columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
+) -> tuple[dict[str, tuple[str, str]], str]:
+    """Columns with the validation accuracy if all runs have one, and what a target is called.
+
+    It takes the place of the wall-clock seconds, since 80 columns have no room for both.
+    """
+    if not all("validation_accuracy" in summary for summary in summaries):
+        return columns, "accuracy"
+    others = {key: value for key, value in columns.items() if key != "wall_seconds"}
+    return {"validation_accuracy": ("val.", ".3f"), **others}, "validation accuracy"
+
+
 def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     """One line per run: final accuracy and cost, or the cost of reaching its target."""
     targets = [summary.get("target") for summary in summaries]
     columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
     common = targets[0] if len(set(targets)) == 1 else None
-    title = None if common is None else f"rounds, MiB and simulated seconds to accuracy {common}"
+    columns, kind = with_validation(columns, summaries)
+    title = None if common is None else f"rounds, MiB and simulated seconds to {kind} {common}"
     table = Table(title=title)
     table.add_column("run")
-    several = columns is TO_TARGET and common is None
+    several = None not in targets and common is None
     if several:
         table.add_column("target", justify="right")
     for heading, _ in columns.values():

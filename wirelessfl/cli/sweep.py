@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wirelessfl.cli.flags import given_flags
-from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress
+from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress, with_validation
 from wirelessfl.config import Config
 from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError
@@ -112,7 +112,8 @@ def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
     columns = TOTALS if target is None else TO_TARGET
     if any(row.get("transition_accuracy") is not None for row in rows):
         columns = {**columns, "transition_accuracy": ("first ten rounds of sessions", ".3f")}
-    title = None if target is None else f"cost of accuracy {target}"
+    columns, kind = with_validation(columns, rows)
+    title = None if target is None else f"cost of {kind} {target}"
     table = Table(title=title)
     for name in varied:
         table.add_column(name.replace("_", " "))

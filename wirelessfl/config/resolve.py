@@ -46,12 +46,17 @@ def filled(settings: Settings) -> dict[str, Any]:
     if values["presence"] and values["presence"].get("trace"):
         # The working directory may change.
         values["presence"]["trace"] = Path(values["presence"]["trace"]).absolute()
+    cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
     values["network"] = network.filled(
-        cells=network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients)),
-        coherence=network.coherence or choices.uplink.coherence,
+        cells=cells, coherence=network.coherence or choices.uplink.coherence
     )
+    rounds = training.rounds
+    if "rounds" not in training.model_fields_set:
+        senders = cells if settings.regime == "cells" else network.clients
+        rounds = choices.schedule.default_rounds(rounds, senders)
     values["training"] = training.filled(
-        edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS)
+        rounds=rounds,
+        edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
     if settings.given.data is None and not settings.task:
         values["data"] = _with_text_options(settings.data, settings.model.get("pretrained"))

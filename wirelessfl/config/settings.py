@@ -89,11 +89,14 @@ class Settings(Section):
             if kind not in KINDS or tables.get(kind) is None:
                 continue
             filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
-            tables[kind] = {  # with what was changed in place: tables are plain dicts
+            given = {  # with what was changed in place: tables are plain dicts
                 key: value
                 for key, value in tables[kind].items()
                 if (kind, key) in self._origin.places or value != filled.get(key)
             }
+            if given:  # its settings keep the choice they were given for
+                given["name"] = tables[kind]["name"]
+            tables[kind] = given
         return tables
 
     @property

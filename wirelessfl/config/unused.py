@@ -150,6 +150,12 @@ def _links(settings: Settings) -> Found:
                 f"conflicts with step_seconds={network.step_seconds:g}, which replaces it: choose "
                 "one of them",
             )
+    if network.cycles_per_flop is not None:
+        yield (
+            ("network", "cycles_per_step"),
+            f"conflicts with cycles_per_flop={network.cycles_per_flop:g}, which replaces it: "
+            "choose one of them",
+        )
     if not frame.radio and network.step_seconds is not None:
         yield (
             ("delays", "delay_scale"),

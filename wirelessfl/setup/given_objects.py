@@ -1,4 +1,4 @@
-"""The Python objects given to a run instead of settings, checked against its configuration."""
+"""Python objects given to a run instead of settings, checked against its configuration."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class GivenObjects:
     """Python objects that a run gets instead of settings.
 
     Args:
-        model: trained instead of the configured model, from the weights it has.
-        data: used instead of the configured data set.
-        network: used instead of the configured network and the settings that describe it.
+        model: module trained instead of the configured model, from its present weights.
+        data: data set used instead of the configured one.
+        network: network used instead of the configured one and its settings.
     """
 
     model: nn.Module | None = None
@@ -36,7 +36,7 @@ class GivenObjects:
 
     @property
     def marks(self) -> Given:
-        """What the settings say of them."""
+        """The marks that settings carry for these objects."""
         network = self.network
         return Given(
             model=None if self.model is None else type(self.model).__name__,
@@ -53,7 +53,7 @@ NOTHING = GivenObjects()
 def configured(
     config: Config | Mapping[str, Any] | str | Path, given: GivenObjects = NOTHING
 ) -> Config:
-    """The configuration of the run that these settings and objects describe, checked as a whole.
+    """The checked configuration of a run with these settings and objects.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
@@ -63,8 +63,8 @@ def configured(
         The settings, resolved, with the objects marked in ``given``.
 
     Raises:
-        ConfigError: the settings need an object that is absent, the network replaces a setting
-            that was given too, or settings and network do not go together.
+        ConfigError: the settings need an object that is absent, an object replaces a setting that
+            was given too, or settings and network conflict.
     """
     check_settings(config)
     if isinstance(config, Config):  # without defaults, which a given network may replace
@@ -83,11 +83,11 @@ def configured(
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
-    """Refuse settings that describe a run only together with objects that are not there.
+    """Refuse settings of a run with given objects if those are absent.
 
     Args:
-        marks: of the settings.
-        given: the objects that are there.
+        marks: marks of the settings.
+        given: the objects at hand.
 
     Raises:
         ConfigError: an object is absent, or is another network; the message names it.

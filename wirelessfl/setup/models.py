@@ -1,4 +1,4 @@
-"""The model of a configuration, for its data."""
+"""Builds the configured model for its data set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.M
         stream: randomness of the initial weights.
 
     Raises:
-        ConfigError: it cannot be built, or does not know the data's tokens.
+        ConfigError: it cannot be built, or its vocabulary lacks tokens of the data.
     """
     model = choice.build(data.input_shape, data.classes, stream=stream, pad_id=data.pad_id)
     _check_tokens(model, data)
@@ -29,7 +29,7 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.M
 
 
 def _check_tokens(model: nn.Module, data: Dataset) -> None:
-    """Refuse token ids outside the vocabulary that a model declares.
+    """Refuse token ids outside the model's declared vocabulary.
 
     Raises:
         ConfigError: there is one.
@@ -42,6 +42,6 @@ def _check_tokens(model: nn.Module, data: Dataset) -> None:
         if low < 0 or high >= vocabulary:
             raise ConfigError(
                 f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
-                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer that "
-                "belongs to the pretrained model, or another model."
+                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer of the "
+                "pretrained model, or another model."
             )

@@ -1,4 +1,4 @@
-"""The network that a configuration describes."""
+"""Builds the configured network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel 
         fading: of the channels; None if no radio is used.
 
     Raises:
-        ConfigError: they do not go together.
+        ConfigError: the settings conflict.
     """
     cells = settings.cells or 1
     if settings.slowdown != 1 and cells == 1:

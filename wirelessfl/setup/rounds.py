@@ -1,4 +1,4 @@
-"""From a configuration to the setup of a run of one model in rounds."""
+"""Setup of a run of one model in rounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wirelessfl.training.shards import Shards
 
 
 def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
-    """The setup of a run of one model; its first round is planned as a check.
+    """Build a run of one model; its first round is planned as a check.
 
     Args:
         config: the settings, resolved, with the given objects marked.
@@ -38,8 +38,8 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         shards: the processes that share the clients.
 
     Raises:
-        ConfigError: settings that do not go together.
-        DataError: no such data, or a split that cannot be made.
+        ConfigError: settings that conflict.
+        DataError: the data are missing, or cannot be split as requested.
     """
     stream = Stream(config.run.seed)
     network = given.network or build_network(config.network, stream, config.choices.fading)
@@ -55,6 +55,8 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
+    if model.step_cost is not None:
+        network = replace(network, cycles_per_step=model.step_cost.cycles)
     structure = Structure(model, choices.model.layers)
     settings = TrainingSettings(
         local_steps=training.local_steps,
@@ -109,7 +111,7 @@ def _planner(
     settings: TrainingSettings,
     stream: Stream,
 ) -> Planner:
-    """What plans rounds."""
+    """The planner of rounds."""
     uplink, wanted, training = config.choices.uplink, config.network, config.training
     down, back = wanted.downlink_mbps, wanted.backhaul_mbps
     return Planner(
@@ -132,7 +134,7 @@ def _planner(
 def _checked_padding(
     config: Config, model: TrainedModel, planner: Planner, structure: Structure
 ) -> float | None:
-    """Largest padded fraction of a mixed-width batch; refuses impossible masks, sizes and links.
+    """Largest padded fraction of a mixed-width batch; plans the first round as a check.
 
     Raises:
         ConfigError: a round cannot be planned, or padding is requested and the model forbids it.

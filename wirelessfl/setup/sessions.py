@@ -1,4 +1,4 @@
-"""From a configuration to the setup of a run in sessions."""
+"""Setup of a run in sessions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from wirelessfl.warm_starts.checked import Checked
 
 
 def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> SessionsSetup:
-    """A run of one model in sessions; arguments and errors are those of ``build_rounds``.
+    """Build a run of one model in sessions; arguments are those of ``build_rounds``.
 
     Raises:
-        ConfigError: also where the warm start draws models, and the model is given.
+        ConfigError: as ``build_rounds``, or the warm start draws models and a model is given.
     """
     rounds = build_rounds(config, given, shards)
     warm_start, sessions = config.choices.warm_start, config.sessions.sessions
@@ -43,7 +43,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     labels = _labels_of_clients(model)
 
     def draw(number: int) -> Tensor:
-        """A model drawn as the configured one was."""
+        """New parameters, drawn like the initial ones."""
         stream = rounds.stream.child("session weights", number)
         module = configured_model(config.choices.model, model.data, stream)
         return model.objective.spec.from_module(module).to(model.start.device)

@@ -1,7 +1,7 @@
-"""From what clients can afford to how many neurons they hold.
+"""Budgets: the number of neurons that each client can train, from its capacity.
 
-A width ratio r keeps floor(r W) of the W neurons of every layer, as in HeteroFL and FedRolex; a
-budget in bytes or multiplications is the largest such submodel that it pays for.
+A width ratio r keeps floor(r W) of the W neurons of every layer, as in HeteroFL and FedRolex. A
+budget in bytes or FLOPs gives the largest such submodel within the budget.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from wirelessfl.submodels.neurons import NeuronMap
 
 Budget = Literal["width", "bytes", "flops"]
 
-# 0.29 * 100 is 28.999999999999996: shares that mean a whole number of neurons get it.
+# 0.29 * 100 is 28.999999999999996 in float64, but must give 29 neurons.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The submodels that width ratios give, from the smallest to the full model.
+    """The submodels given by width ratios, from the smallest to the full model.
 
     Args:
-        shares: [levels], the least width ratio that gives each; rising.
-        widths: [levels, layers], neurons of each layer; none falls from level to level.
-        parameters: [levels]; rising.
-        multiplications: [levels], by weights, in the forward pass of one sample; never falling.
+        shares: [levels], the minimum width ratio of each level; increasing.
+        widths: [levels, layers], neurons of each layer; not decreasing.
+        parameters: [levels], number of parameters; increasing.
+        multiplications: [levels], multiplications by weights in the forward pass of one sample; not
+            decreasing.
     """
 
     shares: FloatArray
@@ -44,40 +45,41 @@ class Levels:
     def at(self, share: float) -> int:
         """The level, from 0, of a width ratio: floor(share * W) neurons of each layer of width W.
 
-        With b blocks these are b * floor(share * W/b), so that blocks keep equally many. Where it
-        is below one, a layer keeps one neuron (of each block).
+        A layer with b blocks keeps b * floor(share * W/b) neurons, the same number from each block.
+        If this is 0, it keeps one neuron (from each block).
 
         Args:
             share: width ratio in (0, 1].
 
         Raises:
-            ConfigError: share is out of range.
+            ConfigError: ``share`` is out of range.
         """
         if not 0 < share <= 1:
             raise ConfigError(
-                f"capacities: {share} is no share of the full model: give above 0, up to 1."
+                f"capacities: {share} is not a fraction of the full model: give a number above 0 "
+                "and at most 1."
             )
         level = int(np.searchsorted(self.shares, share + ROUNDING, side="right")) - 1
         return max(level, 0)
 
     def within(self, budget: Budget, amount: float) -> int:
-        """The largest level, from 0, that a client can afford.
+        """The largest level, from 0, within a client's budget.
 
         Args:
-            budget: what it can afford: neurons of each layer (``width``, see ``at``), ``bytes`` of
-                parameters, at 4 each, or ``flops`` of a sample's forward pass, two a
-                multiplication by a weight.
-            amount: up to 1 a share of what the full model takes; above 1 bytes or FLOPs
-                themselves.
+            budget: unit of the budget: neurons of each layer (``width``, see ``at``), ``bytes`` of
+                parameters (4 per parameter), or ``flops`` of a sample's forward pass (two per
+                multiplication by a weight).
+            amount: a value up to 1 is a fraction of the full model's cost; a value above 1 is in
+                bytes or FLOPs.
 
         Raises:
-            ConfigError: amount is not positive, above 1 for ``width``, or less than the smallest
-                submodel takes.
+            ConfigError: ``amount`` is not positive, is above 1 for ``width``, or is below the cost
+                of the smallest submodel.
         """
         if budget == "width":
             return self.at(amount)
         if not 0 < amount < math.inf:
-            raise ConfigError(f"capacities: {amount} {budget} buy nothing: give more than 0.")
+            raise ConfigError(f"capacities: {amount} {budget}: give a finite number above 0.")
         costs = 4 * self.parameters if budget == "bytes" else 2 * self.multiplications
         paid = (amount * float(costs[-1]) if amount <= 1 else amount) * (1 + ROUNDING)
         level = int(np.searchsorted(costs, paid, side="right")) - 1
@@ -85,72 +87,75 @@ class Levels:
             return level
         if amount > 1:
             raise ConfigError(
-                f"capacities: {amount:g} {budget} are less than the smallest submodel takes: give "
+                f"capacities: {amount:g} {budget} are less than the smallest submodel needs: give "
                 f"at least {costs[0]}."
             )
         min_share = _rounded_up(int(costs[0]) / int(costs[-1]))
         raise ConfigError(
-            f"capacities: {amount:g} of the model's {budget} is less than the smallest "
-            f"submodel, which has {min_share} of them: give at least {min_share}."
+            f"capacities: the smallest submodel needs a fraction {min_share} of the model's "
+            f"{budget}, more than {amount:g}: give at least {min_share}."
         )
 
 
-@lru_cache(maxsize=8)  # asked for in every round
+@lru_cache(maxsize=8)  # called in every round
 def levels_of(neurons: NeuronMap) -> Levels:
-    """All submodels of ``neurons`` that one width ratio for all layers gives.
+    """All submodels of ``neurons`` given by one width ratio for all layers.
 
-    The ratios are k/W, k = 1..W, of every layer's width (of its blocks' width): at each of them a
-    layer gains a neuron, and nowhere between. Where the widest layer's width is a multiple of
-    the others', it has one level for each of its neurons.
+    The ratios are k/W, k = 1..W, for the width W of every layer (or of its blocks): at each of them
+    a layer gains a neuron. If the widest layer's width is a multiple of all other widths, there is
+    one level per neuron of that layer.
 
     Raises:
-        ConfigError: the model has no neurons to leave out.
+        ConfigError: the model has no removable neurons.
     """
     if not neurons.layers:
-        raise ConfigError("the model has no hidden neurons or channels that can be left out.")
+        raise ConfigError(
+            "the model has no hidden neurons or channels that a submodel can omit: choose another "
+            "model."
+        )
     blocks = np.array([layer.blocks for layer in neurons.layers], dtype=np.int64)
     sizes = np.array(neurons.widths, dtype=np.int64) // blocks
     steps = [np.arange(1, size + 1) / size for size in np.unique(sizes)]
     shares = np.unique(np.concatenate(steps))
     kept = np.maximum(np.floor(shares[:, None] * sizes + ROUNDING), 1).astype(np.int64)
-    # The first neuron of a narrow layer is there before its share is reached: no new level.
+    # A narrow layer keeps its first neuron below its first ratio: that ratio is not a new level.
     new = np.diff(kept, axis=0, prepend=0).any(1)
     widths = kept[new] * blocks
     return Levels(shares[new], widths, *submodel_costs(neurons, widths))
 
 
 def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) -> FloatArray:
-    """What each client can afford, for the whole run: [clients].
+    """Assign capacities to clients at random, for the whole run: [clients].
 
-    Each capacity goes to equally many clients, drawn at random; where the number does not divide,
-    the first ones of the list go to one client more.
+    Each capacity is assigned to the same number of clients. If the number of clients is not
+    divisible, the first capacities of the list are assigned to one more client.
 
     Args:
-        capacities: shares of the full model, or what else ``Levels.within`` takes.
-        clients: how many there are, >= 1.
+        capacities: fractions of the full model, or other amounts for ``Levels.within``.
+        clients: number of clients, >= 1.
         stream: randomness of the run.
 
     Raises:
-        ConfigError: there are no capacities.
-        ValueError: there are no clients.
+        ConfigError: ``capacities`` is empty.
+        ValueError: ``clients`` is below 1.
     """
     if not len(capacities):
-        raise ConfigError("capacities is empty: give shares of the full model, e.g. 1,0.5,0.25.")
+        raise ConfigError("capacities is empty: give fractions of the full model, e.g. 1,0.5,0.25.")
     if clients < 1:
-        raise ValueError(f"clients is {clients}: capacities go to one or more.")
+        raise ValueError(f"clients is {clients}: give a number >= 1.")
     order = stream.child("capacities").generator().permutation(clients)
     return np.asarray(capacities, dtype=np.float64)[order % len(capacities)]
 
 
 def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:
-    """What submodels of these widths cost; thousands of them take milliseconds.
+    """The cost of submodels with given widths; thousands of submodels take milliseconds.
 
     Args:
-        neurons: of the full model.
-        widths: [submodels, layers], neurons that each keeps.
+        neurons: neurons of the full model.
+        widths: [submodels, layers], number of neurons that each submodel keeps.
 
     Returns:
-        Parameters [submodels]; multiplications by weights in the forward pass of one sample,
+        Parameters [submodels], and multiplications by weights in the forward pass of one sample,
         [submodels].
     """
     varied = {where: widths[:, place] * repeat for where, (place, repeat) in neurons.lying.items()}
@@ -167,6 +172,6 @@ def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntA
 
 
 def _rounded_up(share: float) -> str:
-    """``share`` in three digits that do not understate it, so that who gives them gets through."""
+    """``share`` rounded up to three digits, so that the printed value is accepted as input."""
     scale = 10.0 ** (2 - math.floor(math.log10(share)))
     return f"{math.ceil(share * scale * (1 - ROUNDING)) / scale:g}"

@@ -1,4 +1,4 @@
-"""Submodels of single clients: each its own neurons, of any width."""
+"""Submodels of individual clients, each with its own neurons and widths."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from channels.arrays import IntArray
 from wirelessfl.submodels.extract import Submodels, extract_neurons
 from wirelessfl.submodels.neurons import NeuronMap
 
-SOME = 32  # clients that train in one job at most, where an executor takes fewer at a time
+SOME = 32  # maximum number of clients per job; an executor may train fewer at a time
 
 
 @dataclass(frozen=True, eq=False)
 class ClientSubmodels:
-    """What each client of a round trains.
+    """The submodel of each client of a round.
 
-    Places in the full vector are worked out for those alone who are about to train, so that memory
-    does not grow with their number.
+    Positions in the full vector are computed only for the clients that are about to train, so
+    memory does not grow with the number of clients.
 
     Args:
-        neurons: what can be left out of the model.
-        chosen: per client, per layer of ``neurons``, the sorted numbers of those it holds.
+        neurons: the model's removable neurons.
+        chosen: per client, per layer of ``neurons``, the sorted indices of the client's neurons.
     """
 
     neurons: NeuronMap
@@ -35,14 +35,14 @@ class ClientSubmodels:
 
     @cached_property
     def widths(self) -> IntArray:
-        """[clients, layers], neurons of each layer."""
+        """Number of neurons in each layer, [clients, layers]."""
         return np.array(
             [[len(numbers) for numbers in layers] for layers in self.chosen], dtype=np.int64
         )
 
     @cached_property
     def lengths(self) -> IntArray:
-        """[clients], parameters of each submodel."""
+        """Number of parameters of each submodel, [clients]."""
         shapes, inverse = np.unique(self.widths, axis=0, return_inverse=True)
         each = np.array(
             [self.neurons.parameters(widths) for widths in shapes.tolist()], dtype=np.int64
@@ -50,24 +50,24 @@ class ClientSubmodels:
         return np.asarray(each[inverse.reshape(-1)])
 
     def of(self, rows: IntArray) -> Submodels:
-        """Those of the clients in these rows, padded to the widest of them."""
+        """The submodels of the clients in ``rows``, padded to the widest of them."""
         return extract_neurons(
             self.neurons.spec, self.neurons.layers, [self.chosen[row] for row in rows.tolist()]
         )
 
     def of_rows(self, rows: IntArray) -> ClientSubmodels:
-        """Those of some of the clients."""
+        """The submodels of some of the clients, without padding."""
         return ClientSubmodels(self.neurons, [self.chosen[row] for row in rows.tolist()])
 
     def batches(self, padding: float, max_rows: int) -> list[IntArray]:
-        """Rows that train together: of like widths, so that little of a batch is padding.
+        """Group the clients into batches of similar widths with little padding.
 
         Args:
-            padding: share of a batch's parameters that may be padding; 0: equal widths only.
-            max_rows: rows in a batch.
+            padding: maximum padded fraction of a batch's parameters; 0 allows only equal widths.
+            max_rows: maximum number of rows per batch.
 
         Returns:
-            Rows of each batch, in rising order within it.
+            Rows of each batch, in increasing order within a batch.
         """
         order = np.lexsort((*self.widths.T, self.lengths))
         batches: list[list[int]] = []
@@ -86,7 +86,7 @@ class ClientSubmodels:
         return [np.sort(np.array(rows, dtype=np.int64)) for rows in batches]
 
     def covers(self, rows: IntArray) -> Tensor:
-        """[rows, P] boolean, which coordinates of the full vector each of these clients trains."""
+        """Coordinates of the full vector that each of these clients trains, [rows, P] boolean."""
         spec, held = self.neurons.spec, [layer[rows] for layer in self._held]
         found = torch.ones(len(rows), spec.size, dtype=torch.bool)
         for name, shape in spec.shapes.items():
@@ -100,19 +100,19 @@ class ClientSubmodels:
         return found
 
     def cover(self, node: IntArray, weights: Sequence[float], nodes: int) -> tuple[Tensor, Tensor]:
-        """Who covers each coordinate: their weight over that of all at their node, and how many.
+        """Compute each coordinate's coverage: relative weight and number of covering clients.
 
-        A weight belongs to those who hold the neuron that it makes and the one that it reads, so
-        that all clients are counted by one product of matrices for each parameter.
+        An entry of a weight matrix is covered by clients that have both its output neuron and its
+        input neuron. One matrix product per parameter therefore counts all clients.
 
         Args:
-            node: [clients], the node of each.
-            weights: [clients], which sum to 1 at each node where any is positive.
-            nodes: how many there are.
+            node: [clients], node of each client.
+            weights: [clients]; at each node they sum to 1 unless all are 0.
+            nodes: number of nodes.
 
         Returns:
-            Weight [nodes, P], exactly 1 where every client of positive weight covers it; number of
-            clients Gamma^i [nodes, P] int32.
+            Weight [nodes, P], exactly 1 if every client of positive weight covers the coordinate;
+            number of clients Gamma^i [nodes, P] int32.
         """
         spec, share = self.neurons.spec, np.asarray(weights, dtype=np.float64)
         weight, count = torch.zeros(nodes, spec.size), torch.zeros(nodes, spec.size).int()
@@ -130,7 +130,7 @@ class ClientSubmodels:
 
     @cached_property
     def _held(self) -> list[Tensor]:
-        """By layer, [clients, width] boolean: who holds which neurons."""
+        """Per layer, which neurons each client has, [clients, width] boolean."""
         held = []
         for place, width in enumerate(self.neurons.widths):
             layer = torch.zeros(len(self.chosen), width, dtype=torch.bool)
@@ -140,12 +140,12 @@ class ClientSubmodels:
         return held
 
     def _along(self, name: str, axis: int, held: Sequence[Tensor], clients: int) -> Tensor:
-        """[clients, neurons along the axis]; [clients, 1] of ones where all have all of it."""
+        """Which neurons along an axis each client has; ones [clients, 1] if none are removable."""
         place, _ = self.neurons.lying.get((name, axis), (None, 1))
         return torch.ones(clients, 1, dtype=torch.float64) if place is None else held[place]
 
     def _spread(self, name: str, values: Tensor) -> Tensor:
-        """[neurons along axis 0, along axis 1] (or 1) at each entry of a parameter, flat."""
+        """Expand values per neuron of axes 0 and 1 (size 1 if none) to a flat parameter."""
         shape = self.neurons.spec.shapes[name]
         for axis in (0, 1):
             _, repeat = self.neurons.lying.get((name, axis), (None, 1))

@@ -1,4 +1,4 @@
-"""Submodels as an index into the flat vector: taken out, trained, merged by coverage."""
+"""Submodels as an index into the flat vector: extraction, and merging by coverage."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from wirelessfl.submodels.partition import Partition
 
 @dataclass(frozen=True)
 class Submodels:
-    """What each node of a round trains.
+    """The submodel of each node of a round.
 
     Args:
         spec: shapes of a submodel, padded to the widest node.
-        lengths: [nodes], true numbers of parameters; bytes and seconds count these. 0 at a node
-            that trains nothing.
-        index: [nodes, P_max] positions in the full flat vector, -1 where padded; None for the
-            whole model at every node.
+        lengths: [nodes], number of parameters without padding, from which bytes and seconds are
+            computed; 0 at a node that trains nothing.
+        index: [nodes, P_max] positions in the full flat vector, -1 for padding; None for the full
+            model at every node.
         full_size: P of the full model.
-        kept: names of parameters that clients train and never send.
-        neurons: by node, by layer, the sorted neuron numbers that it was made from; None where it
-            was not made from neurons.
+        kept: names of parameters that clients train but never send.
+        neurons: per node, per layer, the sorted indices of its neurons; None if the submodels were
+            not made from neurons.
     """
 
     spec: ParamSpec
@@ -51,7 +51,7 @@ class Submodels:
         return len(self.lengths)
 
     def keeping(self, names: Sequence[str]) -> Submodels:
-        """The same, the parameters ``names`` not exchanged; bytes and seconds do not count them."""
+        """The same submodels, but ``names`` are not exchanged and do not count as length."""
         kept = tuple(name for name in names if name in self.spec.shapes)
         found = replace(self, kept=kept)
         lost = np.zeros_like(self.lengths)
@@ -61,7 +61,7 @@ class Submodels:
         return replace(found, lengths=self.lengths - lost)
 
     def only(self, nodes: Sequence[int]) -> Submodels:
-        """Those of ``nodes``; the others train nothing."""
+        """The same submodels at ``nodes``; the other nodes train nothing."""
         rest = np.setdiff1d(np.arange(self.nodes), nodes)
         lengths = self.lengths.copy()
         lengths[rest] = 0
@@ -72,19 +72,19 @@ class Submodels:
         return replace(self, lengths=lengths, index=index)
 
     def silence(self, sent: Tensor) -> Tensor:
-        """``sent`` [..., P_max] with zeros, in place, where nothing is exchanged."""
+        """Set parameters of ``sent`` [..., P_max] that are not exchanged to zero, in place."""
         for where in self._slices():
             sent[..., where] = 0.0
         return sent
 
     def blank(self, vectors: Tensor) -> Tensor:
-        """``vectors`` [nodes, P_max] with zeros where submodels are padded."""
+        """``vectors`` [nodes, P_max] with zeros for padding."""
         if self.index is None:
             return vectors
         return vectors.masked_fill((self.index < 0).to(vectors.device), 0.0)
 
     def exchanged(self) -> Tensor | None:
-        """Which elements of the padded submodels cross the air, [nodes, P_max]; None: all."""
+        """Whether each element of the padded submodels is exchanged, [nodes, P_max]; None: all."""
         if self.index is None and not self.kept:
             return None
         whole = torch.ones(self.nodes, self.spec.size, dtype=torch.bool)
@@ -94,7 +94,7 @@ class Submodels:
         return None if crossing.all() else crossing
 
     def _slices(self) -> list[slice]:
-        """Where the parameters lie that are not exchanged."""
+        """Slices of the parameters that are not exchanged."""
         starts, shapes = self.spec.offsets, self.spec.shapes
         return [slice(starts[n], starts[n] + math.prod(shapes[n])) for n in self.kept]
 
@@ -102,39 +102,49 @@ class Submodels:
         """Submodels [nodes, P_max] of the vector ``full`` [P]; padding is zero."""
         if self.index is None:
             return full.expand(self.nodes, -1).clone()
-        padded = torch.cat([full, full.new_zeros(1)])  # index -1 meets the zero at the end
+        padded = torch.cat([full, full.new_zeros(1)])  # index -1 selects the zero at the end
         return padded[self.index.to(full.device)]
 
     def gather_one(self, full: Tensor, node: int) -> Tensor:
-        """The submodel [P_max] of ``node``, of the vector ``full`` [P]; padding is zero."""
+        """The submodel [P_max] of ``node`` from the vector ``full`` [P]; padding is zero."""
         if self.index is None:
             return full
         padded = torch.cat([full, full.new_zeros(1)])
         return padded[self.index[node].to(full.device)]
 
     def gather_each(self, full: Tensor) -> Tensor:
-        """Submodels [nodes, P_max] of each node's own vector ``full`` [nodes, P]."""
+        """Submodels [nodes, P_max], each from its node's vector in ``full`` [nodes, P]."""
         if self.index is None:
             return full.clone()
         padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
         return padded.gather(1, self.index.to(full.device) % padded.shape[1])
 
     def gather_from(self, full: Tensor, node: IntArray) -> Tensor:
-        """Submodels [rows, P_max], each of the vector ``full`` [nodes, P] of its node [rows]."""
+        """Submodels [rows, P_max], each from the vector of its ``node`` [rows] in ``full``.
+
+        Args:
+            full: [nodes, P].
+            node: [rows], node of each row.
+        """
         assert self.index is not None
         padded = torch.cat([full, full.new_zeros(len(full), 1)], 1)
         rows = torch.from_numpy(node)[:, None].to(full.device)
         return padded[rows, self.index.to(full.device)]
 
     def spread(self, vectors: Tensor, rows: slice) -> Tensor:
-        """``vectors`` [rows, P_max] in full coordinates [rows, P]; zero where uncovered."""
+        """``vectors`` [rows, P_max] in full coordinates [rows, P]; uncovered ones are zero."""
         assert self.index is not None
-        full = vectors.new_zeros(len(vectors), self.full_size + 1)  # padding falls on the last one
+        full = vectors.new_zeros(len(vectors), self.full_size + 1)  # padding goes to the last one
         full.scatter_(1, self.index[rows].to(vectors.device) % (self.full_size + 1), vectors)
         return full[:, :-1]
 
     def scatter_each(self, full: Tensor, vectors: Tensor) -> Tensor:
-        """``full`` [nodes, P] with what each node has trained in it: ``vectors`` [nodes, P_max]."""
+        """``full`` [nodes, P] with each node's coordinates replaced by ``vectors``.
+
+        Args:
+            full: [nodes, P].
+            vectors: trained submodels [nodes, P_max].
+        """
         if self.index is None:
             return vectors
         padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
@@ -142,7 +152,13 @@ class Submodels:
         return padded[:, :-1].contiguous()
 
     def take(self, full: Tensor, node: int, out: Tensor) -> None:
-        """Write what ``node`` trains of ``full`` [P] into ``out`` [P_max]; padding stays."""
+        """Write the submodel of ``node`` from ``full`` [P] into ``out``; padding is unchanged.
+
+        Args:
+            full: [P].
+            node: index of the node.
+            out: [P_max].
+        """
         if self.index is None:
             out.copy_(full)
         else:
@@ -152,22 +168,23 @@ class Submodels:
     def merge(self, full: Tensor, vectors: Tensor, weights: Sequence[float]) -> Tensor:
         """Weighted mean over the nodes that cover a coordinate; uncovered ones keep ``full``.
 
-        Disjoint submodels are put in their places, (7); what they share is averaged over the nodes.
+        Disjoint submodels are inserted at their positions, (7); shared coordinates are averaged
+        over the nodes.
 
         Args:
             full: [P], the vector before the round.
-            vectors: [nodes, P_max], one submodel a node.
-            weights: [nodes], >= 0; one of 0 covers nothing.
+            vectors: [nodes, P_max], one submodel per node.
+            weights: [nodes], >= 0; a node of weight 0 covers nothing.
 
         Returns:
-            [P].
+            The merged vector [P].
         """
-        if self.index is None and list(weights) == [1.0]:  # a star: the mean of one, to the bit
+        if self.index is None and list(weights) == [1.0]:  # a single node: exact to the bit
             return vectors[0]
         total = full.new_zeros(self.full_size + 1)
         weight = full.new_zeros(self.full_size + 1)
         index = None if self.index is None else self.index.to(full.device)
-        for node, share in enumerate(weights):  # in node order, so that sums repeat bit for bit
+        for node, share in enumerate(weights):  # a fixed order makes sums reproducible to the bit
             where = slice(0, self.full_size) if index is None else index[node]
             total[where] += share * vectors[node]
             weight[where] += share
@@ -176,11 +193,11 @@ class Submodels:
 
 
 def extract(partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submodels:
-    """The submodels of cells that hold the given neurons.
+    """The submodels of cells with the given neurons.
 
     Args:
-        partition: what is split.
-        cells: per cell, per split layer, neuron numbers, as from ``deal_masks``.
+        partition: the model's partitioned layers.
+        cells: per cell, per partitioned layer, neuron indices, as from ``deal_masks``.
     """
     return extract_neurons(partition.spec, partition.layers, cells)
 
@@ -188,16 +205,16 @@ def extract(partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submod
 def extract_neurons(
     spec: ParamSpec, layers: Sequence[Neurons], chosen: Sequence[Sequence[IntArray]]
 ) -> Submodels:
-    """The submodels that hold the chosen neurons of these layers, and all of the others.
+    """The submodels with the chosen neurons of some layers and all neurons of the other layers.
 
     Args:
         spec: the full model's parameters.
-        layers: neurons that can be left out.
-        chosen: per submodel, per layer, neuron numbers.
+        layers: layers with removable neurons.
+        chosen: per submodel, per layer, neuron indices.
 
     Returns:
-        Submodels padded to the widest of each layer; padded neurons have zero weights and,
-        behind an activation with act(0) = 0, zero gradients.
+        Submodels padded to the maximum width of each layer; padding neurons have zero weights and,
+        with an activation that satisfies act(0) = 0, zero gradients.
     """
     widest = [max(len(numbers[i]) for numbers in chosen) for i in range(len(layers))]
     all_of_them = NeuronMap(spec, tuple(layers))
@@ -220,7 +237,7 @@ def extract_neurons(
                 layer_number, repeat = found
                 neurons = numbers[layer_number]
                 steps = stride * (repeat * neurons[:, None] + np.arange(repeat)).reshape(-1)
-                # What no other axis makes positive again: there is nothing of a padded neuron.
+                # Negative enough that no other axis makes it positive: entries of padding neurons.
                 gap = np.full((widest[layer_number] - len(neurons)) * repeat, -2 * spec.size - 1)
                 place += np.concatenate([steps, gap]).reshape(room)
     np.maximum(index, -1, out=index)

@@ -1,8 +1,8 @@
-"""The neuron finder: neurons that are kept or left out together, and where they lie.
+"""The neuron finder: groups of neurons that are kept or omitted together, with their parameters.
 
-It is told which layers make, scale and read which neurons. That is seen by following a few samples
-through the traced model (``find_neurons``), or said by the names of layers that follow each other
-(``make_partition``), which needs no samples and also serves models that cannot be traced.
+Its input is which layers produce, scale and read which neurons. ``find_neurons`` obtains this by
+running a few samples through the traced model. ``make_partition`` takes it from the names of
+consecutive layers, which needs no samples and also works for models that cannot be traced.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from wirelessfl.submodels.neurons import Neurons, Slot
 
 @dataclass(eq=False)
 class Group:
-    """Neurons that are kept or left out together: of one layer, or of layers that a sum joins.
+    """Neurons that are kept or omitted together: of one layer, or of layers joined by a sum.
 
     Args:
-        number: place among the groups, in the order in which they are found.
-        name: of the first layer that makes them.
-        width: how many there are.
-        slots: where they lie.
-        blocks: of which a submodel keeps equally many neurons each.
-        whole: whether none of them may be left out.
-        refusal: why some of them cannot be left out, if whole does not settle it.
-        joined: the group that has taken these neurons over.
+        number: index of the group, in the order of discovery.
+        name: name of the first layer that produces the neurons.
+        width: number of neurons.
+        slots: parameter axes along which the neurons lie.
+        blocks: number of blocks; a submodel keeps the same number of neurons of each block.
+        whole: whether all neurons must be kept.
+        refusal: why neurons cannot be omitted, unless all must be kept anyway; empty if they can.
+        joined: the group into which this one was merged.
     """
 
     number: int
@@ -44,14 +44,14 @@ class Group:
 
     @property
     def root(self) -> Group:
-        """The group in which these neurons are now."""
+        """The group into which this one was finally merged."""
         group = self
         while group.joined is not None:
             group = group.joined
         return group
 
     def join(self, other: Group) -> None:
-        """Make one group of both: their neurons meet one to one."""
+        """Merge both groups, whose neurons correspond one to one."""
         first, second = sorted((self.root, other.root), key=lambda group: group.number)
         if first is second:
             return
@@ -62,20 +62,20 @@ class Group:
         second.joined = first
 
     def read_by(self, name: str, repeat: int = 1) -> None:
-        """Note a layer whose inputs these neurons are, ``repeat`` entries for each of them."""
+        """Record a layer that reads these neurons, with ``repeat`` inputs per neuron."""
         self.root.slots.append(Slot(f"{name}.weight", 1, repeat))
 
     def held_by(self, name: str, layer: nn.Module, repeat: int = 1) -> None:
-        """Note a layer with ``repeat`` rows, biases, scales and shifts for each neuron."""
+        """Record a layer with ``repeat`` rows, biases, scales and shifts per neuron."""
         self.root.slots += _parameter_slots(name, layer, repeat)
 
     def neurons(self) -> Neurons:
-        """What has been found."""
+        """The group's neurons with their parameters."""
         return Neurons(self.name, self.width, tuple(self.slots), self.blocks)
 
 
 class NeuronFinder:
-    """The groups of neurons of a model, as far as it has been followed.
+    """The groups of neurons of a model, recorded step by step.
 
     Args:
         module: the model.
@@ -85,37 +85,37 @@ class NeuronFinder:
     def __init__(self, module: nn.Module, spec: ParamSpec) -> None:
         self.module, self.spec = module, spec
         self._groups: list[Group] = []
-        self._readers: Counter[int] = Counter()  # by parameter's id
+        self._readers: Counter[int] = Counter()  # number of uses, by the parameter's id
 
     def begin(self, name: str, width: int) -> Group:
-        """New neurons, made by layer ``name``."""
+        """Start a group of neurons that layer ``name`` produces."""
         self._groups.append(Group(len(self._groups), name, width))
         return self._groups[-1]
 
     def used(self, parameter: nn.Parameter) -> None:
-        """Note that the model uses ``parameter`` once (more)."""
+        """Record one use of ``parameter`` by the model."""
         self._readers[id(parameter)] += 1
 
     @property
     def groups(self) -> list[Group]:
-        """Groups of which neurons may be left out, in the order in which they are made."""
+        """Groups whose neurons may be omitted, in the order of computation."""
         return [group for group in self._groups if group.joined is None and not group.whole]
 
     def why_not_cut(self, slots: Iterable[Slot]) -> str:
-        """Which of the parameters is not trained, or not by one layer alone; empty if none."""
+        """Say which parameter is not trainable or is used by several layers; empty if none."""
         for slot in slots:
             name = slot.parameter
             other = self.spec.tied_to(name)
             if other is not None:
                 return f"{name!r} is tied to {other!r} (untie them)"
             if name not in self.spec.shapes:
-                return f"{name!r} is frozen, or computed from other parameters"
+                return f"{name!r} is frozen or computed from other parameters"
             if self._readers[id(self.module.get_parameter(name))] > 1:
                 return f"{name!r} is used more than once"
         return ""
 
 
 def _parameter_slots(name: str, layer: nn.Module, repeat: int = 1) -> list[Slot]:
-    """Where a linear layer, a convolution or a norm holds something for each of its outputs."""
+    """Parameter axes of a linear layer, convolution or norm along which its outputs lie."""
     held = {"weight": layer.weight, "bias": layer.bias}
     return [Slot(f"{name}.{kind}", 0, repeat) for kind, value in held.items() if value is not None]

@@ -1,4 +1,4 @@
-"""A model's parameters as one flat vector: which slice belongs to which name."""
+"""A model's trainable parameters as one flat vector."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ParamSpec:
     """Names and shapes of the trainable parameters, in the order of the flat vector.
 
     Args:
-        shapes: shape by name; tied parameters stand once, under the first of their names.
-        ties: the further names of tied parameters, each with the one in ``shapes``.
+        shapes: shape by name; tied parameters appear once, under their first name.
+        ties: maps each additional name of a tied parameter to its name in ``shapes``.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -30,24 +30,25 @@ class ParamSpec:
 
     @classmethod
     def of(cls, module: nn.Module) -> ParamSpec:
-        """The spec of ``module``'s trainable parameters; frozen ones and buffers are not in it.
+        """The spec of ``module``'s trainable parameters, without frozen parameters and buffers.
 
         Raises:
-            ConfigError: nothing is trainable; a trainable parameter has no values yet, is not
+            ConfigError: no parameter is trainable, or a trainable parameter has no values, is not
                 float32, or shares memory with another tensor without being tied to it.
         """
         _check_initialised(module)
         trainable = {n: p for n, p in module.named_parameters() if p.requires_grad}
         if not trainable:
             raise ConfigError(
-                f"model {type(module).__name__} has no trainable parameters: give one that has."
+                f"model {type(module).__name__} has no trainable parameters: choose another model, "
+                "or set requires_grad."
             )
         for name, parameter in trainable.items():
             if parameter.dtype != torch.float32:
                 remedy = (
                     "Call .float() on the model."
                     if parameter.is_floating_point()
-                    else "Keep real and imaginary parts in parameters of their own."
+                    else "Use separate parameters for real and imaginary parts."
                 )
                 raise ConfigError(
                     f"parameter {name!r} is {parameter.dtype}: trainable parameters must be "
@@ -63,14 +64,14 @@ class ParamSpec:
         return cls({name: tuple(p.shape) for name, p in trainable.items()}, ties)
 
     def tied_to(self, name: str) -> str | None:
-        """Another name of the parameter ``name``; None where it has only one."""
+        """Another name of the parameter ``name``; None if it has only one."""
         if name in self.ties:
             return self.ties[name]
         return next((alias for alias, first in self.ties.items() if first == name), None)
 
     @cached_property
     def offsets(self) -> dict[str, int]:
-        """Where each name's slice begins."""
+        """Start of each parameter's slice, by name."""
         starts, position = {}, 0
         for name, shape in self.shapes.items():
             starts[name] = position
@@ -83,7 +84,7 @@ class ParamSpec:
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """``flat`` [..., P] as tensors [..., *shape] by name, sharing its memory."""
+        """Views of ``flat`` [..., P] as tensors [..., *shape] by name."""
         leading = flat.shape[:-1]
         views = {}
         for name, shape in self.shapes.items():
@@ -92,23 +93,23 @@ class ParamSpec:
         return views
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
-        """``views`` under all names: tied parameters stand under each of theirs."""
+        """``views`` under all names: a tied parameter appears under each of its names."""
         views = self.views(flat)
         return views | {alias: views[name] for alias, name in self.ties.items()}
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        """The flat vector [P] of the ``tensors`` by name, a copy."""
+        """Copy ``tensors`` by name into a flat vector [P]."""
         return torch.cat([tensors[name].detach().reshape(-1) for name in self.shapes])
 
     def from_module(self, module: nn.Module) -> Tensor:
-        """The flat vector [P] of the parameters that ``module`` holds now."""
+        """The current parameters of ``module`` as a flat vector [P], a copy."""
         return self.flatten(dict(module.named_parameters()))
 
 
 def slots(module: nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
-    """Where else in ``module`` a parameter of ``spec`` is put to replace it: (place, name).
+    """Additional places in ``module`` where tied parameters must be replaced: (place, name).
 
-    A layer that stands in the model twice has one place for its weight, though two names.
+    A layer that appears twice in the model has one place for its weight, but two names.
     """
 
     def place(name: str) -> tuple[int, str]:
@@ -130,26 +131,26 @@ def call_with(
     places: tuple[tuple[str, str], ...],
     inputs: Tensor,
 ) -> Tensor:
-    """The module's output for ``inputs`` with ``params`` by name instead of its own.
+    """The module's output for ``inputs`` with the parameters ``params``.
 
     Args:
         module: the model.
-        params: tied parameters stand once.
-        places: the further ones of tied parameters, from ``slots``.
+        params: parameters by name; tied parameters appear once.
+        places: additional places of tied parameters, from ``slots``.
         inputs: [batch, ...].
     """
     tensors = {**params, **{place: params[name] for place, name in places}}
-    # torch would look for ties in every call, and leaves a layer that stands in the model twice
-    # with the tensors of the call.
+    # With tie_weights=True torch would search for ties in every call, and would not restore a layer
+    # that appears twice in the model.
     output: Tensor = functional_call(module, tensors, (inputs,), tie_weights=False)
     return output
 
 
 def _check_initialised(module: nn.Module) -> None:
-    """Refuse parameters and buffers without values.
+    """Raise if a parameter or buffer has no values.
 
     Raises:
-        ConfigError: a layer is lazy, or on the meta device.
+        ConfigError: a layer is lazy or on the meta device.
     """
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if is_lazy(tensor):
@@ -165,10 +166,10 @@ def _check_initialised(module: nn.Module) -> None:
 
 
 def _check_memory(module: nn.Module, trainable: Mapping[str, nn.Parameter]) -> None:
-    """Refuse trainable parameters that cannot change on their own.
+    """Raise if a trainable parameter shares memory.
 
     Raises:
-        ConfigError: one shares memory with another tensor, or its elements with each other.
+        ConfigError: a parameter shares memory with another tensor, or its elements share memory.
     """
     owners: dict[int, dict[str, Tensor]] = {}
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
@@ -178,21 +179,21 @@ def _check_memory(module: nn.Module, trainable: Mapping[str, nn.Parameter]) -> N
         sizes = zip(parameter.shape, parameter.stride(), strict=True)
         if parameter.numel() and any(size > 1 and stride == 0 for size, stride in sizes):
             raise ConfigError(
-                f"parameter {name!r} is expanded: several of its elements share memory, and would "
-                "be trained apart. Expand it in forward, or make a .clone() the parameter."
+                f"parameter {name!r} is expanded: several of its elements share memory, but would "
+                "be trained separately. Expand it in forward, or use a .clone() as the parameter."
             )
     for sharing in owners.values():
         for (one, first), (two, second) in combinations(sharing.items(), 2):
             if {one, two} & trainable.keys() and _overlap(first, second):
                 raise ConfigError(
-                    f"{one!r} and {two!r} share memory, and are two tensors of model "
-                    f"{type(module).__name__}, which would be trained apart. Assign one "
-                    "nn.Parameter to both names to tie them, or .clone() one of them."
+                    f"{one!r} and {two!r} are two tensors of model {type(module).__name__} that "
+                    "share memory, but would be trained separately. Assign one nn.Parameter to "
+                    "both names to tie them, or .clone() one of them."
                 )
 
 
 def _overlap(one: Tensor, two: Tensor) -> bool:
-    """Whether two tensors of one storage have an element in common."""
+    """Whether two tensors of one storage share an element."""
     (low, high), (begin, end) = _span(one), _span(two)
     if high <= begin or end <= low:
         return False
@@ -206,7 +207,7 @@ def _overlap(one: Tensor, two: Tensor) -> bool:
 
 
 def _span(tensor: Tensor) -> tuple[int, int]:
-    """The first element of the storage that ``tensor`` has, and the one behind its last."""
+    """First storage element of ``tensor``, and the element after its last."""
     start = int(tensor.storage_offset())
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     return start, start + sum((size - 1) * int(stride) for size, stride in steps) + 1

@@ -1,24 +1,24 @@
-"""Which neurons each client of a round holds, given how many.
+"""Masks: the neurons that each client of a round trains, given their number.
 
-Every kind of mask is an arc of a circle on which a layer's neurons lie:
+For every kind of mask a layer's neurons are placed on a circle, and a client's mask is an arc:
 
 =========  ==================================  ==========================================
 kind       order of the circle                 arc of a client
 =========  ==================================  ==========================================
-ordered    as numbered                         from the first (HeteroFL)
-rolling    as numbered                         from the round's number on (FedRolex)
-random     each client's own, afresh a round   from the first
-static     each client's own, for the run      from the first
-covered    one for all, afresh a round         from where the client before ended
-partition  one for all, afresh a round         its share of the circle, and some beyond (HIST)
+ordered    by index                            starts at the first neuron (HeteroFL)
+rolling    by index                            starts at the round's index (FedRolex)
+random     random per client and round         starts at the first neuron
+static     random per client, fixed            starts at the first neuron
+covered    random per round, common            starts at the end of the previous client's arc
+partition  random per round, common            its share of the circle plus the overlap (HIST)
 =========  ==================================  ==========================================
 
-A client holds a neuron once, so the coverages of a layer's W neurons sum to the clients' counts,
-and no masks cover all of them more often than the floor of that sum over W. Arcs laid end to end
-(``covered``) cover each neuron the floor or the ceil of it.
+A client has each neuron at most once. The coverages of a layer's W neurons therefore sum to the
+total of the clients' counts, and the minimum coverage is at most the floor of that total divided by
+W. Consecutive arcs (``covered``) cover each neuron floor or ceil of that ratio times.
 
 HeteroFL: Diao, Ding and Tarokh, ICLR 2021. FedRolex: Alam et al., NeurIPS 2022. HIST: Fang, Han and
-Brinton; its footnote 3 is on partitions with partial overlaps.
+Brinton; its footnote 3 describes partitions with partial overlaps.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from wirelessfl.submodels.partition import share_out
 
 Masks = Literal["ordered", "rolling", "random", "static", "covered", "partition"]
 
-RANGES_SHOWN = 8  # of uncovered neurons, in an error: random masks leave hundreds of gaps
+RANGES_SHOWN = 8  # ranges of neurons listed in an error; random masks leave hundreds of gaps
 
 
 @dataclass(frozen=True)
 class Dealing:
-    """What a mask may depend on, beside the number of neurons.
+    """Inputs of masks in addition to the numbers of neurons.
 
     Args:
-        number: of the round, from 0.
-        clients: [senders], numbers of the clients that take part, in order.
+        number: index of the round, from 0.
+        clients: [senders], indices of the participating clients, in order.
         round: randomness of this round.
         run: randomness of the whole run.
-        overlap: of ``partition``: neurons that a mask shares with those behind it, in units of its
-            own size, >= 0.
+        overlap: for ``partition``: number of neurons that a mask shares with the following masks,
+            relative to the mask's size, >= 0.
 
     Raises:
-        ConfigError: overlap is negative, infinite or no number.
-        ValueError: the round's number is negative, or a client stands there twice.
+        ConfigError: ``overlap`` is negative or not finite.
+        ValueError: ``number`` is negative, or a client appears twice.
     """
 
     number: int
@@ -67,36 +67,36 @@ class Dealing:
 
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < math.inf:
-            raise ConfigError(f"overlap is {self.overlap}: give a finite number, 0 or more.")
+            raise ConfigError(f"overlap is {self.overlap}: give a finite number >= 0.")
         if self.number < 0:
-            raise ValueError(f"number is {self.number}: rounds count from 0.")
+            raise ValueError(f"number is {self.number}: give a round's index >= 0.")
         if len(np.unique(self.clients)) != len(self.clients):
-            raise ValueError("clients: one stands there twice.")
+            raise ValueError("clients contains a client twice: list each client once.")
 
 
 def deal_masks(
     kind: Masks, layers: Sequence[Neurons], counts: IntArray, dealing: Dealing
 ) -> list[list[IntArray]]:
-    """Neurons of each client.
+    """Choose the neurons of each client.
 
-    Where a layer has blocks, each is dealt by itself, and a client holds equally many neurons of
-    every block. Masks ``ordered``, ``rolling``, ``random`` and ``static`` do not depend on who else
-    takes part.
+    In a layer with blocks, each block is treated separately, and a client has the same number of
+    neurons of every block. The masks ``ordered``, ``rolling``, ``random`` and ``static`` of a
+    client do not depend on the other participants.
 
     Args:
-        kind: see the module's head. Smaller ``static`` masks of a client lie in its larger ones.
-        layers: what is dealt.
-        counts: [senders, layers], neurons of each client, multiples of the layer's blocks and from
-            ``blocks`` to ``width``. For ``partition`` any sizes >= 0 with a positive sum over the
-            clients: masks are in their proportion.
+        kind: see the module's docstring. A client's ``static`` masks are nested.
+        layers: layers whose neurons are chosen.
+        counts: [senders, layers], number of neurons of each client, multiples of the layer's
+            ``blocks`` from ``blocks`` to ``width``. For ``partition`` any sizes >= 0 with a
+            positive sum over the clients: mask sizes are proportional to them.
         dealing: the round, its clients, and randomness.
 
     Returns:
-        Per client, per layer, the sorted neuron numbers. A layer (or a block) with fewer neurons
-        than there are clients leaves some clients of a ``partition`` without a neuron of it.
+        Per client, per layer, the sorted neuron indices. In a ``partition``, if a layer (or block)
+        has fewer neurons than there are clients, some clients have none of them.
 
     Raises:
-        ValueError: the kind is unknown, or counts have another shape or range.
+        ValueError: the kind is unknown, or ``counts`` has a wrong shape or range.
     """
     if kind not in get_args(Masks):
         raise ValueError(f"masks is {kind!r}: choose one of {', '.join(get_args(Masks))}.")
@@ -114,11 +114,11 @@ def deal_masks(
 
 
 def coverage(chosen: Sequence[Sequence[IntArray]], layers: Sequence[Neurons]) -> list[IntArray]:
-    """How many clients hold each neuron: per layer [width].
+    """Number of clients that have each neuron, per layer [width].
 
     Args:
-        chosen: per client, per layer, neuron numbers, as from ``deal_masks``.
-        layers: of which they are.
+        chosen: per client, per layer, neuron indices, as from ``deal_masks``.
+        layers: layers of the neurons.
     """
     held = []
     for place, layer in enumerate(layers):
@@ -136,18 +136,19 @@ def check_coverage(
     number: int,
     cell: int | None = None,
 ) -> None:
-    """Refuse masks of which fewer than ``min_clients`` hold a neuron.
+    """Raise if a neuron is covered by fewer than ``min_clients`` clients.
 
     Args:
-        chosen: per client, per layer, neuron numbers, as from ``deal_masks``.
-        layers: of which they are.
-        min_clients: min_coverage, the Gamma* that RA-Fed's rate rests on.
-        clients: how many take part, for the message.
-        number: of the round, from 1, for the message.
-        cell: whose clients these are, for the message; None: there are no cells.
+        chosen: per client, per layer, neuron indices, as from ``deal_masks``.
+        layers: layers of the neurons.
+        min_clients: min_coverage, the Gamma* in RA-Fed's rate.
+        clients: number of participating clients, for the message.
+        number: number of the round, from 1, for the message.
+        cell: cell of the clients, for the message; None without cells.
 
     Raises:
-        ConfigError: naming the layer that is covered least, and those of its neurons that are.
+        ConfigError: a neuron is covered too rarely; the message names the layer with the lowest
+            coverage and the neurons concerned.
     """
     held = coverage(chosen, layers)
     lowest = [int(times.min()) for times in held]
@@ -160,23 +161,26 @@ def check_coverage(
     where = "" if cell is None else f"cell {cell} in "
     raise ConfigError(
         f"neuron{'' if one else 's'} {_ranges(poor)} of layer {layers[worst].name!r} "
-        f"{'is' if one else 'are'} held by {by} of the {clients} "
-        f"client{'' if clients == 1 else 's'} of {where}round {number}, and min_coverage is "
-        f"{min_clients}. Give clients larger shares, or take more clients a round; of all masks, "
-        '"covered" ones cover most evenly.'
+        f"{'is' if one else 'are'} covered by {by} of the {clients} "
+        f"client{'' if clients == 1 else 's'} of {where}round {number}, but min_coverage is "
+        f"{min_clients}. Increase capacities or the number of clients per round, or choose masks "
+        '"covered", which have the most even coverage.'
     )
 
 
 def _check_counts(kind: Masks, layers: Sequence[Neurons], counts: IntArray, senders: int) -> None:
     if counts.shape != (senders, len(layers)):
         raise ValueError(
-            f"counts are {list(counts.shape)}: there are {senders} clients and {len(layers)} "
+            f"counts has shape {list(counts.shape)}: give [{senders}, {len(layers)}], clients by "
             "layers."
         )
     for layer, wanted in zip(layers, counts.T, strict=True):
         if kind == "partition":
             if (wanted < 0).any() or (senders and not wanted.any()):
-                raise ValueError(f"counts of layer {layer.name!r}: give sizes >= 0, not all 0.")
+                raise ValueError(
+                    f"counts of layer {layer.name!r} contain a negative number or only zeros: give "
+                    "sizes >= 0, not all 0."
+                )
             continue
         wrong = (wanted < layer.blocks) | (wanted > layer.width) | (wanted % layer.blocks > 0)
         if wrong.any():
@@ -189,7 +193,7 @@ def _check_counts(kind: Masks, layers: Sequence[Neurons], counts: IntArray, send
 def _arcs(
     kind: Masks, layer: Neurons, wanted: IntArray, dealing: Dealing
 ) -> tuple[IntArray, IntArray]:
-    """Starts and lengths [senders] of the clients' arcs, the same on each block's circle."""
+    """Starts and lengths [senders] of the clients' arcs, equal for all blocks."""
     size = layer.width // layer.blocks
     lengths = wanted // layer.blocks
     if kind == "rolling":
@@ -200,13 +204,13 @@ def _arcs(
         shares = np.array(share_out(wanted.tolist(), size), dtype=np.int64)
         wider = shares + np.rint(
             dealing.overlap * shares
-        )  # in floats: an overlap may be astronomical
+        )  # floats, because a huge overlap would overflow integers
         return np.cumsum(shares) - shares, np.minimum(wider, size).astype(np.int64)
     return np.zeros_like(lengths), lengths
 
 
 def _circles(kind: Masks, layer: Neurons, dealing: Dealing) -> Iterator[IntArray]:
-    """Neuron numbers [blocks, width/blocks] in the order of each client's circles."""
+    """Neuron indices [blocks, width/blocks] in circle order, for each client."""
     if kind == "random" or kind == "static":
         stream = dealing.round if kind == "random" else dealing.run
         for client in dealing.clients:
@@ -221,7 +225,7 @@ def _circles(kind: Masks, layer: Neurons, dealing: Dealing) -> Iterator[IntArray
 def _shuffled(layer: Neurons, stream: Stream, *names: Name) -> IntArray:
     """The layer's neurons [blocks, width/blocks], each block in random order.
 
-    A lone block draws from ``stream`` itself.
+    A single block draws from ``stream``, several blocks draw from its children.
     """
     size = layer.width // layer.blocks
     streams = [stream]
@@ -232,7 +236,7 @@ def _shuffled(layer: Neurons, stream: Stream, *names: Name) -> IntArray:
 
 
 def _ranges(numbers: IntArray) -> str:
-    """Sorted numbers in words: "150 to 199 and 203"; of many ranges the first ones."""
+    """Sorted numbers as text, e.g. "150 to 199 and 203"; only the first ranges are listed."""
     ends = [0, *(np.flatnonzero(np.diff(numbers) > 1) + 1).tolist(), len(numbers)]
     runs = [(int(numbers[a]), int(numbers[b - 1])) for a, b in pairwise(ends)]
     words = [f"{a}" if a == b else f"{a} to {b}" for a, b in runs[:RANGES_SHOWN]]

@@ -1,4 +1,4 @@
-"""The merge of overlapping submodels: at each coordinate a mean over those that cover it."""
+"""Merging of overlapping submodels: a mean, at each coordinate, over those that cover it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from torch import Tensor
 
 
 def covered_mean(total: Tensor, weight: Tensor, uncovered: Tensor | float) -> Tensor:
-    """Weighted mean over those who cover a coordinate: (1/Gamma^i) sum over them, at equal weights.
+    """Weighted mean over the submodels that cover a coordinate.
 
-    Disjoint submodels are put in their places, (7) of HIST; what all share is averaged; those that
-    overlap are RA-Fed's mean.
+    With equal weights this is (1/Gamma^i) times their sum, RA-Fed's mean. Disjoint submodels are
+    inserted at their positions, (7) of HIST; coordinates that all share are averaged.
 
     Args:
-        total: [..., P], sum of weight times value over those who cover each coordinate.
-        weight: [..., P], sum of their weights, >= 0; 0 where nobody does.
-        uncovered: [..., P] or one number, what stands there then.
+        total: [..., P], sum of weight times value over the covering submodels.
+        weight: [..., P], sum of their weights, >= 0; 0 at uncovered coordinates.
+        uncovered: [..., P] or one number, values of uncovered coordinates.
 
     Returns:
-        [..., P].
+        The mean [..., P].
     """
     mean = total / torch.where(weight > 0, weight, 1.0)
     return torch.where(weight > 0, mean, uncovered)

@@ -1,4 +1,4 @@
-"""Which neurons of a model can be left out, and what goes with them, for submodels of any width."""
+"""Removable neurons of a model with their parameters, for submodels of any width."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ class Slot:
     """An axis of a parameter along which neurons lie.
 
     Args:
-        parameter: its name.
-        axis: 0 where the layer produces the neurons, 1 where it reads them.
-        repeat: entries of the axis for each neuron, one behind the other: the pixels of a channel
-            that has been flattened.
+        parameter: name of the parameter.
+        axis: 0 if the layer produces the neurons, 1 if it reads them.
+        repeat: consecutive entries of the axis per neuron, e.g. the pixels of a flattened channel.
     """
 
     parameter: str
@@ -28,16 +27,16 @@ class Slot:
 
 @dataclass(frozen=True)
 class Neurons:
-    """Hidden neurons, or channels, that layers have in common.
+    """Hidden neurons or channels that several layers share.
 
     Args:
-        name: of the first layer that produces them.
-        width: how many there are.
-        slots: where they lie: rows and biases of the layers that produce them, scales and shifts of
-            norms, columns of the layers that read them. Channels that a sum joins (a residual
-            stage) have several producers.
-        blocks: consecutive blocks of equal size of which a submodel keeps equally many neurons
-            each: the groups of a group norm, or 1.
+        name: name of the first layer that produces them.
+        width: number of neurons.
+        slots: parameter axes along which they lie: rows and biases of the layers that produce them,
+            scales and shifts of norms, columns of the layers that read them. Channels joined by a
+            sum (a residual stage) have several producers.
+        blocks: number of consecutive blocks of equal size, e.g. the groups of a group norm, or 1. A
+            submodel keeps the same number of neurons of each block.
     """
 
     name: str
@@ -48,13 +47,13 @@ class Neurons:
 
 @dataclass(frozen=True, eq=False)
 class NeuronMap:
-    """All neurons of a model that a submodel may leave out.
+    """All neurons of a model that a submodel may omit.
 
     Args:
         spec: the full model's parameters.
-        layers: the neurons, in the order in which the model computes them.
-        uses: by parameter, multiplications of one sample with each of its entries: the pixels that
-            a convolution's kernel is put on; 1 where it is not in here.
+        layers: the neurons, in the order of computation.
+        uses: by parameter, multiplications per sample with each entry, e.g. the number of output
+            pixels of a convolution; 1 for parameters that are not listed.
     """
 
     spec: ParamSpec
@@ -63,12 +62,12 @@ class NeuronMap:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Neurons of each layer in the full model."""
+        """Number of neurons of each layer in the full model."""
         return tuple(layer.width for layer in self.layers)
 
     @cached_property
     def lying(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """By parameter and axis along which neurons lie: which of ``layers``, and the repeat."""
+        """Maps (parameter, axis) along which neurons lie to (index in ``layers``, repeat)."""
         return {
             (slot.parameter, slot.axis): (place, slot.repeat)
             for place, layer in enumerate(self.layers)
@@ -76,7 +75,7 @@ class NeuronMap:
         }
 
     def shapes(self, widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
-        """Shapes of a submodel's parameters that keeps so many neurons of each layer."""
+        """Shapes of the parameters of a submodel with ``widths`` neurons per layer."""
         shapes = {name: list(shape) for name, shape in self.spec.shapes.items()}
         for layer, width in zip(self.layers, widths, strict=True):
             for slot in layer.slots:
@@ -84,5 +83,5 @@ class NeuronMap:
         return {name: tuple(shape) for name, shape in shapes.items()}
 
     def parameters(self, widths: Sequence[int]) -> int:
-        """Parameters of a submodel that keeps so many neurons of each layer."""
+        """Number of parameters of a submodel with ``widths`` neurons per layer."""
         return sum(math.prod(shape) for shape in self.shapes(widths).values())

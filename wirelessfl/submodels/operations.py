@@ -1,4 +1,4 @@
-"""How a model is traced, and what single operations do with neurons that lie along axis 1."""
+"""Tracing of a model, and properties of operations on tensors with neurons along axis 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from wirelessfl.models.dropout import StreamDropout
 
-# Layers, functions and methods alike by their plain names: nn.LeakyReLU, F.leaky_relu, x.relu_().
+# Plain names of layers, functions and methods: nn.LeakyReLU and F.leaky_relu, x.relu_().
 POINTWISE = frozenset(
     (
         *("relu", "relu6", "leakyrelu", "elu", "celu", "selu", "gelu", "silu", "mish", "tanh"),
@@ -28,11 +28,11 @@ POOLING = frozenset(
     f"{kind}pool{axes}d" for kind in ("max", "avg", "adaptivemax", "adaptiveavg") for axes in "123"
 )
 REDUCTIONS = frozenset({"mean", "sum", "amax", "amin"})
-RESHAPES = frozenset({"flatten", "view", "reshape", "squeeze", "unsqueeze"})  # keep the order
+RESHAPES = frozenset({"flatten", "view", "reshape", "squeeze", "unsqueeze"})  # keep element order
 
 
 class Tracer(fx.Tracer):
-    """Keeps layers of torch and ``StreamDropout`` whole, and the name of a layer that fails."""
+    """Tracer with torch layers and ``StreamDropout`` as leaves, which records a failing layer."""
 
     failed = ""
 
@@ -51,12 +51,12 @@ class Tracer(fx.Tracer):
         try:
             return super().call_module(m, forward, args, kwargs)
         except Exception:
-            self.failed = self.failed or self.path_of_module(m)  # the innermost comes first
+            self.failed = self.failed or self.path_of_module(m)  # keep the innermost module
             raise
 
 
 def plain_name(node: fx.Node, layer: object) -> str:
-    """Of a layer, a method or a function of torch; empty for any other function."""
+    """Plain name of a layer, method or torch function; empty for any other function."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     if node.op == "call_module":
         name = type(layer).__name__
@@ -68,8 +68,8 @@ def plain_name(node: fx.Node, layer: object) -> str:
 
 
 def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
-    """Whether a pooling or a reduction of a tensor [batch, channels, ...] leaves those two axes."""
-    if kind in POOLING:  # with an axis less, torch would take the batch for channels
+    """Whether a pooling or reduction of a tensor [batch, channels, ...] keeps these two axes."""
+    if kind in POOLING:  # with one axis fewer, torch would treat the batch as channels
         return len(before) == int(kind[-2]) + 2
     if kind not in REDUCTIONS:
         return False
@@ -80,7 +80,7 @@ def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
 
 
 def names_width(node: fx.Node, kind: str) -> bool:
-    """Whether a view gives the size of axis 1 as a number, which would be another in a submodel."""
+    """Whether a view states the size of axis 1 as a number, which differs in a submodel."""
     if kind not in ("view", "reshape"):
         return False
     sizes = node.args[1:]

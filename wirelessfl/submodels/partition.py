@@ -1,8 +1,8 @@
-"""Neuron partitions: which hidden neurons can be split, and what a neuron takes with it.
+"""Neuron partitions: the hidden layers whose neurons are divided over the cells.
 
-HIST paper, appendix B: hidden neurons of every second fully connected layer are split over the
-cells. A neuron takes its row of the layer's weight, its bias entry, and its column of the next
-layer's weight; what no split layer owns is shared.
+HIST paper, appendix B: the hidden neurons of every second fully connected layer are divided over
+the cells. A neuron comprises its row of the layer's weight, its bias entry, and its column of the
+next layer's weight; all other parameters are shared.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ Scheme = Literal["alternate", "all"]
 
 @dataclass(frozen=True)
 class Partition:
-    """The hidden layers of a model that are split over the cells.
+    """The hidden layers of a model that are partitioned over the cells.
 
     Args:
         spec: the full model's parameters.
-        layers: hidden neurons of the split layers, in the order of the model.
-        scheme: ``alternate`` splits every second hidden layer, so that a submodel is 1/N of the
-            split layers; ``all`` splits each, so that it is 1/N^2 (Yuan et al.), and the blocks
-            that join neurons of two cells rest for the round.
+        layers: hidden neurons of the partitioned layers, in the order of the model.
+        scheme: ``alternate`` partitions every second hidden layer, so a submodel has 1/N of the
+            weights of the partitioned layers. ``all`` partitions every hidden layer, so it has
+            1/N^2 of the weights between them (Yuan et al.); blocks that connect neurons of two
+            cells are not trained in the round.
     """
 
     spec: ParamSpec
@@ -44,19 +45,19 @@ class Partition:
 
     @property
     def width(self) -> int:
-        """Neurons of the widest split layer, in whose units mask sizes are given."""
+        """Neurons of the widest partitioned layer; mask sizes are in units of these."""
         return max(layer.width for layer in self.layers)
 
     @property
     def parameters_per_neuron(self) -> float:
-        """Parameters that one more neuron of the widest layer adds (``alternate`` only)."""
+        """Parameters per additional neuron of the widest layer (``alternate`` only)."""
         weight = [self._neuron_parameters(layer) for layer in self.layers]
         share = [layer.width / self.width for layer in self.layers]
         return sum(w * s for w, s in zip(weight, share, strict=True))
 
     @property
     def shared_parameters(self) -> int:
-        """Parameters that no split neuron owns; every cell trains them (``alternate`` only)."""
+        """Parameters outside partitioned neurons; every cell trains them (``alternate`` only)."""
         owned = sum(self._neuron_parameters(layer) * layer.width for layer in self.layers)
         return self.spec.size - owned
 
@@ -75,32 +76,33 @@ def make_partition(
     scheme: Scheme = "alternate",
     chain: Sequence[str] | None = None,
 ) -> Partition:
-    """The neuron partition of ``module``.
+    """Make the neuron partition of ``module``.
 
-    The layers that follow each other are named, not seen: so a model can be split that cannot be
-    traced, and no samples are needed. Whether they do follow each other shows when a submodel runs
-    (``training.trial.check_partition``).
+    The consecutive layers are given by name, so no samples are needed, and models that cannot be
+    traced can be partitioned. ``training.trial.check_partition`` verifies the order by running a
+    submodel.
 
     Args:
-        module: any model whose split layers are ``nn.Linear`` with elementwise maps between them.
+        module: a model whose partitioned layers are ``nn.Linear`` with elementwise maps in between.
         spec: its parameters.
         scheme: see ``Partition``.
-        chain: names of the fully connected layers in order, input to output; default: the
+        chain: names of the fully connected layers in order, from input to output; None for the
             module's attribute ``fully_connected``.
 
     Raises:
-        ConfigError: the chain is missing, or names something that is not a chain of linear layers.
+        ConfigError: the names are missing or do not denote consecutive linear layers, or a
+            parameter cannot be cut.
     """
     names = tuple(chain or Declared.of(module).fully_connected)
     if len(names) == 1:
         raise ConfigError(
             f"layers is {names[0]!r}: name at least two fully connected layers in order; the "
-            "neurons between them are split."
+            "neurons between them are partitioned."
         )
     if not names:
         raise ConfigError(
-            f"model {type(module).__name__} does not say which layers to split. Name its fully "
-            "connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "
+            f"model {type(module).__name__} does not declare which layers to partition. Name its "
+            "fully connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "
             "fully_connected."
         )
     modules, finder = dict(module.named_modules()), NeuronFinder(module, spec)
@@ -117,8 +119,8 @@ def make_partition(
         width, inputs = spec.shapes[f"{producer}.weight"][0], spec.shapes[f"{consumer}.weight"][1]
         if width != inputs:
             raise ConfigError(
-                f"layers: {producer!r} has {width} outputs and {consumer!r} {inputs} inputs: "
-                "they do not follow each other."
+                f"layers: {producer!r} has {width} outputs, but {consumer!r} has {inputs} inputs: "
+                "name consecutive layers."
             )
         group = finder.begin(producer, width)
         group.held_by(producer, modules[producer])
@@ -128,27 +130,27 @@ def make_partition(
 
 
 def _check_cuttable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:
-    """Refuse a layer with a parameter that cannot be cut.
+    """Raise if a layer has a parameter that cannot be cut.
 
     Raises:
-        ConfigError: one of ``slots`` is frozen, computed from others, or tied.
+        ConfigError: a parameter in ``slots`` is frozen, computed from others, tied or used twice.
     """
     why = finder.why_not_cut(slots)
     if why:
         raise ConfigError(
-            f"layers: the neurons of {name!r} cannot be split, because {why}. Name other layers, "
-            "or choose an algorithm without submodels, such as hfedavg."
+            f"layers: the neurons of {name!r} cannot be partitioned, because {why}. Name other "
+            "layers, or choose an algorithm without submodels, such as hfedavg."
         )
 
 
 def even_sizes(total: int, cells: int) -> list[int]:
-    """``total`` shared out evenly; sizes differ by one where it does not divide."""
+    """Divide ``total`` evenly over cells; sizes differ by at most one."""
     return [total // cells + (cell < total % cells) for cell in range(cells)]
 
 
 def share_out(sizes: Sequence[int], width: int) -> list[int]:
-    """``width`` neurons in the proportions of ``sizes``, rounded so that they sum to it."""
+    """Divide ``width`` neurons in the proportions of ``sizes``, rounded to sum to ``width``."""
     ends = np.cumsum(sizes)
-    # Rounding the running sum, not the sizes, keeps the sum whole.
+    # Rounding the cumulative sum instead of the sizes preserves the total.
     cuts = np.rint(ends * (width / ends[-1])).astype(int)
     return [int(count) for count in np.diff(cuts, prepend=0)]

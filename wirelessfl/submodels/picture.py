@@ -1,4 +1,4 @@
-"""A picture of masks: which neurons each client holds, round after round."""
+"""Plot of masks: the neurons that each client has in each round."""
 
 from __future__ import annotations
 
@@ -29,31 +29,33 @@ def draw_masks(
     overlap: float = 0.0,
     seed: int = 1,
 ) -> Figure:
-    """Masks of one layer: clients by neurons, a column of panels for each kind, a row a round.
+    """Plot masks of one layer, clients by neurons: one column per kind, one row per round.
 
-    Under each panel stands how many clients cover each neuron, Gamma^i, darker for more; neurons
-    that nobody covers are crossed out.
+    A strip below each panel shows the number of clients that cover each neuron, Gamma^i, darker for
+    more; uncovered neurons are crossed out.
 
     Args:
-        counts: [clients], neurons that each holds.
-        width: neurons of the layer.
-        path: file to save to, .png, .pdf or .svg; None to save nothing.
-        kinds: of masks, see ``wirelessfl.submodels.masks``.
-        rounds: rows of panels.
-        overlap: of ``partition``.
-        seed: of the randomness.
+        counts: [clients], number of neurons of each client.
+        width: number of neurons of the layer.
+        path: output file, .png, .pdf or .svg; None to save nothing.
+        kinds: kinds of masks, see ``wirelessfl.submodels.masks``.
+        rounds: number of rounds.
+        overlap: overlap of ``partition`` masks.
+        seed: seed of the masks.
 
     Returns:
         The figure.
 
     Raises:
-        ConfigError: another suffix.
-        ValueError: a count is not within 1 and ``width``, or a kind is unknown.
+        ConfigError: the file's suffix is unknown.
+        ValueError: a count is not from 1 to ``width``, or a kind is unknown.
     """
     from matplotlib.figure import Figure
 
     if path is not None and not os.fspath(path).endswith(_SUFFIXES):
-        raise ConfigError(f"path is {os.fspath(path)!r}: give a name in {', '.join(_SUFFIXES)}.")
+        raise ConfigError(
+            f"path is {os.fspath(path)!r}: give a file name that ends in {', '.join(_SUFFIXES)}."
+        )
     layers = [Neurons("hidden", width, ())]
     figure = Figure(figsize=(1.55 * len(kinds), 1.2 * rounds + 0.2), layout="constrained")
     grid = figure.add_gridspec(rounds, len(kinds))

@@ -1,10 +1,11 @@
-"""Which hidden neurons of a model can be left out, found by tracing it and running a few samples.
+"""Finds the removable hidden neurons of a model by tracing it and running a few samples.
 
-Every result on the way carries the group of neurons that lie along its axis 1, or none: the model's
-inputs. Linear layers and convolutions read a group and begin a new one, sums join two, and what
-acts on each neuron alone passes them on. The group that reaches the output, the logits, stays
-whole, and so does one that is summed with inputs. Anything else on a group is refused at the end,
-unless the group stays whole anyway (a softmax behind the logits).
+Every intermediate result has the group of neurons that lie along its axis 1, or none if it depends
+only on the model's inputs. Linear layers and convolutions read a group and start a new one, sums
+join two groups, and operations on single neurons keep the group. The group of the output, the
+logits, must be kept, as must a group that is summed with inputs. Any other operation makes the
+group's neurons irremovable, which is an error at the end unless all must be kept anyway (e.g. a
+softmax after the logits).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from wirelessfl.submodels.operations import (
 
 PRODUCERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-NO_NEURONS = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm)  # have weights, yet no hidden neurons
+NO_NEURONS = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm)  # with weights, without hidden neurons
 REMEDY = (
     "Choose mlp, fcnn, lenet5, cifar-cnn, fedast-cnn or resnet18, or a model of linear layers, "
     "convolutions, norms and activations."
@@ -42,28 +43,29 @@ REMEDY = (
 
 
 def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMap:
-    """The hidden neurons and channels of ``module`` that a submodel may leave out.
+    """Find the hidden neurons and channels of ``module`` that a submodel may omit.
 
     Args:
-        module: of linear layers, convolutions without groups, group norms, batch norms without
-            running statistics, activations, pooling, flattening and sums. It stays as it is.
+        module: model of linear layers, convolutions without groups, group norms, batch norms
+            without running statistics, activations, pooling, flattening and sums. It is not
+            changed.
         spec: its parameters.
-        sample: [batch, ...], a few inputs, on the module's device; its values do not matter.
+        sample: [batch, ...], a few inputs on the module's device; the values do not matter.
 
     Returns:
-        The neurons, in the order in which they are computed. Not in it: logits, channels that are
-        summed with the inputs, and layers of a single neuron in each group of a group norm.
+        The neurons, in the order of computation, without logits, channels that are summed with the
+        inputs, and layers with a single neuron per group of a group norm.
 
     Raises:
-        ConfigError: the model cannot be traced or run, does something with hidden neurons that
-            needs all of them, or has none.
+        ConfigError: the model cannot be traced or run, has an operation that needs all neurons of a
+            hidden layer, or has no removable neurons.
     """
     name = type(module).__name__
     devices = [sample.device] if sample.is_cuda else []
     with torch.random.fork_rng(devices), torch.no_grad():
         tracer = Tracer()
         try:
-            copied = copy.deepcopy(module).eval()  # its forward may write to the module
+            copied = copy.deepcopy(module).eval()  # forward may change the module
             graph = tracer.trace(copied)
         except Exception as error:  # whatever a user's forward raises when it is traced
             where = f", layer {tracer.failed!r}," if tracer.failed else ""
@@ -72,23 +74,25 @@ def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMa
                 f"{REMEDY}"
             ) from error
         finder, uses = NeuronFinder(copied, spec), Counter[str]()
-        _Tracked(finder, graph, uses).run(sample.clone())  # the forward may work in place
+        _Tracked(finder, graph, uses).run(sample.clone())  # forward may change its input
     for group in finder.groups:
         why = group.refusal or finder.why_not_cut(group.slots)
         if why:
             raise ConfigError(
-                f"model {name}: neurons of layer {group.name!r} cannot be left out, because {why}. "
+                f"model {name}: neurons of layer {group.name!r} cannot be omitted, because {why}. "
                 f"{REMEDY}"
             )
     layers = tuple(group.neurons() for group in finder.groups if group.blocks < group.width)
     if not layers:
-        raise ConfigError(f"model {name} has no hidden neurons that could be left out. {REMEDY}")
+        raise ConfigError(
+            f"model {name} has no hidden neurons that a submodel could omit. {REMEDY}"
+        )
     return NeuronMap(spec, layers, dict(uses))
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """A result that carries neurons: along axis 1 of ``shape``, ``repeat`` entries each."""
+    """A result with neurons along axis 1 of ``shape``, ``repeat`` entries per neuron."""
 
     group: Group
     shape: tuple[int, ...]
@@ -96,29 +100,29 @@ class _Lane:
 
 
 class _Tracked(fx.Interpreter):
-    """Runs the traced model on samples, and follows the neurons through it.
+    """Runs the traced model on samples and tracks its neurons.
 
     Args:
-        finder: of the traced module; it is told what is seen.
-        graph: what the module does.
-        uses: to be filled, by parameter: multiplications of one sample with each of its entries.
+        finder: finder of the traced module, which records the neurons.
+        graph: traced graph of the module.
+        uses: counter to fill: by parameter, multiplications per sample with each entry.
     """
 
     def __init__(self, finder: NeuronFinder, graph: fx.Graph, uses: Counter[str]) -> None:
         super().__init__(finder.module, graph=graph)
-        self.extra_traceback = False  # errors are one line
+        self.extra_traceback = False  # keep errors to one line
         self.finder, self.uses = finder, uses
         self._lanes: dict[fx.Node, _Lane] = {}
 
     def run_node(self, n: fx.Node) -> Any:
-        """The result of ``n``, whose neurons are noted."""
+        """Run ``n`` and record the neurons of its result."""
         try:
             value = super().run_node(n)
         except Exception as error:
             name = type(self.finder.module).__name__
             raise ConfigError(
                 f"model {name} does not run on the samples: {n.name!r} fails ({_line(error)})."
-                " Choose a data set that fits it."
+                " Choose a data set that fits the model."
             ) from error
         lanes = [self._lanes[source] for source in n.all_input_nodes if source in self._lanes]
         if n.op == "output":
@@ -128,7 +132,7 @@ class _Tracked(fx.Interpreter):
         if n.op == "get_attr" and isinstance(value, nn.Parameter):
             self.finder.used(value)
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
-        found: _Lane | None = None  # where it is made of inputs and numbers alone
+        found: _Lane | None = None  # None if the result depends on inputs and numbers only
         if n.op == "call_module":
             found = self._through_layer(n, self.fetch_attr(str(n.target)), lanes, shape)
         elif lanes and not isinstance(value, int | torch.Size | torch.dtype | torch.device):
@@ -140,7 +144,7 @@ class _Tracked(fx.Interpreter):
     def _through_layer(
         self, node: fx.Node, layer: nn.Module, lanes: Sequence[_Lane], shape: tuple[int, ...]
     ) -> _Lane | None:
-        name, kind = str(node.target), type(layer)  # a subclass may do something else
+        name, kind = str(node.target), type(layer)  # exact type: a subclass may behave differently
         for parameter in layer.parameters():
             self.finder.used(parameter)
         if kind in PRODUCERS:
@@ -157,13 +161,13 @@ class _Tracked(fx.Interpreter):
     def _produce(
         self, name: str, layer: nn.Module, lanes: Sequence[_Lane], shape: tuple[int, ...]
     ) -> _Lane:
-        """New neurons, by a layer that reads those of ``lanes``."""
+        """Start the neurons of a layer that reads those of ``lanes``."""
         weight, groups = layer.get_parameter("weight"), getattr(layer, "groups", 1)
         new = _Lane(self.finder.begin(name, len(weight)), shape)
         if len(shape) != weight.ndim:
             return _refuse([new, *lanes], f"{name!r} works along one of {len(shape)} axes")
         if groups != 1:
-            return _refuse([new, *lanes], f"{name!r} is a convolution of {groups} groups")
+            return _refuse([new, *lanes], f"{name!r} is a convolution with {groups} groups")
         if f"{name}.weight" in self.finder.spec.shapes:
             self.uses[f"{name}.weight"] += math.prod(shape[2:])
         for lane in lanes:
@@ -188,14 +192,14 @@ class _Tracked(fx.Interpreter):
     ) -> _Lane:
         lane, before = lanes[0], lanes[0].shape
         if any(one.group.root.refusal for one in lanes):
-            return _refuse(lanes, "")  # nothing is known of its axes
+            return _refuse(lanes, "")  # the axes of its neurons are unknown
         if kind in POINTWISE and all(_alike(one, lane, shape) for one in lanes):
             return self._join(node, lanes, shape)
         if keeps_channels(node, kind, before) and shape[:2] == before[:2]:
             return _Lane(lane.group, shape, lane.repeat)
         if kind in RESHAPES and shape[:1] == before[:1]:
             if names_width(node, kind):
-                return _refuse(lanes, f"{node.name!r} says how many there are (use flatten(1))")
+                return _refuse(lanes, f"{node.name!r} states their number (use flatten(1))")
             if shape[:2] == before[:2]:
                 return _Lane(lane.group, shape, lane.repeat)
             if len(shape) == 2:
@@ -203,10 +207,10 @@ class _Tracked(fx.Interpreter):
         if node.op == "call_module":
             layer = self.fetch_attr(str(node.target))
             return _refuse(lanes, f"{node.target!r} is of type {type(layer).__name__}")
-        return _refuse(lanes, f"operation {node.name!r} does not act on each alone")
+        return _refuse(lanes, f"operation {node.name!r} does not act on each neuron separately")
 
     def _join(self, node: fx.Node, lanes: Sequence[_Lane], shape: tuple[int, ...]) -> _Lane:
-        """The operands' neurons, which meet one to one."""
+        """Join the operands' neurons, which correspond one to one."""
         group = lanes[0].group
         for lane in lanes:
             group.join(lane.group)
@@ -216,12 +220,12 @@ class _Tracked(fx.Interpreter):
                 continue
             if source.op == "get_attr":
                 return _refuse(lanes, f"{source.target!r} would have to be cut with them")
-            group.root.whole = True  # it is made of inputs, none of which are left out
+            group.root.whole = True  # the other operand depends on inputs, which are all kept
         return _Lane(group, shape, lanes[0].repeat)
 
 
 def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
-    """What has mixed the neurons of ``lanes``: none of them may be left out, if any may."""
+    """Join the neurons of ``lanes``, which an operation mixes, and mark them irremovable."""
     group = lanes[0].group
     for lane in lanes:
         group.join(lane.group)
@@ -230,7 +234,7 @@ def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
 
 
 def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
-    """Whether the neurons of two operands meet one to one in a result of ``shape``."""
+    """Whether the neurons of two operands correspond one to one in a result of ``shape``."""
     same_axis = len(one.shape) == len(shape) and one.shape[1:2] == shape[1:2]
     return same_axis and one.repeat == other.repeat
 

@@ -1,4 +1,4 @@
-"""Convergence bounds as functions, and estimates of the constants that they need."""
+"""Convergence bounds, and estimates of the constants that they require."""
 
 from wirelessfl.theory.aircomp import Theorem2, theorem_2
 from wirelessfl.theory.constants import estimate_constants, sgd_path

@@ -13,11 +13,11 @@ from wirelessfl.theory.hist import Constants, Theorem1, theorem_1
 
 @dataclass(frozen=True)
 class Theorem2(Theorem1):
-    """The terms of (29): those of Theorem 1, and what the air adds.
+    """The terms of (29): those of Theorem 1, and the error of over-the-air computation.
 
     Args:
-        air_error: gamma times the mean over edge rounds of sum_j MSE_j, or corrected
-            2 gamma L / H times it.
+        air_error: gamma times the mean over edge rounds of sum_j MSE_j; in the corrected bound
+            2 gamma L / H times that mean.
     """
 
     air_error: float
@@ -40,17 +40,17 @@ def theorem_2(
 ) -> Theorem2:
     """The bound of Theorem 2, (29); arguments that are not listed are those of ``theorem_1``.
 
-    The published last term lost a factor between (39) and (29): gamma^2 L / 2 of each edge round's
-    noise enters the descent, which makes 2 gamma L / H instead of gamma. So the published term
-    bounds the noise only where L <= H / 2.
+    The published last term lacks a factor that (39) has: each edge round's noise enters the descent
+    with gamma^2 L / 2, which gives 2 gamma L / H instead of gamma. The published term is therefore
+    a bound on the noise only if L <= H / 2.
 
     Args:
-        mse: sum_j MSE_j of an edge round, with MSE_j = |p_j| times the error of an element (25),
-            in units of the accumulated gradient; >= 0. One number, [T] or [T, E].
-        corrected: take 2 gamma L / H for the published gamma.
+        mse: sum_j MSE_j per edge round, where MSE_j = |p_j| times the error of an element (25), in
+            units of the accumulated gradient; >= 0. One number, [T] or [T, E].
+        corrected: use 2 gamma L / H instead of the published gamma.
 
     Raises:
-        ValueError: as for ``theorem_1``, or ``mse`` is negative, not finite or of another shape.
+        ValueError: as for ``theorem_1``, or ``mse`` is negative, not finite or of a wrong shape.
     """
     known = theorem_1(
         constants,
@@ -72,7 +72,7 @@ def theorem_2(
         )
     wrong = ~(np.isfinite(errors) & (errors >= 0))
     if wrong.any():
-        raise ValueError(f"mse holds {errors[wrong].flat[0]}: give finite numbers >= 0.")
+        raise ValueError(f"mse contains {errors[wrong].flat[0]}: give finite numbers >= 0.")
     factor = 2 * constants.smoothness / local_steps if corrected else 1.0
     air_error = step_size * factor * float(errors.mean())
     return Theorem2(

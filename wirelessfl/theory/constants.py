@@ -1,7 +1,7 @@
 """Estimates of the constants in HIST's assumptions, from a model and its clients' data.
 
-The assumptions bound their quantities at all models, an estimate only at the points it looks at: it
-is a lower bound, and grows with the points.
+The assumptions hold for all models, but an estimate covers only the points where it is computed. It
+is a lower bound, which does not decrease with more points.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wirelessfl.theory.hist import Constants
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 _SAMPLES_AT_ONCE = 1000
-# Gradients of single samples that are held together.
+# Memory for per-sample gradients of a chunk.
 _SAMPLE_GRADIENT_BYTES = 1 << 24
 
 
@@ -45,48 +45,48 @@ def estimate_constants(
     iterations: int = 100,
     tolerance: float = 1e-3,
 ) -> Constants:
-    """L, sigma^2, delta_1^2 and delta_2^2 of Assumptions 2 and 4-6, each the largest seen.
+    """Estimate L, sigma^2, delta_1^2 and delta_2^2 of Assumptions 2 and 4-6.
 
-    All are lower bounds of the constants: maxima over the points, not over all models. The model is
-    taken in evaluation mode, so that dropout adds no variance.
+    Each estimate is a maximum over the points, not over all models, so it is a lower bound on the
+    constant. The model is in evaluation mode, so that dropout adds no variance.
 
     - delta_1^2, (10), and delta_2^2, (11): from the full gradients of all clients.
     - sigma^2, (9): exact for batches of B of a client's n samples drawn without replacement,
       (1/B) (n-B)/(n-1) times the mean of ||grad l(x, s) - grad F_i||^2 over its samples s; 0 for
-      n <= B. The rest of n mod B samples that ends a pass over the data is noisier.
+      n <= B. The last batch of a pass, with n mod B samples, has a larger variance.
     - L: largest magnitude of an eigenvalue of a client's Hessian, by power iteration on
       Hessian-vector products, which approaches it from below.
 
-    Memory: the gradients of one cell's clients, of all cells, and a bounded chunk of samples.
+    Memory: the gradients of one cell's clients and of all cells, and a bounded chunk of samples.
 
     Args:
-        module: maps inputs to what ``loss`` takes; its trainable parameters, [P] in all, are x.
+        module: maps inputs to the first argument of ``loss``; x are its trainable parameters [P].
         inputs: [n, ...], on the module's device.
-        labels: [n, ...], whatever ``loss`` takes.
-        clients: for each client the indices of its samples, at least one.
+        labels: [n, ...], the second argument of ``loss``.
+        clients: indices of each client's samples, at least one per client.
         cell_of: [clients], each client's cell.
         batch_size: B >= 1.
-        stream: where path, chosen clients and starts of the power iterations come from.
-        points: models [P] to look at; None for the module's own and ``samples - 1`` more along
-            :func:`sgd_path` with its default step size.
-        samples: points to look at if none are given, >= 1.
-        clients_sampled: how many clients, drawn at random, L and sigma^2 are the maximum over; None
-            for all. They take most of the time; the deltas always take all clients.
+        stream: randomness of the path, the sampled clients and the starts of the power iterations.
+        points: models [P] at which to estimate; None for the module's parameters and
+            ``samples - 1`` more along :func:`sgd_path` with its default step size.
+        samples: number of points if none are given, >= 1.
+        clients_sampled: number of randomly drawn clients over which L and sigma^2 are maxima; None
+            for all clients. These two take most of the time; the deltas always use all clients.
         loss: mean loss of a batch, from the module's output and the labels.
-        iterations: largest number of power iterations, >= 1.
-        tolerance: relative change of the eigenvalue below which they stop, >= 0.
+        iterations: maximum number of power iterations, >= 1.
+        tolerance: relative change of the eigenvalue at which the iteration stops, >= 0.
 
     Returns:
-        The four maxima, and the number of points.
+        The four maxima and the number of points.
 
     Raises:
-        ValueError: an argument is out of its range, or shapes do not fit.
+        ValueError: an argument is out of range, or shapes do not fit.
     """
     counts = {"batch_size": batch_size, "samples": samples, "iterations": iterations}
     _check_counts(**counts, clients_sampled=1 if clients_sampled is None else clients_sampled)
     if len(cell_of) != len(clients):
         raise ValueError(
-            f"cell_of has {len(cell_of)} entries: give one for each of {len(clients)} clients."
+            f"cell_of has {len(cell_of)} entries: give one for each of the {len(clients)} clients."
         )
     given = module, inputs, labels, clients
     landscape = _Landscape(*given, loss)
@@ -107,7 +107,7 @@ def estimate_constants(
 
 
 class _PowerIteration(NamedTuple):
-    """How eigenvalues are found: the start of each client, and when to stop."""
+    """Settings of the power iteration: random starts and stopping rule."""
 
     starts: Stream
     iterations: int
@@ -123,7 +123,7 @@ def _constants_at(
     batch_size: int,
     power: _PowerIteration,
 ) -> tuple[float, float, float, float]:
-    """L, sigma^2, delta_1^2 and delta_2^2 at one model; the first two over the chosen clients."""
+    """L, sigma^2, delta_1^2 and delta_2^2 at one point; the first two over the chosen clients."""
     sharpest, noisiest, clients_apart = 0.0, 0.0, 0.0
     means = []
     for cell in np.unique(cell_of):
@@ -153,26 +153,26 @@ def sgd_path(
     steps: int = 10,
     loss: Loss = F.cross_entropy,
 ) -> list[Tensor]:
-    """Models that training passes: the module's own, and every ``steps``-th iterate of plain SGD.
+    """Models along a training path: the module's parameters and every ``steps``-th SGD iterate.
 
     Args:
-        module: where the path starts; it stays as it is.
+        module: model at which the path starts; it is not changed.
         inputs, labels, clients, loss: as for :func:`estimate_constants`.
-        batch_size: samples a step, >= 1, drawn without replacement from all clients' samples.
-        stream: where the batches come from.
-        points: length of the path, >= 1.
-        step_size: of SGD, > 0.
+        batch_size: samples per step, >= 1, drawn without replacement from all clients' samples.
+        stream: randomness of the batches.
+        points: number of points of the path, >= 1.
+        step_size: step size of SGD, > 0.
         steps: SGD steps from one point to the next, >= 1.
 
     Returns:
         ``points`` flat parameter vectors [P].
 
     Raises:
-        ValueError: an argument is out of its range, or SGD diverged.
+        ValueError: an argument is out of range, or SGD diverged.
     """
     _check_counts(batch_size=batch_size, points=points, steps=steps)
     if not step_size > 0:
-        raise ValueError(f"step_size is {step_size}: give a positive number.")
+        raise ValueError(f"step_size is {step_size}: give a number > 0.")
     landscape = _Landscape(module, inputs, labels, clients, loss)
     pool = np.concatenate(list(clients))
     size = min(batch_size, len(pool))
@@ -200,13 +200,14 @@ class _Landscape:
     ) -> None:
         if len(inputs) != len(labels) or not clients:
             raise ValueError(
-                f"there are {len(inputs)} inputs, {len(labels)} labels and {len(clients)} clients: "
-                "give as many labels as inputs, and at least one client."
+                f"inputs has {len(inputs)} entries, labels {len(labels)} and clients "
+                f"{len(clients)}: give as many labels as inputs, and at least one client."
             )
         for i, rows in enumerate(clients):
             if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(labels):
                 raise ValueError(
-                    f"clients[{i}] is {rows}: give at least one index into {len(labels)} samples."
+                    f"clients[{i}] is {rows}: give at least one index of a sample, all of them in "
+                    f"[0, {len(labels) - 1}]."
                 )
         self.module, self.inputs, self.labels = module, inputs, labels
         self.batch_loss = loss
@@ -214,7 +215,7 @@ class _Landscape:
         self._slots = slots(module, self.spec)
 
     def check(self, points: Sequence[Tensor]) -> None:
-        """Refuse points that are not the model's parameters."""
+        """Raise unless the points are parameter vectors of the model."""
         if not points:
             raise ValueError("points is empty: give at least one model, or None for an SGD path.")
         for k, point in enumerate(points):
@@ -233,13 +234,20 @@ class _Landscape:
             total += share * part
         if not total.isfinite().all():
             raise ValueError(
-                "the gradient of the loss is not finite: check the model and its inputs, or take "
-                "points where training does not diverge."
+                "the gradient of the loss is not finite: check the model and its inputs, or choose "
+                "points at which training does not diverge."
             )
         return total
 
     def batch_variance(self, point: Tensor, rows: IntArray, mean: Tensor, size: int) -> float:
-        """E||g - ``mean``||^2 of the gradient g of ``size`` of ``rows``, whose own is ``mean``."""
+        """E||g - mean||^2 for the gradient g of a batch of ``size`` samples.
+
+        Args:
+            point: model [P].
+            rows: samples from which the batch is drawn without replacement.
+            mean: gradient [P] of the mean loss over ``rows``.
+            size: samples per batch.
+        """
         if size >= len(rows):
             return 0.0
         chunk = max(1, _SAMPLE_GRADIENT_BYTES // (4 * self.spec.size))
@@ -247,7 +255,7 @@ class _Landscape:
         def sample_loss(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
             return self.batch_loss(self._call(params, x[None]), y[None])
 
-        # By tensor, not as flat vectors, which would cost several times as much.
+        # Per parameter tensor: flat vectors would cost several times as much.
         gradients = vmap(grad(sample_loss), in_dims=(None, 0, 0))
         params, mean_of, total = self.spec.views(point), self.spec.views(mean), 0.0
         for x, y, share in self._chunks(rows, min(chunk, _SAMPLES_AT_ONCE)):
@@ -262,14 +270,14 @@ class _Landscape:
         client: int,
         power: _PowerIteration,
     ) -> float:
-        """Largest magnitude of a Hessian eigenvalue of the mean loss over ``rows``, from below."""
+        """Largest Hessian eigenvalue magnitude of the mean loss of ``rows``, from below."""
         generator = power.starts.generator(client)
         direction = torch.from_numpy(generator.standard_normal(len(point), np.float32)).to(point)
         found = 0.0
         for _ in range(power.iterations):
             direction = self._hessian_times(point, direction / direction.norm(), rows)
             length = float(direction.norm())
-            # For symmetric matrices the lengths never fall, and end at the largest magnitude.
+            # For a symmetric matrix the lengths never decrease, and converge to this magnitude.
             if length <= (1 + power.tolerance) * found or length == 0.0:
                 return max(length, found)
             found = length
@@ -292,7 +300,7 @@ class _Landscape:
         return self.batch_loss(self._call(self.spec.views(flat), x), y)
 
     def _chunks(self, rows: IntArray, size: int) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Inputs, labels, and their share of the rows."""
+        """Yield inputs and labels of each chunk with its fraction of the rows."""
         for first in range(0, len(rows), size):
             part = torch.from_numpy(rows[first : first + size]).to(self.inputs.device)
             yield widened(self.inputs[part]), self.labels[part], len(part) / len(rows)
@@ -310,7 +318,7 @@ def _spread(gradients: Tensor) -> float:
 
 @contextmanager
 def _evaluation(module: nn.Module) -> Iterator[None]:
-    """``module`` in evaluation mode; each layer gets its own mode back."""
+    """Put ``module`` in evaluation mode, and restore each layer's mode at the end."""
     training = [layer for layer in module.modules() if layer.training]
     module.eval()
     try:

@@ -1,39 +1,43 @@
-"""The gradient bound for clients that come and go, and where it fails (Chang et al.: Theorem 1).
+"""The gradient bound for dynamic clients, as printed and corrected (Chang et al.: Theorem 1).
 
 "Federated Learning with Dynamic Client Arrival and Departure: Convergence and Rapid Adaptation via
 Initial Model Construction"; the proof is its Appendix E.
 
-In round g each present client k takes e_k steps of size eta, each on B_k of its D_k samples drawn
-afresh without replacement, and the server weighs it by D_k / D, D = sum_k D_k. Bounded is the mean
-over rounds of E||grad F^g(w^g)||^2, where F^g is the loss of those who are present.
+In round g each present client k takes e_k steps of size eta. Each step uses B_k of the client's D_k
+samples, drawn anew without replacement. The server weights the client by D_k / D, D = sum_k D_k.
+The theorem bounds the mean over rounds of E||grad F^g(w^g)||^2, where F^g is the loss of the
+clients present in round g.
 
-``gradient_norm_bound`` computes what is printed. Statement and proof differ, or fail, as follows.
+``gradient_norm_bound`` computes the printed bound by default. Statement and proof differ, or are
+wrong, in the following points.
 
 - The proof calls sigma~_k^2 the sample variance of the data, but (13), variance of the gradients
-  <= 2 Theta^2 sigma~_k^2 / D_k, holds only for the sum of squares sum_d ||d - mean||^2, which is
-  what ``data_deviation`` gives. With the sample variance (b) would be too small by a factor that
+  <= 2 Theta^2 sigma~_k^2 / D_k, holds only for the sum of squares sum_d ||d - mean||^2, which
+  ``data_deviation`` computes. With the sample variance, (b) would be too small by a factor that
   grows with D_k.
-- (b): (14) drops the 1 / D_k of (13), and (15) has 1 / D_k for D_k / D. What follows is 1 / D, so
-  that the printed term, which agrees with the end of the proof, is D / D_k times too large.
-- (c): Theta is squared in the proof until its last two displays. The weight 1 / D is right. The
-  statement ends the sum over rounds before the sum over their clients, the proof does not.
-- (16) has eta times (b1), (24) counts half of that, which halves (c), (d) and the part of the
-  gradient that Lambda covers. The slack in (21) makes up for it: for (d) and Lambda always, for (c)
-  where D_k > 2 and Theta is squared.
-- (16) bounds (1 / e_k - 1)^2 by its value at e_min; it is largest at e_max. Either way a limit
-  is positive only below 1 / (1 - sqrt(1/2)), that is up to 3 steps (of the client with fewest, as
-  printed): no step size meets the condition with the 5 steps of the paper's experiments. The limit
-  comes from splitting grad F - sum_k D_k / D sum_e grad F_k, and goes if one divides by the steps
-  first, as the corrected bound does.
-- (17) bounds what depends on one client k by a mean over clients, and so loses grad F - grad F_k.
-  If all clients of a round take as many steps, the mean can be taken before, and the theorem
-  stands. Otherwise it is false: with small steps the rounds settle where
-  sum_k D_k e_k grad F_k = 0; the loss falls no further, and every term goes to 0 with eta.
+- (b): (14) drops the 1 / D_k of (13), and (15) has 1 / D_k instead of D_k / D. The correct factor
+  is 1 / D. The printed term agrees with the end of the proof, and is D / D_k times too large.
+- (c): Theta is squared in the proof except in its last two displays. The weight 1 / D is correct.
+  In the statement the sum over rounds ends before the sum over their clients; in the proof it does
+  not.
+- (16) has eta times (b1), but (24) uses half of that, which halves (c), (d) and the part of the
+  gradient that Lambda covers. The slack in (21) compensates for it: always for (d) and Lambda, and
+  for (c) if D_k > 2 and Theta is squared.
+- (16) bounds (1 / e_k - 1)^2 by its value at e_min, but it is largest at e_max. In both cases the
+  limit is positive only below 1 / (1 - sqrt(1/2)), that is for at most 3 steps (as printed, of the
+  client with the fewest steps): with the 5 steps of the paper's experiments no step size meets the
+  condition. The limit comes from splitting grad F - sum_k D_k / D sum_e grad F_k. It disappears if
+  one divides by the steps first, as the corrected bound does.
+- (17) bounds a quantity of one client k by a mean over clients, and so loses grad F - grad F_k. If
+  all clients of a round take the same number of steps, the mean can be taken earlier, and the
+  theorem holds. Otherwise it is false: with small step sizes the rounds converge to a point with
+  sum_k D_k e_k grad F_k = 0. There the loss decreases no further, and every term goes to 0 with
+  eta.
 - (23), (24) and (27) have e_max^2 (e_max - 1) where (22) and the statement have e_max (e_max - 1);
-  (27) lacks zeta_1, and (30) has a Theta^2 too many. The statement's second limit is (31).
+  (27) lacks zeta_1, and (30) has an extra Theta^2. The statement's second limit is (31).
 - With e_max = 1 the second limit is infinite.
 
-The corrected bound follows the same steps without these: see ``gradient_norm_bound``.
+The corrected bound follows the same steps without these errors: see ``gradient_norm_bound``.
 """
 
 from __future__ import annotations
@@ -51,33 +55,33 @@ from wirelessfl.numbers import check_count, check_number
 
 
 def data_deviation(samples: ArrayLike) -> float:
-    """sigma~_k = sqrt(sum_d ||d - mean||^2), the one for which (13) holds.
+    """The deviation sigma~_k = sqrt(sum_d ||d - mean||^2), for which (13) holds.
 
     Args:
         samples: [D_k, ...], a client's data.
 
     Raises:
-        ValueError: there are none, or one is not finite.
+        ValueError: ``samples`` is empty or not finite.
     """
     given = np.asarray(samples, dtype=np.float64)
     if given.ndim == 0 or given.size == 0 or not np.isfinite(given).all():
         raise ValueError(
-            f"samples has shape {list(given.shape)}: give finite numbers [samples, ...], at least "
-            "one sample."
+            f"samples has shape {list(given.shape)}: give finite numbers [samples, ...] with at "
+            "least one sample."
         )
     return float(np.linalg.norm(given - given.mean(0)))
 
 
 @dataclass(frozen=True)
 class LargestStepSize:
-    """What the theorem asks of eta; it must lie below both.
+    """The theorem's two limits on the step size eta, which must be below both.
 
     Args:
-        descent: (1/2 - (1 / e_min - 1)^2) / beta, (26), for the squared local gradients to drop
-            out; negative for e_min > 3. Corrected: 1 / (2 beta e), e being the mean of the steps
-            weighted by data.
-        drift: sqrt(Lambda) / (2 beta sqrt((zeta_1 + Lambda) e_max (e_max - 1))), (31), for the
-            drift of local steps to take at most Lambda of the gradient; infinite for e_max = 1.
+        descent: (1/2 - (1 / e_min - 1)^2) / beta, (26), which eliminates the squared local
+            gradients; negative for e_min > 3. Corrected: 1 / (2 beta e), where e is the mean number
+            of steps weighted by data.
+        drift: sqrt(Lambda) / (2 beta sqrt((zeta_1 + Lambda) e_max (e_max - 1))), (31), which limits
+            the drift of local steps to a fraction Lambda of the gradient; infinite for e_max = 1.
     """
 
     descent: float
@@ -85,11 +89,11 @@ class LargestStepSize:
 
     @property
     def value(self) -> float:
-        """The smaller one; where it is not positive no step size will do."""
+        """The smaller limit; if it is not positive, no step size meets the condition."""
         return min(self.descent, self.drift)
 
     def admits(self, step_size: float) -> bool:
-        """Whether ``step_size`` lies below both."""
+        """Whether ``step_size`` is below both limits."""
         return step_size < self.value
 
 
@@ -102,14 +106,14 @@ def largest_step_size(
     drift_share: float,
     corrected: bool = False,
 ) -> LargestStepSize:
-    """The condition on eta in one round; arguments as for :class:`RoundConstants`.
+    """The limits on eta in one round; arguments as for :class:`RoundConstants`.
 
-    Corrected, with e = sum_k D_k e_k / D and V = sum_k D_k / D (1 - e_k / e)^2: the drift limit is
-    sqrt(r) / (2 beta sqrt(2 zeta_1 e_max^2 (e_max - 1) / e + r e_max (e_max - 1))) with
-    r = Lambda - 2 V (zeta_1 - 1), what uneven steps leave of Lambda; 0 if they leave nothing.
+    In the corrected bound, with e = sum_k D_k e_k / D and V = sum_k D_k / D (1 - e_k / e)^2, the
+    drift limit is sqrt(r) / (2 beta sqrt(2 zeta_1 e_max^2 (e_max - 1) / e + r e_max (e_max - 1))).
+    Here r = max(Lambda - 2 V (zeta_1 - 1), 0) is the part of Lambda that uneven steps leave.
 
     Raises:
-        ValueError: an argument is out of its range, or shapes differ.
+        ValueError: an argument is out of range, or shapes differ.
     """
     counts, taken = _clients(samples=samples, steps=steps).values()
     check_number("smoothness", smoothness, positive=True)
@@ -130,25 +134,26 @@ def largest_step_size(
 
 @dataclass(frozen=True, eq=False)
 class RoundConstants:
-    """A round, and the constants of Assumptions 1-2 and Definition 1 for those who are present.
+    """A round, with the constants of Assumptions 1-2 and Definition 1 for the present clients.
 
     Args:
-        samples: D_k >= 1, [clients].
-        batch: B_k from 1 to D_k, [clients].
-        steps: e_k >= 1, [clients].
+        samples: D_k >= 1, [clients], samples per client.
+        batch: B_k from 1 to D_k, [clients], samples per batch.
+        steps: e_k >= 1, [clients], local steps.
         deviation: sigma~_k >= 0, [clients], see ``data_deviation``.
         step_size: eta > 0.
-        smoothness: beta > 0, of every client's loss.
+        smoothness: beta > 0 of every client's loss.
         variability: Theta >= 0, the largest Theta_k: ||grad f(w, d) - grad f(w, d')|| is at most
             Theta_k ||d - d'||.
-        zeta_1: >= 1; sum_k D_k / D ||grad F_k||^2 <= zeta_1 ||grad F||^2 + zeta_2 at all models.
-        zeta_2: >= 0.
-        drift_share: Lambda, 0 < Lambda < 1: what part of the gradient drift may take. More admits
-            larger steps and divides the bound by 1 - Lambda.
-        decrease: E[F(w) - F(w+)] over the round, of the loss F of those who are present.
+        zeta_1: zeta_1 >= 1 in sum_k D_k / D ||grad F_k||^2 <= zeta_1 ||grad F||^2 + zeta_2 at all
+            models.
+        zeta_2: zeta_2 >= 0 in the same inequality.
+        drift_share: Lambda, 0 < Lambda < 1, the fraction of the gradient that drift may reach. A
+            larger Lambda allows larger steps and divides the bound by 1 - Lambda.
+        decrease: E[F(w) - F(w+)] over the round, where F is the loss of the present clients.
 
     Raises:
-        ValueError: one is out of its range, or shapes differ.
+        ValueError: an argument is out of range, or shapes differ.
     """
 
     samples: IntArray
@@ -170,12 +175,13 @@ class RoundConstants:
         for k, (batch, samples) in enumerate(zip(self.batch, self.samples, strict=True)):
             if batch > samples:
                 raise ValueError(
-                    f"batch[{k}] is {batch}, of {samples} samples: give at most those."
+                    f"batch[{k}] is {batch} with samples[{k}] = {samples}: give a batch size of at "
+                    "most the number of samples."
                 )
         deviation = np.asarray(self.deviation, dtype=np.float64)
         if deviation.shape != self.samples.shape:
             raise ValueError(
-                f"deviation has shape {list(deviation.shape)}: give one number for each of the "
+                f"deviation has shape {list(deviation.shape)}: give one number for each of "
                 f"{len(self.samples)} clients."
             )
         for k, value in enumerate(deviation.tolist()):
@@ -190,7 +196,7 @@ class RoundConstants:
             raise ValueError(f"decrease is {self.decrease}: give a finite number.")
 
     def largest_step_size(self, *, corrected: bool = False) -> LargestStepSize:
-        """What the theorem asks of this round's step size."""
+        """The theorem's limits on this round's step size."""
         return largest_step_size(
             samples=self.samples,
             steps=self.steps,
@@ -206,12 +212,12 @@ class GradientNormBound:
     """The terms of (2), each a mean over rounds; their sum bounds the mean of E||grad F^g(w^g)||^2.
 
     Args:
-        decrease: (a), what the loss of those present fell by; negative where rounds undo it.
-        sampling: (b), noise of mini-batches.
-        drift: (c), what that noise does to the local steps that follow.
-        dissimilarity: (d), drift towards the optimum of each client.
-        uneven_steps: what clients with more steps pull; 0 as printed.
-        violated: rounds, from 0, whose step size breaks the condition.
+        decrease: (a), decrease of the present clients' loss; negative if the loss increases.
+        sampling: (b), mini-batch noise.
+        drift: (c), effect of mini-batch noise on later local steps.
+        dissimilarity: (d), drift towards each client's optimum.
+        uneven_steps: (e), bias towards clients with more steps; 0 in the printed bound.
+        violated: indices from 0 of the rounds whose step size violates the condition.
     """
 
     decrease: float
@@ -233,9 +239,10 @@ class GradientNormBound:
 
     @property
     def holds(self) -> bool:
-        """Whether every step size meets the condition; otherwise the total bounds nothing.
+        """Whether every step size meets the condition; otherwise the total is not a bound.
 
-        As printed that is not enough in rounds whose clients take different numbers of steps.
+        For the printed bound the condition is not sufficient in rounds whose clients take different
+        numbers of steps.
         """
         return not self.violated
 
@@ -243,19 +250,21 @@ class GradientNormBound:
 def gradient_norm_bound(
     rounds: Sequence[RoundConstants], *, corrected: bool = False
 ) -> GradientNormBound:
-    """The bound of Theorem 1, (2). A step size that breaks the condition is not refused: ``holds``.
+    """The bound of Theorem 1, (2).
 
-    As printed, the means over rounds of
+    A step size that violates the condition does not raise: check ``holds``. The printed terms are
+    the means over rounds of
 
     - (a) 2 E[F(w) - F(w+)] / (eta (1 - Lambda)),
     - (b) 4 beta Theta^2 eta / (1 - Lambda) sum_k sigma~_k^2 e_k / B_k (D_k - B_k) / D_k^2,
     - (c) 4 beta^2 eta^2 / (D (1 - Lambda)) sum_k (e_k - 1) (1 - B_k / D_k) Theta sigma~_k^2 / B_k,
     - (d) 8 beta^2 eta^2 e_max (e_max - 1) zeta_2 / (1 - Lambda).
 
-    That holds if all clients of a round take as many steps, up to 3, and Theta is squared in (c);
-    see above. Corrected, for any steps, with v_k = (1 - B_k / D_k) Theta^2 sigma~_k^2 /
-    (B_k (D_k - 1)) for a batch's variance, e = sum_k D_k e_k / D, V = sum_k D_k / D (1 - e_k / e)^2
-    and all over 1 - Lambda:
+    They are a bound if all clients of a round take the same number of steps, at most 3, and Theta
+    is squared in (c); see the module's docstring. The corrected terms are a bound for any numbers
+    of steps. With the batch variance v_k = (1 - B_k / D_k) Theta^2 sigma~_k^2 / (B_k (D_k - 1)),
+    e = sum_k D_k e_k / D and V = sum_k D_k / D (1 - e_k / e)^2, they are, all divided by
+    1 - Lambda:
 
     - (a) 2 E[F(w) - F(w+)] / (eta e),
     - (b) 2 beta eta / e sum_k D_k / D e_k v_k,
@@ -263,20 +272,20 @@ def gradient_norm_bound(
     - (d) 12 beta^2 eta^2 e_max^2 (e_max - 1) / e zeta_2,
     - (e) 2 V zeta_2, which does not vanish with eta.
 
-    It takes -grad F^T a = e/2 (||grad F - a/e||^2 - ||grad F||^2 - ||a/e||^2) for the mean a of the
-    clients' summed gradients, and grad F - a/e = sum_k D_k / D (1 - e_k / e) (grad F_k - grad F) +
-    sum_k D_k / D (e_k grad F_k - a_k) / e; drift is (22), whose 1 / (1 - 4 beta^2 eta^2 e_max
-    (e_max - 1)) is at most 3/2 under the condition.
+    The derivation uses -grad F^T a = e/2 (||grad F - a/e||^2 - ||grad F||^2 - ||a/e||^2), where a
+    is the mean of the clients' summed gradients, and grad F - a/e = sum_k D_k / D (1 - e_k / e)
+    (grad F_k - grad F) + sum_k D_k / D (e_k grad F_k - a_k) / e. (22) bounds the drift; its factor
+    1 / (1 - 4 beta^2 eta^2 e_max (e_max - 1)) is at most 3/2 under the condition.
 
     Args:
-        rounds: G >= 1 of them.
-        corrected: take the corrected terms, and the corrected condition.
+        rounds: the G >= 1 rounds.
+        corrected: use the corrected terms and the corrected condition.
 
     Raises:
-        ValueError: there is no round.
+        ValueError: ``rounds`` is empty.
     """
     if not rounds:
-        raise ValueError("rounds is empty: give at least one.")
+        raise ValueError("rounds is empty: give at least one round.")
     terms = np.mean([_corrected(one) if corrected else _printed(one) for one in rounds], axis=0)
     violated = tuple(
         number
@@ -288,7 +297,7 @@ def gradient_norm_bound(
 
 
 def _printed(one: RoundConstants) -> FloatArray:
-    """(a) to (d) of one round, and 0."""
+    """The printed terms (a) to (d) of one round, and 0 for (e)."""
     scale, max_steps = one.smoothness * one.step_size, int(one.steps.max())
     left_out = 1 - one.batch / one.samples
     noise = left_out * one.deviation**2 / one.batch
@@ -303,10 +312,10 @@ def _printed(one: RoundConstants) -> FloatArray:
 
 
 def _corrected(one: RoundConstants) -> FloatArray:
-    """(a) to (e) of one round."""
+    """The corrected terms (a) to (e) of one round."""
     scale, max_steps = one.smoothness * one.step_size, int(one.steps.max())
     left_out = 1 - one.batch / one.samples
-    # A single sample leaves nothing out; 1 keeps its 0 from becoming 0 / 0.
+    # With a single sample left_out is 0; the 1 avoids 0 / 0.
     freedom = np.maximum(one.samples - 1, 1)
     noise = left_out * (one.variability * one.deviation) ** 2 / (one.batch * freedom)
     weights = one.samples / one.samples.sum()
@@ -322,21 +331,21 @@ def _corrected(one: RoundConstants) -> FloatArray:
 
 
 def _mean_steps(samples: IntArray, steps: IntArray) -> tuple[float, float]:
-    """e, and V."""
+    """The weighted mean number of steps e, and V."""
     weights = samples / samples.sum()
     mean = float(weights @ steps)
     return mean, float(weights @ (1 - steps / mean) ** 2)
 
 
 def _clients(**given: Any) -> dict[str, IntArray]:
-    """Arrays of positive integers, one for each client."""
+    """Validated arrays of positive integers, one per client."""
     arrays = {name: np.asarray(values) for name, values in given.items()}
     shape = arrays["samples"].shape
     for name, values in arrays.items():
         if values.ndim != 1 or len(values) == 0 or values.shape != shape:
             raise ValueError(
-                f"{name} has shape {list(values.shape)}: give one number for each client, and at "
-                "least one client."
+                f"{name} has shape {list(values.shape)}: give one number per client, for at least "
+                "one client."
             )
         for k, value in enumerate(values.tolist()):
             check_count(f"{name}[{k}]", value)
@@ -345,7 +354,7 @@ def _clients(**given: Any) -> dict[str, IntArray]:
 
 def _check_dissimilarity(zeta_1: float, drift_share: float) -> None:
     if not (math.isfinite(zeta_1) and zeta_1 >= 1):
-        raise ValueError(f"zeta_1 is {zeta_1}: give a finite number of at least 1.")
-    # Lambda < zeta_1 follows.
+        raise ValueError(f"zeta_1 is {zeta_1}: give a finite number >= 1.")
+    # This implies Lambda < zeta_1.
     if not 0 < drift_share < 1:
-        raise ValueError(f"drift_share is {drift_share}: give a number between 0 and 1.")
+        raise ValueError(f"drift_share is {drift_share}: give a number above 0 and below 1.")

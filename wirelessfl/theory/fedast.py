@@ -1,8 +1,8 @@
-"""How long rounds take, and the convergence bound of FedAST (Askin et al., UAI 2024, Section 4).
+"""Round durations and the convergence bound of FedAST (Askin et al., UAI 2024, Section 4).
 
-Round times are those of clients without a queue whose delays are independent, exponential with
-rate lambda: the synchronous server waits for the slowest client of all tasks, log(sum R) / lambda,
-the asynchronous one only until a buffer is full.
+Durations assume clients without queues whose delays are independent and exponential with rate
+lambda. A synchronous server waits for the slowest client of all tasks, about log(sum R) / lambda
+seconds; an asynchronous server waits only until a buffer is full.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from wirelessfl.numbers import check_count, check_number
 def buffer_seconds(*, buffer: int, requests: int, rate_hz: float) -> float:
     """Expected seconds to fill a buffer, b / (R lambda) ("Impact of R_m on Wall-clock Time").
 
-    Each of the R requests is issued anew as it returns, so that updates arrive at rate R lambda.
+    Each of the R requests is reissued when it returns, so updates arrive at rate R lambda.
 
     Args:
-        buffer: b >= 1, updates that make a server round.
+        buffer: b >= 1, updates per server round.
         requests: R >= 1, active requests of the task.
-        rate_hz: lambda > 0, of the exponential delay of one request.
+        rate_hz: lambda > 0, rate of a request's exponential delay.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
     """
     check_count("buffer", buffer)
     check_count("requests", requests)
@@ -38,16 +38,16 @@ def buffer_seconds(*, buffer: int, requests: int, rate_hz: float) -> float:
 
 
 def synchronous_round_seconds(*, requests: Sequence[int], rate_hz: float) -> float:
-    """Expected seconds until all clients of all tasks are back, (1 / lambda) sum_k 1 / k.
+    """Expected seconds until all clients of all tasks have returned, (1 / lambda) sum_k 1 / k.
 
-    The sum is over k = 1 ... R_1 + ... + R_M: one slow client holds up every task.
+    The sum is over k = 1 ... R_1 + ... + R_M, because every task waits for the slowest client.
 
     Args:
-        requests: R_m >= 0 [tasks], clients that train each task, at least one in all.
-        rate_hz: lambda > 0, of a client's exponential delay.
+        requests: R_m >= 0 [tasks], number of clients that train each task; at least one in total.
+        rate_hz: lambda > 0, rate of a client's exponential delay.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
     """
     for task, number in enumerate(requests):
         check_count(f"requests[{task}]", number, min_value=0)
@@ -57,32 +57,34 @@ def synchronous_round_seconds(*, requests: Sequence[int], rate_hz: float) -> flo
 
 
 def arrival_seconds(*, arrival: int, requests: int, rate_hz: float) -> float:
-    """Expected seconds until the k-th of n clients is back, (1 / lambda) sum_{j=n-k+1}^{n} 1 / j.
+    """Expected seconds until the k-th of n clients returns, (1 / lambda) sum_{j=n-k+1}^{n} 1 / j.
 
-    That is a synchronous round of one task which keeps the first k updates and drops the
-    stragglers; while j clients are out, the next takes 1 / (j lambda) seconds on average (Renyi's
-    representation of order statistics). A barrier over several such tasks takes longer than the
-    longest of these means.
+    This is the duration of a synchronous round of one task that keeps the first k updates and drops
+    the stragglers. While j clients are active, the next one returns after 1 / (j lambda) seconds on
+    average (Renyi's representation of order statistics). A barrier over several such tasks takes
+    longer on average than the longest of these means.
 
     Args:
         arrival: k, from 1 to n.
-        requests: n >= 1, clients that train.
-        rate_hz: lambda > 0, of a client's exponential delay.
+        requests: n >= 1, number of clients that train.
+        rate_hz: lambda > 0, rate of a client's exponential delay.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
     """
     check_count("arrival", arrival)
     check_count("requests", requests)
     check_number("rate_hz", rate_hz, positive=True)
     if arrival > requests:
-        raise ValueError(f"arrival is {arrival}, of {requests} requests: give 1 to {requests}.")
+        raise ValueError(
+            f"arrival is {arrival} with requests={requests}: give a number from 1 to {requests}."
+        )
     return math.fsum(1 / out for out in range(requests - arrival + 1, requests + 1)) / rate_hz
 
 
 @dataclass(frozen=True)
 class ShiftedExponential:
-    """Seconds of a local training: at least beta, and an exponential part of mean 2 beta on top.
+    """Seconds of local training: beta plus an exponential part of mean 2 beta.
 
     P(X <= x) = 1 - exp(-(x - beta) / (2 beta)) for x >= beta ("Modeling Client Delays").
 
@@ -90,7 +92,7 @@ class ShiftedExponential:
         shift_seconds: beta > 0.
 
     Raises:
-        ValueError: beta is not positive, or not finite.
+        ValueError: ``shift_seconds`` is not positive and finite.
     """
 
     shift_seconds: float
@@ -100,18 +102,18 @@ class ShiftedExponential:
 
     @property
     def mean_seconds(self) -> float:
-        """3 beta."""
+        """The mean, 3 beta."""
         return 3 * self.shift_seconds
 
     def cdf(self, seconds: ArrayLike) -> FloatArray:
-        """P(X <= x) of x [...] seconds."""
+        """P(X <= x) for x [...] seconds."""
         past = np.asarray(seconds, dtype=np.float64) - self.shift_seconds
         return np.asarray(-np.expm1(-np.maximum(past, 0.0) / (2 * self.shift_seconds)))
 
     def quantile(self, probability: ArrayLike) -> FloatArray:
-        """Seconds that X stays below with ``probability`` [...] from 0 to 1; infinite at 1.
+        """Seconds x with P(X <= x) = ``probability`` [...], from 0 to 1; infinite at 1.
 
-        Of uniform random numbers, these are draws of X.
+        Uniform random probabilities give draws of X.
 
         Raises:
             ValueError: a probability is outside [0, 1].
@@ -119,20 +121,22 @@ class ShiftedExponential:
         given = np.asarray(probability, dtype=np.float64)
         wrong = ~((given >= 0) & (given <= 1))
         if wrong.any():
-            raise ValueError(f"probability holds {given[wrong].flat[0]}: give numbers in [0, 1].")
+            raise ValueError(
+                f"probability contains {given[wrong].flat[0]}: give numbers in [0, 1]."
+            )
         with np.errstate(divide="ignore"):
             return np.asarray(self.shift_seconds * (1 - 2 * np.log1p(-given)))
 
 
 @dataclass(frozen=True)
 class Corollary1:
-    """The terms of (5) of one task. Each stands inside an O(.): what they show is their scaling.
+    """The terms of (5) for one task, without the constants of O(.): they show the scaling only.
 
     Args:
         initial_gap: delta L / sqrt(b tau T).
         client_noise: (1 / sqrt(T b tau) + 1 / (tau T)) (sigma_l^2 + tau sigma_g^2).
         asynchrony: R / (T b) (sigma_l^2 + tau R sigma_g^2).
-        min_rounds: tau max(36 b, 16 R gamma_max), the T from which the corollary holds.
+        min_rounds: tau max(36 b, 16 R gamma_max), the smallest T for which the corollary holds.
         rounds: T.
     """
 
@@ -144,13 +148,13 @@ class Corollary1:
 
     @property
     def terms(self) -> dict[str, float]:
-        """The three terms by name."""
+        """The three terms, by name."""
         kept = ("initial_gap", "client_noise", "asynchrony")
         return {name: value for name, value in asdict(self).items() if name in kept}
 
     @property
     def holds(self) -> bool:
-        """Whether there are enough rounds for the corollary."""
+        """Whether the number of rounds is sufficient for the corollary."""
         return self.rounds >= self.min_rounds
 
 
@@ -166,25 +170,26 @@ def fedast_corollary_1(
     initial_gap: float,
     largest_staleness: int,
 ) -> Corollary1:
-    """Corollary 1.1, (5), without the constants that the paper leaves inside its O(.).
+    """Corollary 1.1, (5), without the constants of the paper's O(.).
 
-    It bounds the mean over rounds of E||grad f||^2 of one task under the static option, with client
-    learning rate 1 / (tau L sqrt(T)) and server learning rate sqrt(tau b).
+    It bounds the mean over rounds of E||grad f||^2 for one task under the static option, with
+    client learning rate 1 / (tau L sqrt(T)) and server learning rate sqrt(tau b).
 
     Args:
         rounds: T >= 1, updates of the server's model.
-        buffer: b >= 1.
+        buffer: b >= 1, updates per server round.
         requests: R >= 1, active requests.
         local_steps: tau >= 1.
         smoothness: L > 0.
-        gradient_variance: sigma_l^2 >= 0 of a client's stochastic gradient (Assumption 2).
+        gradient_variance: sigma_l^2 >= 0, variance of a client's stochastic gradient
+            (Assumption 2).
         heterogeneity: sigma_g^2 >= 0, the largest ||grad f_i - grad f||^2 (Assumption 3).
         initial_gap: delta = f(x^0) - min f, >= 0.
-        largest_staleness: gamma_max >= 0, server updates between a request and its return
-            (Assumption 4); it enters only the condition on T.
+        largest_staleness: gamma_max >= 0, maximum number of server updates between a request and
+            its return (Assumption 4); it affects only the condition on T.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
     """
     check_count("rounds", rounds)
     check_count("buffer", buffer)

@@ -1,8 +1,8 @@
 """The convergence bound of HIST, term by term (Fang, Han, Brinton: Theorem 1 and Corollary 1).
 
-N cells of n_j clients train T global rounds of E edge rounds of H local steps of size gamma; masks
-are disjoint and cover the d parameters, (3); layers that all cells train are outside the theory.
-Below, N~ = sum_j 1/n_j.
+N cells of n_j clients train for T global rounds of E edge rounds of H local steps of size gamma.
+The masks are disjoint and cover the d parameters, (3); the theory does not cover layers that all
+cells train. Below, N~ = sum_j 1/n_j.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ class Constants:
     """The constants of Assumptions 2 and 4-6, which hold for all clients at all models.
 
     Args:
-        smoothness: L, of every client's loss.
-        gradient_variance: sigma^2, of a client's mini-batch gradient, (9).
-        delta_1_sq: delta_1^2, the mean over cells of ||grad f_j - grad f||^2, (10).
-        delta_2_sq: delta_2^2, the mean over a cell's clients of ||grad F_i - grad f_j||^2, (11).
-        points: models over which these are maxima, if they are estimates; 0 for known constants.
+        smoothness: L of every client's loss.
+        gradient_variance: sigma^2, variance of a client's mini-batch gradient, (9).
+        delta_1_sq: delta_1^2, bound on the mean over cells of ||grad f_j - grad f||^2, (10).
+        delta_2_sq: delta_2^2, bound on the mean over a cell's clients of
+            ||grad F_i - grad f_j||^2, (11).
+        points: number of models at which estimates were computed; 0 for known constants.
 
     Raises:
-        ValueError: one of them is negative or not finite.
+        ValueError: a constant is negative or not finite.
     """
 
     smoothness: float
@@ -49,13 +50,13 @@ class Constants:
 
 @dataclass(frozen=True)
 class StepSizeLimit:
-    """The four limits of condition (13), named after what each keeps small in the proof.
+    """The four limits of condition (13), named after the quantity that each bounds in the proof.
 
     Args:
-        descent: 1 / (45 sqrt(N) E H L), for half of the gradient norm to survive the drift.
-        noise: N~ / (N H L), for the noise of local steps.
-        client_drift: 1 / (N H^2 L), for the drift of clients within a cell.
-        cell_drift: 1 / (N (N+1) E^2 H^2 L), for the drift of cells within a global round.
+        descent: 1 / (45 sqrt(N) E H L), which keeps half of the gradient norm despite drift.
+        noise: N~ / (N H L), which bounds the noise of local steps.
+        client_drift: 1 / (N H^2 L), which bounds the drift of clients within a cell.
+        cell_drift: 1 / (N (N+1) E^2 H^2 L), which bounds the drift of cells within a global round.
     """
 
     descent: float
@@ -74,7 +75,7 @@ class StepSizeLimit:
         return min(self.descent, self.noise, self.client_drift, self.cell_drift)
 
     def admits(self, step_size: float) -> bool:
-        """Whether ``step_size`` meets (13), up to four units of rounding."""
+        """Whether ``step_size`` meets (13), with a tolerance of four machine epsilons."""
         return step_size <= self.value * _ROUNDING
 
 
@@ -90,7 +91,7 @@ class Theorem1:
         partition: 6 (N/d) mean_t d_max^t delta_1^2; does not vanish with gamma.
         model_norm: 48 (N-1) L^2 mean_t E||x^t||^2; does not vanish with gamma.
         step_size: gamma.
-        limit: what (13) asks of gamma.
+        limit: the limits of (13) on gamma.
     """
 
     initial_gap: float
@@ -104,7 +105,7 @@ class Theorem1:
 
     @property
     def terms(self) -> dict[str, float]:
-        """The terms by name; those that a subclass adds are among them."""
+        """The terms by name, including those of a subclass."""
         names = [f.name for f in fields(self) if f.name not in ("step_size", "limit")]
         return {name: getattr(self, name) for name in names}
 
@@ -115,12 +116,12 @@ class Theorem1:
 
     @property
     def holds(self) -> bool:
-        """Whether the step size meets (13); otherwise the total bounds nothing."""
+        """Whether the step size meets (13); otherwise the total is not a bound."""
         return self.limit.admits(self.step_size)
 
     @property
     def condition(self) -> str:
-        """One line: whether (13) is met, and which of its limits binds."""
+        """One line that says whether the step size meets (13), and names the smallest limit."""
         verb = "meets" if self.holds else "violates"
         return (
             f"step_size {self.step_size:.6g} {verb} (13): at most {self.limit.value:.6g} "
@@ -141,23 +142,24 @@ def theorem_1(
     model_norm_sq: ArrayLike,
     initial_gap: float,
 ) -> Theorem1:
-    """The bound of Theorem 1, (14). A step size that violates (13) is not refused: see ``holds``.
+    """The bound of Theorem 1, (14). A step size that violates (13) does not raise: check ``holds``.
 
     Args:
         constants: L, sigma^2, delta_1^2, delta_2^2; L > 0.
         rounds: T >= 1, global rounds.
-        edge_rounds: E >= 1, edge rounds in a global round.
-        local_steps: H >= 1, mini-batch steps in an edge round.
-        cell_sizes: n_j >= 1, clients of each of the N >= 2 cells.
+        edge_rounds: E >= 1, edge rounds per global round.
+        local_steps: H >= 1, mini-batch steps per edge round.
+        cell_sizes: n_j >= 1, number of clients in each of the N >= 2 cells.
         step_size: gamma > 0.
-        parameters: d >= 1, of the full model.
+        parameters: d >= 1, number of parameters of the full model.
         largest_mask: d_max^t in [d/N, d], parameters of the largest submodel; [T], or one number.
         model_norm_sq: E||x^t||^2 >= 0 of the global model at the start of round t; [T], or one
-            number, e.g. their mean.
+            number, e.g. the mean over rounds.
         initial_gap: f(x^0) - f* >= 0.
 
     Raises:
-        ValueError: there are fewer than two cells, or an argument is out of its range or shape.
+        ValueError: there are fewer than two cells, or an argument is out of range or of a wrong
+            shape.
     """
     limit = step_size_limit(
         edge_rounds=edge_rounds,
@@ -190,10 +192,10 @@ def theorem_1(
 def step_size_limit(
     *, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int], smoothness: float
 ) -> StepSizeLimit:
-    """What (13) asks of the step size; arguments as for :func:`theorem_1`, L = ``smoothness`` > 0.
+    """The limits of (13); arguments as for :func:`theorem_1`, with L = ``smoothness`` > 0.
 
     Raises:
-        ValueError: there are fewer than two cells, or an argument is out of its range.
+        ValueError: there are fewer than two cells, or an argument is out of range.
     """
     check_count("edge_rounds", edge_rounds)
     check_count("local_steps", local_steps)
@@ -214,7 +216,7 @@ def corollary_1_step_size(
     """The step size (T E H N~)^(-1/2) of Corollary 1; arguments as for :func:`theorem_1`.
 
     Raises:
-        ValueError: there are fewer than two cells, or an argument is out of its range.
+        ValueError: there are fewer than two cells, or an argument is out of range.
     """
     check_count("rounds", rounds)
     check_count("edge_rounds", edge_rounds)
@@ -226,10 +228,12 @@ def corollary_1_step_size(
 def smallest_rounds(
     *, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int], smoothness: float
 ) -> int:
-    """The smallest T for which the step size of Corollary 1 meets (13); arguments as above.
+    """The smallest T for which the step size of Corollary 1 meets (13).
+
+    Arguments are those of :func:`step_size_limit`.
 
     Raises:
-        ValueError: there are fewer than two cells, or an argument is out of its range.
+        ValueError: there are fewer than two cells, or an argument is out of range.
     """
     limit = step_size_limit(
         edge_rounds=edge_rounds,
@@ -262,18 +266,18 @@ def smallest_rounds(
 
 
 def mask_size_cap(*, parameters: int, cells: int, eps_th: float, delta_1_sq: float) -> float:
-    """The largest submodel that (19c) allows, d eps_th / (6 N delta_1^2) parameters.
+    """Maximum size of a submodel under (19c), d eps_th / (6 N delta_1^2) parameters.
 
-    Below d/N, that is for eps_th < 6 delta_1^2, no partition keeps to it.
+    If it is below d/N, that is for eps_th < 6 delta_1^2, no partition satisfies it.
 
     Args:
         parameters: d >= 1.
         cells: N >= 2.
         eps_th: threshold on the partition term of Theorem 1, > 0.
-        delta_1_sq: delta_1^2 >= 0; where it is 0 the cap is infinite.
+        delta_1_sq: delta_1^2 >= 0; if it is 0, the result is infinite.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
     """
     check_count("parameters", parameters)
     check_count("cells", cells, min_value=2)
@@ -283,11 +287,11 @@ def mask_size_cap(*, parameters: int, cells: int, eps_th: float, delta_1_sq: flo
 
 
 def _cells(cell_sizes: Sequence[int]) -> tuple[int, float]:
-    """N, and N~."""
+    """N and N~, from validated cell sizes."""
     if len(cell_sizes) < 2:
         raise ValueError(
-            f"cell_sizes is {list(cell_sizes)}: Theorem 1 needs at least 2 cells. One cell is "
-            "FedAvg, which has bounds of its own."
+            f"cell_sizes is {list(cell_sizes)}: Theorem 1 needs at least 2 cells. For one cell use "
+            "a bound for FedAvg."
         )
     for j, size in enumerate(cell_sizes):
         check_count(f"cell_sizes[{j}]", size)
@@ -297,7 +301,7 @@ def _cells(cell_sizes: Sequence[int]) -> tuple[int, float]:
 def _mean_over_rounds(
     name: str, values: ArrayLike, rounds: int, min_value: float, max_value: float
 ) -> float:
-    """The mean of ``values``, one number or one a round."""
+    """The mean of ``values``, which are one number or one number per round."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape not in ((), (rounds,)):
         raise ValueError(
@@ -307,7 +311,7 @@ def _mean_over_rounds(
     wrong = ~(np.isfinite(array) & (array >= min_value) & (array <= max_value))
     if wrong.any():
         raise ValueError(
-            f"{name} holds {array[wrong].flat[0]}: every value must be finite and lie in "
+            f"{name} contains {array[wrong].flat[0]}: give finite numbers in "
             f"[{min_value:.6g}, {max_value:.6g}]."
         )
     return float(array.mean())

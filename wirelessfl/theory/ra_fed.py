@@ -1,47 +1,52 @@
 """The gradient bounds of RA-Fed and RAM-Fed, term by term (KDD '23, proof supplement A.1 and A.2).
 
-N clients train submodels, theta masked, for Q rounds of T local steps of size gamma. S_q are the
-coordinates that somebody covers in round q, Gamma* the fewest clients at a covered coordinate, and
-r = N / Gamma*. Both bounds hold for masks that know nothing of the batches still to be drawn.
+N clients train submodels, that is masked theta, for Q rounds of T local steps of size gamma. S_q is
+the set of coordinates covered by at least one client in round q, Gamma* the minimum number of
+clients at a covered coordinate, and r = N / Gamma*. Both bounds assume masks that are independent
+of batches not yet drawn.
 
-``ra_fed_bound`` and ``ram_fed_bound`` compute what the derivation gives; ``printed=True`` gives the
-printed constants. The two differ, or the derivation leaves something open, as follows.
+``ra_fed_bound`` and ``ram_fed_bound`` compute the constants that the derivation gives;
+``printed=True`` gives the printed constants. The two differ, or the derivation has gaps, in the
+following points.
 
 Both:
 
-- The last display has F(theta_1) for F(theta_1) - F(theta_{Q+1}); here it is the initial gap.
+- The last display has F(theta_1) instead of F(theta_1) - F(theta_{Q+1}); here it is the initial
+  gap.
 - Submodel noise does not vanish with gamma or Q, and is missing from both rates.
-- U_8 is solved with 4 w^2; its 1 - 8 gamma^2 L^2 T^2 >= 1/2 doubles that as all else, to 8 w^2.
+- U_8 is solved with 4 w^2; its factor 1 - 8 gamma^2 L^2 T^2 >= 1/2 doubles this like all other
+  terms, to 8 w^2.
 
 RA-Fed:
 
-- U_6 goes on with 8 w^2, U_2 with 4 w^2: the final 96 L^3 gamma T r w^2 has to be 192.
-- Of the four limits on gamma only sqrt(Gamma* / N) / (16 T L) ever binds.
-- The rate takes delta^2 = O(1/(T Q)), which no data has for all Q: otherwise 8 r delta^2 stays.
-  O(sqrt(Gamma* / (T Q))) would do. Its C hides sqrt(Gamma* T) with Q^-1.5 and Q^-2.5, which are
-  small where gamma keeps to its limit.
-- U_7 has 1 / Gamma_q^i before the sum over i; the next line is right.
+- U_6 continues with 8 w^2, but U_2 with 4 w^2: the final 96 L^3 gamma T r w^2 must be 192.
+- Of the four limits on gamma, sqrt(Gamma* / N) / (16 T L) is always the smallest.
+- The rate assumes delta^2 = O(1/(T Q)), which no data set satisfies for all Q; otherwise
+  8 r delta^2 remains. O(sqrt(Gamma* / (T Q))) would be sufficient. The rate's C hides
+  sqrt(Gamma* T) at Q^-1.5 and Q^-2.5; these terms are small if gamma is within its limit.
+- U_7 has 1 / Gamma_q^i before the sum over i; the next line is correct.
 
 RAM-Fed:
 
-- T_2 replaces gradients by models without the L^2 of smoothness. That is missing from 48 tau, 384
-  and 72 r tau (before G), 48 gamma^2 T (before sigma^2), 3 of 128 (3 + 9 r L^2) (before delta^2)
-  and 6 of 8 w^2 (6 + 9 r L^2).
-- T_5 has 4 w^2 throughout: 8 w^2 (6 + 9 r L^2) and 72 r L^2 w^2 have to be twice that.
-- T_5 lacks its 1/T; T_2, with T_4 and T_5 put in, its 2 sigma^2, which is back in T_1; T_3 its mean
-  over clients; T_6 and T_7 bound the step of round q - l - 1 with S and Gamma of round q, and T_7
-  and a line on K - S_q sum over S_q. None of this changes the result.
-- gamma < 1/(L T) follows from gamma <= 1/(4 L T). 2 T_2 + 2 T_3 would do for T_1 + T_2, which is
-  bounded by 3 T_2 + 2 T_3.
-- One age tau_q is given to the memory of all clients at all coordinates. Ages may differ between
-  clients, but one whose last update left coordinates out holds several at once. Each costs a
-  term of its own: see ``ages``.
-- Memory must hold an update of every client at every coordinate. Where a client never covers a
-  coordinate the bound can be broken, so that it says nothing of static submodels. Rounds count
-  from when memory is full.
-- sigma^2 (6 + 12 r) does not vanish with gamma: "sufficiently small" has to be
+- T_2 replaces gradients by models without the factor L^2 of smoothness. It is missing from 48 tau,
+  384 and 72 r tau (before G), 48 gamma^2 T (before sigma^2), the 3 in 128 (3 + 9 r L^2) (before
+  delta^2) and the 6 in 8 w^2 (6 + 9 r L^2).
+- T_5 has 4 w^2 throughout: 8 w^2 (6 + 9 r L^2) and 72 r L^2 w^2 must be twice as large.
+- T_5 lacks its 1/T. T_2, with T_4 and T_5 inserted, lacks its 2 sigma^2, which is present again in
+  T_1. T_3 lacks its mean over clients. T_6 and T_7 bound the step of round q - l - 1 with S and
+  Gamma of round q, and T_7 and a line on K - S_q sum over S_q. None of this changes the result.
+- gamma < 1/(L T) follows from gamma <= 1/(4 L T). The proof bounds T_1 + T_2 by 3 T_2 + 2 T_3;
+  2 T_2 + 2 T_3 would be sufficient.
+- The proof assumes one age tau_q for the memory of all clients at all coordinates. Ages may differ
+  between clients, but the memory of a client whose last update omitted coordinates has several
+  ages at once. Each age adds a term: see ``ages``.
+- Memory must contain an update of every client at every coordinate. If a client never covers a
+  coordinate, the bound can be violated, so it does not apply to static submodels. Rounds are
+  counted from the first round with full memory.
+- sigma^2 (6 + 12 r) does not vanish with gamma: "sufficiently small" must mean
   sigma^2 = O(sqrt(Gamma* / (T Q))). gamma^2 T^2 G is O(Gamma* T / Q): the rate's C grows with T,
-  and Q must outgrow T^3. Its 1/Q^2 takes a delta that falls with Q; the bound needs none.
+  and Q must grow faster than T^3. The rate's 1/Q^2 assumes a delta that decreases with Q; the bound
+  does not need this.
 """
 
 from __future__ import annotations
@@ -58,25 +63,25 @@ _ROUNDING = 1 + 4 * sys.float_info.epsilon
 
 @dataclass(frozen=True)
 class SubmodelRun:
-    """A run, and the constants that both proofs assume; the loss F is the plain mean over clients.
+    """A run with the constants that both proofs assume; the loss F is the plain mean over clients.
 
     For RA-Fed, sigma^2, delta^2 and w^2 may be means over clients. If they hold for each client, as
-    RAM-Fed needs it, RA-Fed may take for N the largest number that take part in a round.
+    RAM-Fed requires, N may be the maximum number of participants per round for RA-Fed.
 
     Args:
         rounds: Q >= 1.
         local_steps: T >= 1.
         clients: N >= 1.
         coverage: Gamma*, from 1 to N: see ``minimum_coverage``.
-        smoothness: L > 0, of every client's loss.
-        gradient_variance: sigma^2 >= 0, of a client's mini-batch gradient.
-        delta_sq: delta^2 >= 0, at least ||grad F_n - grad F||^2 at all models.
+        smoothness: L > 0 of every client's loss.
+        gradient_variance: sigma^2 >= 0, variance of a client's mini-batch gradient.
+        delta_sq: delta^2 >= 0, upper bound on ||grad F_n - grad F||^2 at all models.
         noise: w^2 >= 0: see ``submodel_noise``.
         model_norm_sq: mean over rounds of E||theta_q||^2, >= 0.
         initial_gap: F(theta_1) - inf F >= 0.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
     """
 
     rounds: int
@@ -99,19 +104,21 @@ class SubmodelRun:
                 check_number(name, value, positive=name == "smoothness")
         if self.coverage > self.clients:
             raise ValueError(
-                f"coverage is {self.coverage}, of {self.clients} clients: give 1 to {self.clients}."
+                f"coverage is {self.coverage} with clients={self.clients}: give a number from 1 to "
+                f"{self.clients}."
             )
 
     @property
     def ratio(self) -> float:
-        """r = N / Gamma*."""
+        """The ratio r = N / Gamma*."""
         return self.clients / self.coverage
 
     @property
     def ra_fed_largest_step_size(self) -> float:
-        """The largest gamma of RA-Fed's bound, the smallest of four limits; the second is that.
+        """The largest gamma for which RA-Fed's bound holds, the smallest of four limits.
 
-        1/(4 L T), sqrt(1/r) / (16 T L), (1/(768 r))^(1/3) / (L T) and 1/(12 T L).
+        They are 1/(4 L T), sqrt(1/r) / (16 T L), (1/(768 r))^(1/3) / (L T) and 1/(12 T L); the
+        second is always the smallest.
         """
         whole = self.smoothness * self.local_steps
         covered = 1 / self.ratio
@@ -120,13 +127,14 @@ class SubmodelRun:
 
     @property
     def ram_fed_largest_step_size(self) -> float:
-        """The largest gamma of RAM-Fed's bound, 1/(4 L T)."""
+        """The largest gamma for which RAM-Fed's bound holds, 1/(4 L T)."""
         return 1 / (4 * self.smoothness * self.local_steps)
 
     def rate_step_size(self, scale: float = 1.0) -> float:
-        """gamma = c sqrt(Gamma* / (T Q)), the one of both rates, with c = ``scale`` > 0.
+        """The step size gamma = c sqrt(Gamma* / (T Q)) of both rates, with c = ``scale`` > 0.
 
-        RA-Fed's condition on it is Q >= 256 c^2 L^2 T N, and RAM-Fed's Q >= 16 c^2 L^2 T Gamma*.
+        It is within RA-Fed's limit if Q >= 256 c^2 L^2 T N, and within RAM-Fed's limit if
+        Q >= 16 c^2 L^2 T Gamma*.
 
         Raises:
             ValueError: ``scale`` is not positive.
@@ -137,7 +145,7 @@ class SubmodelRun:
 
 @dataclass(frozen=True)
 class _Bound:
-    """What both bounds have: a sum of terms, a part that stays, a condition."""
+    """Base class of both bounds: a sum of terms, its limit and a condition on the step size."""
 
     initial_gap: float
     submodel_noise: float
@@ -160,7 +168,7 @@ class _Bound:
 
     @property
     def holds(self) -> bool:
-        """Whether the step size keeps to its limit; otherwise the total bounds nothing."""
+        """Whether the step size is within its limit; otherwise the total is not a bound."""
         return self.step_size <= self.largest_step_size * _ROUNDING
 
 
@@ -168,25 +176,25 @@ class _Bound:
 class RAFedBound(_Bound):
     """Terms that bound the mean over rounds of sum_{i in S_q} E|grad^i F(theta_q)|^2.
 
-    Coordinates that nobody covers in a round are not in that sum.
+    The sum excludes coordinates that no client covers in the round.
 
     Args:
         initial_gap: 8 (F(theta_1) - inf F) / (T gamma Q).
         submodel_noise: (64 + 192 L gamma T) r L^2 w^2 mean E||theta_q||^2.
         data_heterogeneity: 8 r (1 + 3 x + 32 x^2 + 96 x^3) delta^2, where x = L gamma T.
         gradient_noise: 8 r gamma L (3/2 + 4 x + 12 x^2) sigma^2.
-        floor: what stays as gamma goes to 0 and T gamma Q to infinity:
+        floor: limit of the total as gamma goes to 0 and T gamma Q to infinity:
             64 r L^2 w^2 mean E||theta_q||^2 + 8 r delta^2.
         step_size: gamma.
-        largest_step_size: what the proof asks of it.
+        largest_step_size: the proof's limit on gamma.
     """
 
 
 @dataclass(frozen=True)
 class RAMFedBound(_Bound):
-    """Terms that bound the mean over rounds of E||grad F(theta_q)||^2, all coordinates.
+    """Terms that bound the mean over rounds of E||grad F(theta_q)||^2, over all coordinates.
 
-    x = L gamma T, and D is the number of ages that a client's memory holds at once.
+    x = L gamma T, and D is the maximum number of ages in a client's memory.
 
     Args:
         initial_gap: 2 (F(theta_1) - inf F) / (T gamma Q).
@@ -194,10 +202,10 @@ class RAMFedBound(_Bound):
             L^2 w^2.
         data_heterogeneity: D (384 + 1152 r) x^2 delta^2.
         gradient_noise: (6 D + 6 r (1 + D) + D (48 + 144 r) x^2 / T) sigma^2.
-        floor: what stays as gamma goes to 0 and T gamma Q to infinity: submodel noise, and
+        floor: limit of the total as gamma goes to 0 and T gamma Q to infinity: submodel noise plus
             (6 D + 6 r (1 + D)) sigma^2.
         step_size: gamma.
-        largest_step_size: what the proof asks of it.
+        largest_step_size: the proof's limit on gamma.
         local_drift: D (384 + 1152 r) x^2 G.
         staleness: (12 + 18 r) (4 D + 3 r (1 + D)) x^2 G tau; 12 (2 + 3 r)^2 x^2 G tau for D = 1.
     """
@@ -207,15 +215,15 @@ class RAMFedBound(_Bound):
 
 
 def ra_fed_bound(run: SubmodelRun, *, step_size: float, printed: bool = False) -> RAFedBound:
-    """RA-Fed's bound, the end of A.1. A step size above its limit is not refused: see ``holds``.
+    """RA-Fed's bound, the end of A.1. A step size above its limit does not raise: check ``holds``.
 
-    At gamma = c sqrt(Gamma* / (T Q)), see ``rate_step_size``, it is O(1 / sqrt(Gamma* T Q)) if
-    w = 0 and delta^2 = O(1/(T Q)), and otherwise goes to ``floor``.
+    With gamma = c sqrt(Gamma* / (T Q)), see ``rate_step_size``, the bound is
+    O(1 / sqrt(Gamma* T Q)) if w = 0 and delta^2 = O(1/(T Q)); otherwise it converges to ``floor``.
 
     Args:
-        run: what was run, and its constants.
+        run: the run and its constants.
         step_size: gamma > 0.
-        printed: 96 for the 192 of submodel noise.
+        printed: use the printed 96 instead of 192 in the submodel noise.
 
     Raises:
         ValueError: ``step_size`` is not positive.
@@ -250,26 +258,28 @@ def ram_fed_bound(
     ages: int = 1,
     printed: bool = False,
 ) -> RAMFedBound:
-    """RAM-Fed's bound, the end of A.2. A step size above its limit is not refused: see ``holds``.
+    """RAM-Fed's bound, the end of A.2. A step size above its limit does not raise: check ``holds``.
 
-    For D > 1 ages it follows the same steps: at client n the coordinates of age s form a block, and
-    what the proof says of the whole vector once is said of each block. Per client, E||u_n||^2 is
-    then at most D T^2 G, and a squared move of the server gamma^2 T^2 G (4 D + 3 r (1 + D)).
+    For D > 1 ages the derivation follows the same steps. At client n the coordinates of age s form
+    a block, and each statement of the proof about the whole vector is applied to each block. Per
+    client, E||u_n||^2 is then at most D T^2 G, and the server's squared step is at most
+    gamma^2 T^2 G (4 D + 3 r (1 + D)).
 
     Args:
-        run: what was run, and its constants; round 1 is the first with full memory.
+        run: the run and its constants; round 1 is the first with full memory.
         step_size: gamma > 0.
-        gradient_bound: G >= 0, at least E||grad F_n||^2 of mini-batch gradients at all models.
+        gradient_bound: G >= 0, upper bound on E||grad F_n||^2 of mini-batch gradients at all
+            models.
         staleness_sq: tau, mean over rounds of tau_q^2 >= 0, where memory was last written in round
-            q - tau_q; in general the mean over rounds and clients of the sum of the squares of the
-            different ages that the client's memory holds.
-        stale_norm_sq: mean over rounds of E||theta_{q - tau_q}||^2; in general that of the sum over
-            the same ages.
-        ages: D >= 1, the maximum number of different ages in a client's memory in a round.
-        printed: the printed constants, for one age.
+            q - tau_q. With several ages, the mean over rounds and clients of the sum of squares of
+            the distinct ages in the client's memory.
+        stale_norm_sq: mean over rounds of E||theta_{q - tau_q}||^2. With several ages, the mean
+            over rounds and clients of the sum over the same ages.
+        ages: D >= 1, the maximum number of distinct ages in a client's memory in any round.
+        printed: use the printed constants, for one age.
 
     Raises:
-        ValueError: an argument is out of its range, or the printed bound is asked of several ages.
+        ValueError: an argument is out of range, or ``printed`` is set with several ages.
     """
     check_number("step_size", step_size, positive=True)
     check_number("gradient_bound", gradient_bound)
@@ -277,13 +287,16 @@ def ram_fed_bound(
     check_number("stale_norm_sq", stale_norm_sq)
     check_count("ages", ages)
     if printed and ages > 1:
-        raise ValueError(f"ages is {ages}: the printed bound is for 1; take printed=False.")
+        raise ValueError(
+            f"ages={ages} conflicts with printed=True, whose bound is for one age: choose "
+            "printed=False."
+        )
     r, square = run.ratio, run.smoothness**2
     once = 1.0 if printed else square  # the L^2 of T_2
-    start = 4 if printed else 8  # of w^2 in T_5
+    start = 4 if printed else 8  # factor of w^2 in T_5
     step_sq = (step_size * run.local_steps) ** 2
-    apart = 12 * once + 18 * r * square  # of T_4 in 3 T_2 + 2 T_3
-    local = ages * (12 * once + 36 * r * square)  # of T_5, and of U_8 of the present round
+    apart = 12 * once + 18 * r * square  # factor of T_4 in 3 T_2 + 2 T_3
+    local = ages * (12 * once + 36 * r * square)  # factor of T_5, and of U_8 in the present round
     stays = 6 * ages + 6 * r * (1 + ages)
     noise = start * run.noise * (apart * stale_norm_sq + 18 * r * square * ages * run.model_norm_sq)
     return RAMFedBound(

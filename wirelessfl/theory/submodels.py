@@ -1,4 +1,4 @@
-"""What masks and compression mean for the bounds of RA-Fed: coverage, and submodel noise."""
+"""Constants of RA-Fed's bounds that follow from masks and compression: coverage and noise."""
 
 from __future__ import annotations
 
@@ -9,38 +9,39 @@ from wirelessfl.numbers import check_number
 
 
 def minimum_coverage(masks: ArrayLike) -> int:
-    """Gamma*, the fewest clients at a coordinate, over the rounds and coordinates with any.
+    """Gamma*, the minimum number of clients at a covered coordinate, over all rounds.
 
     Args:
-        masks: [rounds, clients, P] booleans; all False for a client that takes no part in a round.
+        masks: [rounds, clients, P] booleans; all False for a client that does not participate in a
+            round.
 
     Raises:
-        ValueError: the shape or type is another, or no mask covers anything.
+        ValueError: the shape or dtype is wrong, or no mask covers a coordinate.
     """
     given = np.asarray(masks)
     if given.ndim != 3 or given.dtype != np.bool_:
         raise ValueError(
-            f"masks is {given.dtype} of shape {list(given.shape)}: give booleans "
+            f"masks has dtype {given.dtype} and shape {list(given.shape)}: give booleans "
             "[rounds, clients, P]."
         )
     covering = given.sum(1)
     if not covering.any():
-        raise ValueError("masks covers no coordinate in any round: give at least one True.")
+        raise ValueError("masks contains no True: give masks that cover at least one coordinate.")
     return int(covering[covering > 0].min())
 
 
 def relative_error(changed: ArrayLike, model: ArrayLike) -> float:
-    """The largest ||changed - model|| / ||model||.
+    """The maximum of ||changed - model|| / ||model||.
 
-    That is w_1 for a masked model beside the (compressed) model, w_2 for a compressed model beside
-    the model. A zero model that stays zero counts as unchanged.
+    It is w_1 for a masked model relative to the (compressed) model, and w_2 for a compressed model
+    relative to the model. A zero model that stays zero counts as unchanged.
 
     Args:
-        changed: [..., P].
-        model: [..., P], broadcast with ``changed``.
+        changed: changed models [..., P].
+        model: original models [..., P], broadcast with ``changed``.
 
     Raises:
-        ValueError: a number is not finite, there are none, or a zero model was changed.
+        ValueError: a value is not finite, there is no model, or a zero model was changed.
     """
     new, old = np.broadcast_arrays(
         np.asarray(changed, dtype=np.float64), np.asarray(model, dtype=np.float64)
@@ -48,27 +49,29 @@ def relative_error(changed: ArrayLike, model: ArrayLike) -> float:
     for name, values in (("changed", new), ("model", old)):
         if values.ndim == 0 or values.size == 0 or not np.isfinite(values).all():
             raise ValueError(
-                f"{name} has shape {list(values.shape)}: give finite numbers [..., P], at least "
+                f"{name} has shape {list(values.shape)}: give finite numbers [..., P] for at least "
                 "one model."
             )
     apart, norms = np.linalg.norm(new - old, axis=-1), np.linalg.norm(old, axis=-1)
     if ((norms == 0) & (apart > 0)).any():
-        raise ValueError("model is 0 and changed is not: no relative error bounds that.")
+        raise ValueError(
+            "model is 0 but changed is not: give nonzero models, whose relative error is finite."
+        )
     return float((apart / np.where(norms > 0, norms, 1.0)).max())
 
 
 def submodel_noise(mask_error: float, compression_error: float = 0.0) -> float:
-    """w^2 = 2 w_1^2 w_2^2 + 2 w_1^2 + w_2^2.
+    """The submodel noise w^2 = 2 w_1^2 w_2^2 + 2 w_1^2 + w_2^2.
 
-    Where a client starts from masked and compressed theta, ||start - theta||^2 is at most
+    If a client starts from masked and compressed theta, ||start - theta||^2 is at most
     2 w^2 ||theta||^2.
 
     Args:
-        mask_error: w_1 >= 0, of masking, relative to the (compressed) model.
-        compression_error: w_2 >= 0, of compression, relative to the model; 0 without.
+        mask_error: w_1 >= 0, relative error of masking the (compressed) model.
+        compression_error: w_2 >= 0, relative error of compressing the model; 0 without compression.
 
     Raises:
-        ValueError: one is negative or not finite.
+        ValueError: an error is negative or not finite.
     """
     check_number("mask_error", mask_error)
     check_number("compression_error", compression_error)

@@ -1,1 +1,1 @@
-"""Local training: batches, the client rule's view, executors, evaluation."""
+"""Local training: batches, client rules, executors, evaluation."""

@@ -1,7 +1,8 @@
-"""Mini-batches: each client reshuffles every pass over its data and carries its position on.
+"""Mini-batches: each client reshuffles its data for every pass and keeps its position in it.
 
-The batch of a client's step s is a function of s alone: pass s // ceil(n/b), shuffled by the named
-stream of client and pass. So nothing is stored between rounds but the number of steps done.
+The batch of a client's step s is a function of s only: it belongs to pass s // ceil(n/b), which is
+shuffled by the named stream of client and pass. Between rounds only the number of completed steps
+is stored.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from channels.streams import Stream
 
 
 class Batch(NamedTuple):
-    """Samples of one step: [clients, batch, ...] for clients together, or [batch, ...] for one.
+    """Samples of one step: [clients, batch, ...] for several clients, or [batch, ...] for one.
 
     Args:
         x: inputs.
         y: labels.
-        weight: of each sample in the loss, 0 where padded.
-        keys: of dropout, [clients, 2], or [2] for one client.
+        weight: weight of each sample in the loss; 0 for padding.
+        keys: dropout keys, [clients, 2], or [2] for one client.
     """
 
     x: Tensor
@@ -39,9 +40,9 @@ class Batches:
     """Batches of a cohort.
 
     Args:
-        index: [clients, steps, batch] positions in the training set; 0 where padded.
-        weight: [clients, steps, batch] float32, 1/size inside a batch, 0 where padded: the loss of
-            a step is the weighted sum over its samples.
+        index: [clients, steps, batch] positions in the training set; 0 for padding.
+        weight: [clients, steps, batch] float32, 1/size in a batch of ``size`` samples, 0 for
+            padding: the loss of a step is the weighted sum over its samples.
         keys: [clients, steps, 2] int32, the dropout keys of client and step.
     """
 
@@ -50,22 +51,22 @@ class Batches:
     keys: Tensor
 
     def by_step(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """For each step index and weight [clients, batch], and keys [clients, 2]."""
+        """Iterate over steps: index and weight [clients, batch], and keys [clients, 2]."""
         return zip(self.index.unbind(1), self.weight.unbind(1), self.keys.unbind(1), strict=True)
 
     def to(self, device: torch.device) -> Batches:
-        """The same on ``device``."""
+        """The same batches on ``device``."""
         return Batches(self.index.to(device), self.weight.to(device), self.keys.to(device))
 
 
 @dataclass(frozen=True)
 class BatchSource:
-    """Where mini-batches come from: the clients' samples and the run's named streams.
+    """Source of mini-batches: the clients' samples and the run's named streams.
 
     Args:
         client_samples: indices of every client's samples in the training set.
         batch_size: b; a client with fewer samples uses all of them, and the last batch of a pass
-            is as small as what is left.
+            contains only the remaining samples.
         stream: the run's stream.
     """
 
@@ -74,12 +75,12 @@ class BatchSource:
     stream: Stream
 
     def draw(self, clients: IntArray, first_steps: IntArray, steps: int) -> Batches:
-        """The next ``steps`` batches of each client.
+        """Draw the next ``steps`` batches of each client.
 
         Args:
-            clients: [clients], who trains.
-            first_steps: [clients], steps that each has taken before.
-            steps: H.
+            clients: [clients], indices of the clients.
+            first_steps: [clients], number of steps that each client has completed.
+            steps: H, local steps.
         """
         size = self.batch_size
         index = np.zeros((len(clients), steps, size), dtype=np.int64)
@@ -105,7 +106,7 @@ class BatchSource:
 
 
 def _dropout_keys(stream: Stream, first: int, steps: int) -> np.ndarray:
-    """Keys [steps, 2]: the stream's own, and the number of the step, which the dropout hashes."""
+    """Keys [steps, 2], which dropout hashes: the stream's key and the number of the step."""
     keys = np.empty((steps, 2), dtype=np.int64)
     keys[:, 0] = stream.key() & 0xFFFFFFFF
     keys[:, 1] = first + np.arange(steps)

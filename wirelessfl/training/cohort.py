@@ -1,4 +1,4 @@
-"""Clients that train together: what their update rule sees, and the terms of their loss."""
+"""Clients that train together: the input of their update rule, and the terms of their loss."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from torch.utils._pytree import tree_map
 from wirelessfl.submodels import ParamSpec
 
 State = dict[str, Tensor]
-"""Tensors by name: [clients, P] on clients, [P] at a server."""
+"""Tensors by name: [clients, P] for clients, [P] for a server."""
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Clients that train together; everything has them on its leading axis.
+    """Clients that train together; the leading axis of every tensor is the clients.
 
-    A rule sees no client's number: on a GPU the same operations are replayed for other clients.
+    A rule must not depend on client indices, because a GPU replays the same operations for other
+    clients.
 
     Args:
-        server: what their server sent them, [clients, P] by name: ``params`` and what else is
-            among the algorithm's ``sends``, or sent for the penalties.
-        local_steps: H, steps that each takes.
-        kept: what each has kept from its last turn, [clients, P] by the names in the algorithm's
-            ``client_state``; zeros at first. Not to be written to.
-        tracks: [clients, 1] boolean, who sends the payloads that only trackers send.
-        fresh: [clients, 1] boolean, who has never trained before.
-        penalties: terms of their loss beside the cross-entropy.
+        server: tensors that the server sent to each client, [clients, P] by name: ``params``, the
+            other names in the algorithm's ``sends``, and those needed by the penalties.
+        local_steps: H, local steps of each client.
+        kept: state that each client kept from its previous training, [clients, P] by the names in
+            the algorithm's ``client_state``; initially zeros. Read-only.
+        tracks: [clients, 1] boolean, whether a client sends the payloads of tracking clients.
+        fresh: [clients, 1] boolean, whether a client trains for the first time.
+        penalties: terms of the clients' loss in addition to the cross-entropy.
     """
 
     server: Mapping[str, Tensor]
@@ -43,18 +44,18 @@ class Cohort:
 
     @property
     def start(self) -> Tensor:
-        """Parameters [clients, P] that each client was sent."""
+        """Parameters [clients, P] that each client received."""
         return self.server["params"]
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a model gives for a batch.
+    """Outputs of a model for a batch.
 
     Args:
         logits: [batch, classes].
-        features: [batch, f], the input of the ``nn.Linear`` that runs last, flattened; of a linear
-            model the samples themselves. None where they are not needed.
+        features: [batch, f], the flattened input of the last ``nn.Linear`` that runs; in a linear
+            model these are the samples. None if they are not needed.
     """
 
     logits: Tensor
@@ -63,35 +64,35 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Penalty(ABC):
-    """A term of the loss of every sample, given the outputs of some other models on it.
+    """A term of every sample's loss that compares the model's outputs with those of other models.
 
-    Its fields are settings: it is hashed, compared, and sent to other processes. A sample's term
-    depends on that sample alone, so that batches can be padded.
+    Its fields are settings: the object is hashed, compared and sent to other processes. A sample's
+    term must depend on that sample only, because batches are padded.
     """
 
     features: ClassVar[bool] = False
-    """Whether it needs features, beside logits."""
+    """Whether the term needs features in addition to logits."""
 
     @abstractmethod
     def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
-        """The models that it compares with: parameters [clients, P] by a name of its choice.
+        """The models to compare with: parameters [clients, P] by any name.
 
-        They get no gradient, and run in evaluation mode: without dropout.
+        They get no gradient and run in evaluation mode, without dropout.
         """
 
     @abstractmethod
     def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
-        """The term [batch] of each sample.
+        """The term of each sample, [batch].
 
         Args:
-            outputs: of the model in training.
-            anchors: of the others, by name.
+            outputs: outputs of the model in training.
+            anchors: outputs of the models of :meth:`anchors`, by name.
             y: [batch], labels.
         """
 
 
 Anchors = tuple[dict[str, dict[str, Tensor]], ...]
-"""By penalty, the parameters of its anchors: [clients, *shape] by anchor and tensor."""
+"""For each penalty, the parameters of its anchors: [clients, *shape] by anchor and tensor."""
 
 
 def anchors_of(cohort: Cohort, spec: ParamSpec) -> Anchors:
@@ -104,12 +105,12 @@ def anchors_of(cohort: Cohort, spec: ParamSpec) -> Anchors:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of the loss beside the cross-entropy.
+    """Terms of the loss in addition to the cross-entropy.
 
     Args:
         penalties: the terms.
-        anchors: by penalty, the parameters of the models that it compares with; of all clients of a
-            cohort, or of one.
+        anchors: for each penalty, the parameters of the models that it compares with, for all
+            clients of a cohort or for one client.
     """
 
     penalties: tuple[Penalty, ...] = ()
@@ -117,12 +118,12 @@ class Terms:
 
     @classmethod
     def of(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
-        """Those of a cohort."""
+        """The terms of a cohort."""
         return cls(cohort.penalties, anchors_of(cohort, spec))
 
     @classmethod
     def of_first(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
-        """Those of a cohort's first client, without the leading axis."""
+        """The terms of a cohort's first client, without the leading axis."""
         alone = tree_map(lambda value: value[0], anchors_of(cohort, spec))
         return cls(cohort.penalties, alone)
 
@@ -131,7 +132,7 @@ NO_TERMS = Terms()
 
 
 def need_features(penalties: Iterable[Penalty]) -> bool:
-    """Whether one of them needs features."""
+    """Whether any penalty needs features."""
     return any(penalty.features for penalty in penalties)
 
 
@@ -141,12 +142,12 @@ def total(
     anchors: Sequence[Mapping[str, Outputs]],
     y: Tensor,
 ) -> Tensor:
-    """Sum [batch] of ``penalties``, of which there is at least one.
+    """The sum of ``penalties`` for each sample, [batch].
 
     Args:
-        penalties: the terms.
-        outputs: of the model in training.
-        anchors: by penalty, those of its anchors.
+        penalties: the terms, at least one.
+        outputs: outputs of the model in training.
+        anchors: for each penalty, the outputs of its anchors.
         y: [batch], labels.
     """
     first, *others = (

@@ -1,4 +1,4 @@
-"""A recorded step of plain SGD: updates inside the products that give weights' gradients."""
+"""A recorded step of plain SGD, with updates fused into the products that compute gradients."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ PRODUCTS = {aten.mm.default: aten.addmm_.default, aten.bmm.default: aten.baddbmm
 def record_descent(
     gradients: Program, inputs: Sequence[Tensor], parameters: int, lr: float
 ) -> Program:
-    """A step of plain SGD, in place: updates within the products that give weights' gradients.
+    """Record an in-place step of plain SGD, with updates fused into the products for gradients.
 
     Args:
-        gradients: of tensors, the parameters first, to a list of the parameters' gradients. It
-            runs once, on copies.
-        inputs: of the shapes and strides that it will be called with.
-        parameters: how many of the inputs are such.
+        gradients: function of tensors, of which the parameters come first, that returns a list of
+            the parameters' gradients. It runs once, on copies.
+        inputs: tensors with the shapes and strides of later calls.
+        parameters: number of inputs that are parameters.
         lr: step size.
 
     Raises:
-        NotRecordableError: it draws random numbers, or looks into tensors.
+        NotRecordableError: ``gradients`` draws random numbers or depends on tensor values.
     """
     module = tape_of(gradients, inputs)
     graph = module.graph
@@ -61,7 +61,7 @@ def _stays(node: fx.Node) -> bool:
 
 
 def _simplify(graph: fx.Graph) -> None:
-    """Take out what changes nothing: views of equal shape, transposes of transposes."""
+    """Remove operations without effect: views of equal shape, transposes of transposes."""
     for node in list(graph.nodes):
         if node.op != "call_function" or not node.args or not isinstance(node.args[0], fx.Node):
             continue
@@ -74,7 +74,7 @@ def _simplify(graph: fx.Graph) -> None:
 
 
 def _swaps(node: fx.Node) -> bool:
-    """Whether a node swaps the last two dimensions: of a matrix, or of several."""
+    """Whether a node swaps the last two dimensions of a matrix or a batch of matrices."""
     dims = len(node.meta.get("shape", ()))
     if node.op != "call_function" or node.target not in TRANSPOSES or dims < 2:
         return False
@@ -84,7 +84,7 @@ def _swaps(node: fx.Node) -> bool:
 
 
 class _Descent:
-    """Puts updates into a graph, each behind the last use of the parameter and of what it needs."""
+    """Inserts updates into a graph, each after the last use of the parameter and its inputs."""
 
     def __init__(self, graph: fx.Graph, parameters: Sequence[fx.Node], lr: float) -> None:
         self.graph, self.lr = graph, lr
@@ -116,7 +116,7 @@ class _Descent:
             self.graph.call_function(aten.sub_.Tensor, (parameter, gradient), {"alpha": self.lr})
 
     def _can_fuse(self, product: fx.Node) -> bool:
-        """Whether it is a product, and nobody writes into it or its factors afterwards."""
+        """Whether the node is a product that, like its factors, is not written to afterwards."""
         if product.target not in PRODUCTS:
             return False
         factors = {memory_of(factor) for factor in product.all_input_nodes}
@@ -125,7 +125,7 @@ class _Descent:
         return max(written, default=-1) < self.order[product] and not self.memory & factors
 
     def _fused(self, parameter: fx.Node, product: fx.Node, *, swapped: bool) -> None:
-        """With (A B)^T = B^T A^T where the gradient is the transpose of the product."""
+        """Insert a fused update; if the gradient is transposed, it uses (A B)^T = B^T A^T."""
         factors = [factor for factor in product.args if isinstance(factor, fx.Node)]
         place = self._behind(parameter, product)
         if swapped:
@@ -144,7 +144,7 @@ class _Descent:
             )
 
     def _behind(self, *needed: fx.Node) -> fx.Node:
-        """The last node that uses what is ``needed``."""
+        """The last node that uses the memory of a node in ``needed``."""
         uses = [self.last_use.get(memory_of(node), node) for node in needed]
         last: fx.Node = max((*uses, self.first), key=lambda node: self.order[node])
         return last

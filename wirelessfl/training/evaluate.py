@@ -1,8 +1,9 @@
-"""Accuracy and loss of a flat parameter vector on a test set, and which part of it is tested."""
+"""Test accuracy and loss of a flat parameter vector, and the choice of the tested submodel."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,15 +14,33 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.training.objective import Objective
 
 
+class Samples(NamedTuple):
+    """Samples that a model is evaluated on.
+
+    Args:
+        inputs: [samples, ...] on the device.
+        labels: [samples] on the device.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+
+
 @torch.no_grad()
 def evaluate(
     objective: Objective, params: Tensor, inputs: Tensor, labels: Tensor, batch: int | None = None
 ) -> tuple[float, float]:
     """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
 
-    Sums over batches are kept in float64, so that the batch size does not matter, but for a model
-    that mixes the samples of a batch (batch normalisation). It is the objective's
-    ``test_batch`` unless it is given.
+    Sums over batches are float64, so the result does not depend on the batch size, except for
+    models that mix the samples of a batch (batch normalisation).
+
+    Args:
+        objective: model and loss.
+        params: parameters [P].
+        inputs: [samples, ...].
+        labels: [samples].
+        batch: samples per batch; None for the objective's ``test_batch``.
     """
     if batch is None:
         batch = objective.test_batch
@@ -39,12 +58,12 @@ def evaluate(
 def deployed(
     objective: Objective, params: Tensor, tested: Submodels | None
 ) -> tuple[Objective, Tensor]:
-    """The model that is tested, and its parameters: the whole of ``params`` [P], or a part of it.
+    """The tested model and its parameters: the full model or a submodel.
 
     Args:
-        objective: of the whole model.
-        params: of the whole model.
-        tested: the one submodel that is tested; None: the whole model.
+        objective: objective of the full model.
+        params: parameters [P] of the full model.
+        tested: the tested submodel; None for the full model.
     """
     if tested is None:
         return objective, params

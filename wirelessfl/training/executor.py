@@ -1,4 +1,4 @@
-"""Where local updates are computed: the interface of all executors."""
+"""Executors compute local updates: their interface, their jobs and their results."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule
 
 KEPT = "kept: "
-"""What a client keeps is told from what it sends by this prefix."""
+"""Prefix that distinguishes tensors that a client keeps from those that it sends."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What clients train on.
+    """The training data of all clients.
 
     Args:
         inputs: [samples, ...] on the device.
         labels: [samples] on the device.
-        source: which of them are whose, and in which batches they come.
+        source: the clients' samples and their mini-batches.
     """
 
     inputs: Tensor
@@ -42,12 +42,12 @@ class TrainingData:
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs [..., *sample], ``widened``, and labels [...] at the positions ``rows`` [...]."""
-        # On a CPU this copies sample by sample, in less than half the time of inputs[rows].
+        # On a CPU this copies whole samples, in less than half the time of inputs[rows].
         flat = self.inputs.flatten(1).index_select(0, rows.reshape(-1))
         return widened(flat).view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
-        """The first samples, at most ``count``, to try a model on."""
+        """The first samples, at most ``count``, for testing a model."""
         return widened(self.inputs[:count]), self.labels[:count]
 
 
@@ -56,20 +56,23 @@ class Job:
     """H local steps of many clients.
 
     Args:
-        rule: what clients do.
-        spec: shapes of what is trained: the model, or submodels padded to one shape.
-        servers: what each node sends its clients, [nodes, P] by name: for the rule, and for the
-            penalties.
+        rule: the client rule.
+        spec: shapes of the trained parameters: the model, or submodels padded to one shape.
+        servers: tensors that each node sends to its clients, [nodes, P] by name, for the rule and
+            the penalties.
         node: [clients], each client's node.
-        clients: [clients], their numbers.
-        first_steps: [clients], local steps that each has taken before.
+        clients: [clients], client indices.
+        first_steps: [clients], number of local steps that each client has completed.
         local_steps: H.
-        label: where the job belongs, for error messages ("round 3, edge round 1").
-        tracking: [clients], who sends what only trackers send; None: all.
-        recall: from clients and their nodes, what they have kept, [clients, P] by name. It is asked
-            chunk by chunk, so that no more than a chunk of it is on the device. None: nothing yet.
-        penalties: terms of the clients' loss beside the cross-entropy.
-        fresh: [clients], who has never trained before; None: those without steps before.
+        label: context for error messages ("round 3, edge round 1").
+        tracking: [clients], whether a client sends the payloads of tracking clients; None means
+            all do.
+        recall: function of clients and their nodes that returns the clients' state, [clients, P] by
+            name. It is called per chunk, so that the device holds at most a chunk of state. None
+            means that there is no state yet.
+        penalties: terms of the clients' loss in addition to the cross-entropy.
+        fresh: [clients], whether a client trains for the first time; None means clients without
+            completed steps.
     """
 
     rule: ClientRule
@@ -86,7 +89,7 @@ class Job:
     fresh: BoolArray | None = None
 
     def of(self, part: slice) -> Job:
-        """The job of some of the clients."""
+        """The job restricted to some of its clients."""
         return replace(
             self,
             node=self.node[part],
@@ -97,15 +100,15 @@ class Job:
         )
 
     def kept(self) -> State:
-        """What the clients have kept, [clients, P] by name."""
+        """The clients' state, [clients, P] by name; zeros before their first training."""
         names, like = self.rule.client_state, self.servers["params"]
         if self.recall is None:
             return {name: like.new_zeros(len(self.clients), self.spec.size) for name in names}
         return self.recall(self.clients, self.node) if names else {}
 
     def cohort(self) -> Cohort:
-        """The clients, with what they were sent and what they have kept."""
-        if (self.node == self.node[0]).all():  # the usual case needs no copies
+        """The clients with the tensors that they received and their state."""
+        if (self.node == self.node[0]).all():  # one node, the usual case, needs no copies
             given = {
                 name: value[int(self.node[0])].expand(len(self.clients), -1)
                 for name, value in self.servers.items()
@@ -126,9 +129,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What some clients of a job send and keep: [clients in ``part``, P] by name.
+    """Payloads and state of some clients of a job: [clients in ``part``, P] by name.
 
-    The tensors hold until the next chunk is asked for.
+    The tensors are valid until the next chunk is requested.
     """
 
     part: slice
@@ -137,7 +140,7 @@ class Chunk:
 
     @classmethod
     def of(cls, part: slice, results: dict[str, Tensor]) -> Chunk:
-        """A chunk of ``results``, as from ``Executor.results``."""
+        """Make a chunk from ``results`` as returned by ``Executor.results``."""
         kept = {n.removeprefix(KEPT): v for n, v in results.items() if n.startswith(KEPT)}
         return cls(part, {n: v for n, v in results.items() if not n.startswith(KEPT)}, kept)
 
@@ -145,7 +148,7 @@ class Chunk:
 def after_training(
     rule: ClientRule, params: Tensor, state: State, cohort: Cohort
 ) -> dict[str, Tensor]:
-    """What clients send, and what they keep under names of their own, after their local steps."""
+    """Payloads of the clients after their local steps, and their state with the prefix ``KEPT``."""
     kept = rule.keep(params, state, cohort)
     sent = rule.send(params, state, cohort)
     return {**sent, **{KEPT + name: value for name, value in kept.items()}}
@@ -156,9 +159,9 @@ class Executor(ABC):
 
     Args:
         objective: model and loss.
-        data: what clients train on.
-        chunk: clients at a time; memory is bounded by it, results do not depend on it beyond
-            rounding.
+        data: training data.
+        chunk: number of clients that train at a time. It bounds memory; results depend on it only
+            by rounding.
     """
 
     name: ClassVar[str]
@@ -169,15 +172,15 @@ class Executor(ABC):
         self.chunk = chunk
 
     def train(self, job: Job) -> Iterator[Chunk]:
-        """What all clients of ``job`` send and keep, chunk by chunk in client order."""
+        """Train the clients of ``job``; yields their payloads and state by chunk, in order."""
         for part in even_parts(len(job.clients), self.chunk):
             yield Chunk.of(part, self.results(job.of(part)))
 
     def results(self, job: Job) -> dict[str, Tensor]:
-        """What the clients of ``job`` send and keep, all at once: [clients, P] by name.
+        """Train the clients of ``job`` as one chunk; returns payloads and state, [clients, P].
 
         Raises:
-            ConfigError: it is not what the algorithm has declared.
+            ConfigError: the results differ from what the algorithm declares.
             TrainingError: the model or the algorithm failed; the message says where.
         """
         try:
@@ -189,41 +192,41 @@ class Executor(ABC):
         chunk = Chunk.of(slice(0), results)
         if chunk.payloads.keys() != {payload.name for payload in job.rule.payloads}:
             raise ConfigError(
-                f"algorithm {job.rule.name!r} sends {sorted(chunk.payloads)}, and its "
-                f"payloads are {[p.name for p in job.rule.payloads]}: they must agree."
+                f"algorithm {job.rule.name!r} sends {sorted(chunk.payloads)}, but its payloads are "
+                f"{[p.name for p in job.rule.payloads]}: make the two agree."
             )
         if chunk.kept.keys() != set(job.rule.client_state):
             raise ConfigError(
-                f"algorithm {job.rule.name!r} keeps {sorted(chunk.kept)}, and its "
-                f"client_state is {list(job.rule.client_state)}: they must agree."
+                f"algorithm {job.rule.name!r} keeps {sorted(chunk.kept)}, but its client_state is "
+                f"{list(job.rule.client_state)}: make the two agree."
             )
         wanted = (len(job.clients), job.spec.size)
         for name, value in results.items():
             if getattr(value, "shape", None) != wanted or not isinstance(value, Tensor):
                 shape = getattr(value, "shape", None)
                 raise ConfigError(
-                    f"algorithm {job.rule.name!r} gives {name!r} as a {type(value).__name__} "
-                    f"of shape {shape and tuple(shape)}: a tensor {list(wanted)}, clients by "
-                    "parameters, is needed."
+                    f"algorithm {job.rule.name!r} returns {name!r} as a {type(value).__name__} "
+                    f"of shape {shape and tuple(shape)}: return a tensor {list(wanted)}, clients "
+                    "by parameters."
                 )
         return results
 
     def warm_up(self) -> None:  # noqa: B027
-        """Load what libraries load at their first use; workers do so before they say ready."""
+        """Trigger lazy imports of libraries; workers do this before they report ready."""
 
     @abstractmethod
     def _train(self, job: Job) -> dict[str, Tensor]:
-        """What the clients of ``job`` send and keep, by ``after_training``."""
+        """Train the clients of ``job``; returns the result of ``after_training``."""
 
     def start(self) -> None:  # noqa: B027
-        """Start what takes time to start: processes."""
+        """Start processes ahead of the first job."""
 
     def close(self) -> None:  # noqa: B027
-        """Give back what the executor holds: processes, memory."""
+        """Release the executor's processes and memory."""
 
 
 def failure(job: Job, error: Exception) -> TrainingError:
-    """An error in a line: whose training, what, and where in the code."""
+    """Describe an error in one line: the clients, the error and its place in the code."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     first, last = int(job.clients[0]), int(job.clients[-1])
     who = f"client {first}" if first == last else f"clients {first} to {last}"
@@ -234,9 +237,9 @@ def failure(job: Job, error: Exception) -> TrainingError:
 
 
 def even_parts(clients: int, chunk: int) -> list[slice]:
-    """Slices of at most ``chunk`` of ``clients``, sizes differing by one at most.
+    """Split ``clients`` into slices of at most ``chunk``, whose sizes differ by at most one.
 
-    A small last chunk would cost nearly as much as a full one.
+    Sizes are even because a small last chunk would cost nearly as much as a full one.
     """
     chunks = -(-clients // chunk)
     ends = [clients * (i + 1) // chunks for i in range(chunks)]

@@ -1,8 +1,8 @@
-"""Layers of many clients at once, forward and backward by hand.
+"""Layers of many clients at once, with handwritten forward and backward passes.
 
-Samples are [clients, batch, ...]. Behind a convolution they are images of all clients side by
-side, [batch, clients * channels, height, width] in channels-last memory: what CPUs and GPUs
-convolve fastest in groups.
+Samples are [clients, batch, ...]. After a convolution they are images with the channels of all
+clients side by side, [batch, clients * channels, height, width] in channels-last memory, the
+fastest layout for grouped convolutions on CPUs and GPUs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from torch import Tensor, nn
 from wirelessfl.models.dropout import StreamDropout
 
 Params = Mapping[str, Tensor]
-"""[clients, *shape] by name."""
+"""Parameters [clients, *shape] by name."""
 Saved = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
 class Write:
-    """Where a gradient goes: into <- keep * into + scale * gradient.
+    """How to write a gradient: into <- keep * into + scale * gradient.
 
-    Into the parameters themselves with keep 1 and scale -lr it is an SGD step, fused.
+    With the parameters as ``into``, keep = 1 and scale = -lr this is a fused SGD step.
     """
 
     into: Params
@@ -46,22 +46,22 @@ class Write:
 
 
 class Layer(ABC):
-    """One layer; what its backward pass needs it hands back from its forward pass."""
+    """One layer; its forward pass returns the tensors that its backward pass needs."""
 
     trainable: ClassVar[bool] = False
-    """Whether it has parameters."""
+    """Whether the layer has parameters."""
     training_only: ClassVar[bool] = False
-    """Whether it does nothing in evaluation mode."""
+    """Whether the layer has no effect in evaluation mode."""
     gives_images: ClassVar[bool | None] = None
-    """Whether its output is images side by side; None: if its input is."""
+    """Whether the output is images side by side; None if it is whenever the input is."""
 
     @abstractmethod
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """The output, which owns its memory or is a view of ``x``, and what backward needs.
+        """The output, which is a new tensor or a view of ``x``, and the tensors for ``backward``.
 
         Args:
-            x: the layer before gives it away: it may be overwritten.
-            params: by name.
+            x: input; it may be overwritten.
+            params: parameters by name.
             keys: [clients, 2], dropout keys of this step.
         """
 
@@ -69,14 +69,15 @@ class Layer(ABC):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """The gradient of the input from that of the output; anything where not ``inputs``.
+        """Compute the gradient of the input; write the parameters' gradients.
 
         Args:
-            grad: shaped as the output, may be overwritten.
-            saved: from the forward pass.
-            params: by name.
-            write: where gradients of parameters go, after the last use of the parameter.
-            inputs: whether anybody wants the gradient of the input.
+            grad: gradient of the output; it may be overwritten.
+            saved: tensors from the forward pass.
+            params: parameters by name.
+            write: destination of the parameters' gradients; they are written after the last use of
+                the parameter.
+            inputs: whether the gradient of the input is needed; if not, the result is undefined.
         """
 
 
@@ -89,7 +90,7 @@ class Linear(Layer):
     trainable = True
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Saves its input."""
+        """Compute the output; save the input."""
         transposed = params[self.weight].transpose(1, 2)
         if self.bias is None:
             return torch.bmm(x, transposed), (x,)
@@ -98,7 +99,7 @@ class Linear(Layer):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """The weight's gradient is added where it goes within the product that makes it."""
+        """Compute gradients; the product for the weight's gradient adds to its destination."""
         down = torch.bmm(grad, params[self.weight]) if inputs else grad
         place = write.into[self.weight]
         place.baddbmm_(grad.transpose(1, 2), saved[0], beta=write.keep, alpha=write.scale)
@@ -109,7 +110,7 @@ class Linear(Layer):
 
 @dataclass(frozen=True)
 class Conv2d(Layer):
-    """nn.Conv2d with zero padding and one group, as a convolution in groups, a client each."""
+    """nn.Conv2d with zero padding and one group, as a convolution with one group per client."""
 
     weight: str
     bias: str | None
@@ -123,7 +124,7 @@ class Conv2d(Layer):
         return stacked.contiguous(memory_format=torch.channels_last)
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Saves its input."""
+        """Compute the output; save the input."""
         clients = len(params[self.weight])
         bias = None if self.bias is None else params[self.bias].reshape(-1)
         weight = self._weight(params)
@@ -137,7 +138,7 @@ class Conv2d(Layer):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """One call for the gradients of input and weight, a product for that of the bias."""
+        """Compute gradients: one call for input and weight, a product for the bias."""
         weight = self._weight(params)
         grad = grad.contiguous(memory_format=torch.channels_last)
         found = torch.ops.aten.convolution_backward(
@@ -155,7 +156,7 @@ class Conv2d(Layer):
         )
         write.add(self.weight, found[1].contiguous())
         if self.bias is not None:
-            # A tenth of the time that a sum over these dimensions takes.
+            # The product takes a tenth of the time of a sum over these dimensions.
             pixels = grad.permute(0, 2, 3, 1).flatten(0, 2)
             write.add(self.bias, pixels.new_ones(1, len(pixels)) @ pixels)
         return found[0] if inputs else grad
@@ -163,19 +164,19 @@ class Conv2d(Layer):
 
 @dataclass(frozen=True)
 class ReLU(Layer):
-    """nn.ReLU, in place unless the layer before still needs its output."""
+    """nn.ReLU; it works in place unless the previous layer needs its output."""
 
     in_place: bool
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Saves its output."""
+        """Compute and save the output."""
         x = x.relu_() if self.in_place else x.relu()
         return x, (x,)
 
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """Where the output is zero, so is the gradient."""
+        """Set the gradient to zero where the output is zero."""
         down: Tensor = torch.ops.aten.threshold_backward.grad_input(
             grad, saved[0], 0, grad_input=grad
         )
@@ -184,15 +185,15 @@ class ReLU(Layer):
 
 @dataclass(frozen=True)
 class Free(Layer):
-    """A module without parameters that acts on each feature or channel alone: left to autograd.
+    """A module without parameters that acts on each feature or channel separately, by autograd.
 
-    Other activations, and pooling.
+    Used for activations other than ReLU and for pooling.
     """
 
     module: nn.Module
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Saves the piece of graph from its input to its output."""
+        """Compute the output; save the autograd graph from input to output."""
         leaf = x.requires_grad_()
         with torch.enable_grad():
             out: Tensor = self.module(leaf)
@@ -201,7 +202,7 @@ class Free(Layer):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """By autograd."""
+        """Compute the input's gradient by autograd."""
         leaf, out = saved
         return torch.autograd.grad(out, leaf, grad)[0] if inputs else grad
 
@@ -215,44 +216,44 @@ class Dropout(Layer):
     module: StreamDropout
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Saves the scaled mask."""
+        """Compute the output; save the scaled mask."""
         mask = self.module.mask(keys, x.shape[1], x.shape[2]) / (1.0 - self.module.p)
         return x * mask, (mask,)
 
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """Through what was kept."""
+        """Multiply the gradient by the mask."""
         return grad * saved[0]
 
 
 class ToImages(Layer):
-    """[clients, batch, channels, height, width] to images side by side."""
+    """Convert [clients, batch, channels, height, width] to images side by side."""
 
     gives_images = True
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Needs nothing for the way back."""
+        """Convert the samples; save nothing."""
         return x.transpose(0, 1).flatten(1, 2).contiguous(memory_format=torch.channels_last), ()
 
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """It stands first: nobody asks."""
+        """Return ``grad``: this is the first layer, whose input gradient is not used."""
         return grad
 
 
 class Flatten(Layer):
-    """nn.Flatten of samples that are not images yet: [clients, batch, features]."""
+    """nn.Flatten of samples that are not images side by side: [clients, batch, features]."""
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Needs nothing for the way back."""
+        """Flatten the samples; save nothing."""
         return x.flatten(2), ()
 
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """It stands first, or before layers that are flat: the shape does not matter."""
+        """Return ``grad``: the layer is the first, or its input is flat already."""
         return grad
 
 
@@ -262,7 +263,7 @@ class FromImages(Layer):
     gives_images = False
 
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Saves its input, for the shape."""
+        """Flatten the images; save the input, for its shape."""
         batch, channels, *size = x.shape
         apart = x.view(batch, len(keys), channels // len(keys), *size)
         return apart.transpose(0, 1).flatten(2), (x,)
@@ -270,7 +271,7 @@ class FromImages(Layer):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """Back to the images' memory."""
+        """Convert the gradient to the layout of images side by side."""
         clients, batch = grad.shape[:2]
         channels, *size = saved[0].shape[1:]
         apart = grad.reshape(clients, batch, channels // clients, *size).transpose(0, 1)

@@ -1,4 +1,4 @@
-"""One client after the other, one step at a time: slow, plain, and with errors that say where."""
+"""The loop executor: one client and one step at a time, slow, with errors that name the step."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wirelessfl.training.objective import Objective
 
 
 class LoopExecutor(Executor):
-    """Clients train one by one, for debugging and for modules that draw random numbers themselves.
+    """Trains clients one by one, for debugging and for modules that use torch's global generator.
 
-    torch's global generator is seeded per client and step, and restored afterwards.
+    The global generator is seeded per client and step, and restored afterwards.
     """
 
     name = "loop"
@@ -42,7 +42,7 @@ class LoopExecutor(Executor):
         terms = Terms.of_first(cohort, job.spec)
         for step in range(job.local_steps):
             weight = batches.weight[0, step]
-            there = weight > 0  # no padding here
+            there = weight > 0  # drop the padding
             rows = batches.index[0, step][there]
             x, y = self.data.batch(rows.to(device))
             batch = Batch(x, y, weight[there].to(device), batches.keys[0, step].to(device))
@@ -62,5 +62,5 @@ class LoopExecutor(Executor):
             torch.manual_seed(Stream(self.seed, tuple(batch.keys.tolist())).key() >> 1)
             loss = self.objective.loss(spec.views(leaf), batch, terms)
         if not torch.isfinite(loss):
-            raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or look at the inputs")
+            raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or check the inputs")
         return torch.autograd.grad(loss, leaf)[0]

@@ -1,4 +1,4 @@
-"""What is trained: a model as a pure function of its flat parameters, and its loss."""
+"""The training objective: a model as a pure function of its flat parameters, and its loss."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from wirelessfl.training.cohort import NO_TERMS, Anchors, Outputs, Terms, need_f
 
 @dataclass(frozen=True)
 class Objective:
-    """A model with a cross-entropy loss over classes, and further terms where they are given.
+    """A model with a cross-entropy loss over classes and optional further terms.
 
-    The module's own parameters serve as the frozen rest only (a LoRA base, buffers): the trainable
-    ones always come from flat vectors.
+    Only the module's frozen tensors are used (a LoRA base, buffers): trainable parameters always
+    come from flat vectors.
     """
 
     module: nn.Module
     spec: ParamSpec
     dropout_keys: tuple[str, ...] = field(default=())
     slots: tuple[tuple[str, str], ...] = field(default=())
-    """Further places of tied parameters, and the names under which they stand in ``spec``."""
+    """Additional names of tied parameters, each with its name in ``spec``."""
 
     @classmethod
     def of(cls, module: nn.Module) -> Objective:
-        """That of training ``module``.
+        """The objective for training ``module``.
 
         Raises:
-            ConfigError: it holds a layer whose running statistics would leak between clients, or
-                its parameters cannot be trained, see ``ParamSpec.of``.
+            ConfigError: a layer has running statistics, which would leak between clients, or the
+                parameters cannot be trained, see ``ParamSpec.of``.
         """
         for name, layer in module.named_modules():
             if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
                 raise ConfigError(
                     f"layer {name!r} is a {type(layer).__name__} with running statistics, which "
-                    "clients would share. Use nn.GroupNorm (or track_running_stats=False, and "
-                    "clients train one at a time)."
+                    "clients would share: use nn.GroupNorm, or track_running_stats=False (clients "
+                    "then train one at a time)."
                 )
         keys = tuple(
             f"{name}.key" if name else "key"
@@ -59,21 +59,21 @@ class Objective:
 
     @property
     def bytes_per_sample(self) -> int:
-        """Bytes that a training sample takes, as far as the module declares them."""
+        """Bytes per training sample that the module declares; 0 if it declares none."""
         return Declared.of(self.module).bytes_per_sample
 
     @property
     def test_batch(self) -> int:
-        """Samples of a test batch, as the module declares or by default."""
+        """Samples per test batch, as declared by the module or by default."""
         return Declared.of(self.module).test_batch
 
     def loss(self, params: dict[str, Tensor], batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
         """Weighted training loss of one client's batch: cross-entropy and further terms.
 
         Args:
-            params: by name.
+            params: parameters by name.
             batch: samples [batch, ...].
-            terms: of that client.
+            terms: further terms of that client's loss.
         """
         tensors = params | dict.fromkeys(self.dropout_keys, batch.keys)
         outputs = self.outputs(batch.x, tensors, features=need_features(terms.penalties))
@@ -96,22 +96,22 @@ class Objective:
     def outputs(
         self, x: Tensor, params: dict[str, Tensor] | None = None, *, features: bool = False
     ) -> Outputs:
-        """What the model gives for ``x`` [batch, ...].
+        """The model's outputs for ``x`` [batch, ...].
 
         Args:
             x: samples.
-            params: by name; None: those that the module holds.
-            features: whether they are wanted, beside the logits.
+            params: parameters by name; None for the module's parameters.
+            features: whether to return features in addition to logits.
 
         Raises:
-            ConfigError: they are, and the model has none.
+            ConfigError: features are requested, but the model runs no ``nn.Linear``.
         """
         if not features:
             return Outputs(self._logits(x, params))
         seen: list[Tensor] = []
 
         def look(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            seen[:] = inputs[:1]  # the last layer's remain
+            seen[:] = inputs[:1]  # the last layer's input remains
 
         linear = [layer for layer in self.module.modules() if isinstance(layer, nn.Linear)]
         hooks = [layer.register_forward_pre_hook(look) for layer in linear]
@@ -122,8 +122,8 @@ class Objective:
                 hook.remove()
         if not seen:
             raise ConfigError(
-                f"model {type(self.module).__name__} runs no nn.Linear, whose input would be the "
-                "features that the algorithm compares. Have one at its end."
+                f"model {type(self.module).__name__} runs no nn.Linear, but the algorithm compares "
+                "features, the input of the last one: end the model with an nn.Linear."
             )
         return Outputs(logits, seen[0].flatten(1))
 
@@ -132,12 +132,12 @@ class Objective:
         return logits
 
     def call(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """The module's output for ``x`` [batch, ...] with ``params`` by name, tied ones once."""
+        """The module's output for ``x`` [batch, ...]; ``params`` has tied parameters once."""
         return call_with(self.module, params, self.slots, x)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Evaluation mode for a while."""
+        """Put the module in evaluation mode, and restore the layers' modes at the end."""
         training = [layer for layer in self.module.modules() if layer.training]
         try:
             for layer in training:
@@ -153,16 +153,16 @@ class Objective:
         """Gradients of ``loss`` by name.
 
         Args:
-            params: [clients, *shape] by name, or those of one client.
+            params: parameters [clients, *shape] by name, or those of one client.
             batch: samples of all clients, or of one.
-            terms: of the loss, of all clients or of one.
+            terms: further terms of the loss, of all clients or of one.
         """
         if batch.keys.ndim == 2:
 
             def loss_of(params: dict[str, Tensor], batch: Batch, *anchors: Anchors) -> Tensor:
                 return self.loss(params, batch, Terms(terms.penalties, *anchors))
 
-            more = (terms.anchors,) if terms.penalties else ()  # an empty one takes vmap's time
+            more = (terms.anchors,) if terms.penalties else ()  # empty anchors slow vmap down
             found: dict[str, Tensor] = vmap(grad(loss_of))(params, batch, *more)
             return found
         leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
@@ -170,7 +170,7 @@ class Objective:
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
     def held_gradients(self, flat: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """The same for one client's ``flat`` [P], with the parameters put into the module."""
+        """Gradients of ``loss`` for one client's ``flat`` [P], computed on the module itself."""
         with self.holding() as parameters:
             for name, value in self.spec.views(flat).items():
                 parameters[name].data = value
@@ -178,7 +178,7 @@ class Objective:
             return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
     def held_loss(self, batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
-        """The same for the parameters that the module holds, see ``holding``."""
+        """``loss`` of the parameters that are set in the module, see ``holding``."""
         for layer in self._dropouts():
             layer.key = batch.keys
         outputs = self.outputs(batch.x, features=need_features(terms.penalties))
@@ -190,9 +190,10 @@ class Objective:
 
     @contextmanager
     def holding(self) -> Iterator[dict[str, nn.Parameter]]:
-        """The module's trainable parameters by name, for ``data`` to be put into them.
+        """Yield the module's trainable parameters by name; the caller sets their ``data``.
 
-        For one client this spares the overhead of a functional call. The module is left as it was.
+        For one client this avoids the overhead of a functional call. The parameters are restored at
+        the end.
         """
         parameters = {n: p for n, p in self.module.named_parameters() if n in self.spec.shapes}
         before = {name: parameter.data for name, parameter in parameters.items()}

@@ -1,4 +1,4 @@
-"""What clients send, and what the nodes receive of it."""
+"""Payloads that clients send, and the result that the nodes receive."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from wirelessfl.submodels.merging import covered_mean
 
 @dataclass(frozen=True)
 class Payload:
-    """One thing that clients send.
+    """A named vector that clients send.
 
     Args:
-        name: key under which the client's rule returns it and the server finds it.
-        each: the server needs every client's own; otherwise their weighted mean is enough.
-        unit: in whose multiples an analog uplink sends it: ``lr``, the clients' step size, for
-            accumulated gradients (21), or None for the number itself. Noise enters in proportion
-            to it. For another unit override ``Algorithm.unit``.
-        senders: all clients of a round, or only those chosen to track (``tracking_clients``).
+        name: key in the results of the client's rule and in what the server receives.
+        each: whether the server needs each client's vector; otherwise their weighted mean is
+            sufficient.
+        unit: unit in which an analog uplink sends the payload; noise is proportional to it.
+            ``lr``, the clients' step size, is the unit of accumulated gradients (21); None means 1.
+            For another unit override ``Algorithm.unit``.
+        senders: all clients of a round, or only its tracking clients (``tracking_clients``).
 
     Raises:
-        ValueError: unit is something else.
+        ValueError: the unit is unknown.
     """
 
     name: str
@@ -46,23 +47,23 @@ class Received:
     """What the nodes have received in one upload.
 
     Args:
-        mean: by payload, weighted means over those of each node's clients that sent it,
-            [nodes, P]; zero where none did.
-        each: by payload that is needed one by one, [clients, P]; else nothing.
-        clients: [clients], who sent.
-        node: [clients], to which node.
-        metrics: what the uplink has to say of this upload, e.g. its error; it goes into the rows.
-        local_steps: H, steps that each sender took.
-        share: by payload, [nodes, 1]: the weight of those who sent it over that of all registered
-            clients of the node. Times the mean it is a sum over all of them. Where clients train
-            submodels of their own, [nodes, P]: of those who sent that coordinate.
-        staleness: [clients], merges of the model between what each was sent and now; None where
-            all were sent the present model.
-        weights: [clients], of each in its node's means.
-        covers: [clients, P] boolean, which coordinates each has trained, for algorithms that need
-            payloads one by one; None where all have trained all.
-        remembered: what the server remembers of each, [clients, P] by the names in the algorithm's
-            ``remembers``; zeros at first.
+        mean: by payload, weighted means over the clients of each node that sent it, [nodes, P];
+            zero if none did.
+        each: individual vectors [clients, P] of the payloads with ``each``.
+        clients: [clients], indices of the senders.
+        node: [clients], node of each sender.
+        metrics: measurements of the uplink for this upload, e.g. its error, for the result rows.
+        local_steps: H, local steps of each sender.
+        share: by payload, [nodes, 1], weight of its senders divided by the weight of all registered
+            clients of the node; times the mean it is a sum over all registered clients. If clients
+            train submodels, [nodes, P], where the senders are those of each coordinate.
+        staleness: [clients], number of merges since the model that each client received; None if
+            all received the current model.
+        weights: [clients], weight of each client in its node's means.
+        covers: [clients, P] boolean, coordinates that each client trained, for algorithms that need
+            individual payloads; None if all clients trained all coordinates.
+        remembered: the server's memory of each client, [clients, P] by the names in the algorithm's
+            ``remembers``; initially zeros.
     """
 
     mean: Mapping[str, Tensor]
@@ -78,7 +79,9 @@ class Received:
     remembered: Mapping[str, Tensor] = field(default_factory=dict)
 
     def mean_of(self, values: Tensor) -> Tensor:
-        """Means [nodes, P] over those of each node's clients that cover a coordinate; 0 for none.
+        """Weighted means [nodes, P] over the clients of each node that cover a coordinate.
+
+        A coordinate that no client covers is 0.
 
         Args:
             values: [clients, P].

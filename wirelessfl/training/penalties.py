@@ -1,4 +1,4 @@
-"""Terms of the clients' loss beside the cross-entropy, which compare models on the same samples."""
+"""Further terms of the clients' loss, which compare the outputs of models on the same samples."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from torch.nn import functional as F
 from wirelessfl.training.cohort import Cohort, Outputs, Penalty
 
 TEACHER = "teacher"
-"""What the server sends beside its own state for clients to distil from."""
+"""Name of the additional model that the server sends for distillation."""
 
 
 @dataclass(frozen=True)
 class Contrast(Penalty):
     """MOON's term, mu times (3) of Li, He and Song, "Model-Contrastive Federated Learning", 2021.
 
-    mu (-log(e^a / (e^a + e^b))), with a = sim(z, z_glob) / tau, b = sim(z, z_prev) / tau, and sim
-    the cosine: features shall be like those of the model that was sent, and unlike those of the
-    client's previous one. Features are the input of the last linear layer; the paper has a
-    projection head of its own before them. Of a linear model they are the samples, and the term is
-    constant.
+    mu (-log(e^a / (e^a + e^b))), with a = sim(z, z_glob) / tau, b = sim(z, z_prev) / tau, where sim
+    is the cosine similarity. The term draws features towards those of the received model and away
+    from those of the client's previous model. Features are the input of the last linear layer; the
+    paper adds a projection head before it. In a linear model the features are the samples, and the
+    term is constant.
 
-    A client's first turn has no previous model: the one it was sent stands for it, a = b, and the
-    gradient of the term is zero.
+    When a client trains for the first time it has no previous model. The received model takes its
+    place, so a = b, and the gradient of the term is zero.
 
     Args:
-        mu: weight.
+        mu: weight of the term.
         tau: temperature.
     """
 
@@ -40,12 +40,12 @@ class Contrast(Penalty):
     tau: float
 
     def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
-        """The model that was sent, and what the client keeps as ``previous``."""
+        """The received model and the client's ``previous`` model."""
         previous = torch.where(cohort.fresh, cohort.start, cohort.kept["previous"])
         return {"global": cohort.start, "previous": previous}
 
     def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
-        """Mu log(1 + e^(b - a))."""
+        """Mu log(1 + e^(b - a)) of each sample."""
         like, unlike = (
             _cosine(outputs, anchors[name]) / self.tau for name in ("global", "previous")
         )
@@ -53,12 +53,12 @@ class Contrast(Penalty):
 
 
 def _cosine(one: Outputs, two: Outputs) -> Tensor:
-    """[batch], cosines of features; 0, without a gradient, where those of either are all zero."""
+    """Cosine similarities [batch] of features; 0 without a gradient if either vector is zero."""
     a, b = one.features, two.features
     assert a is not None
     assert b is not None
     sizes: Tensor = a.norm(dim=-1) * b.norm(dim=-1)
-    none = sizes == 0  # of dead ReLUs
+    none = sizes == 0  # e.g. all ReLUs are inactive
     return (a * b).sum(-1).masked_fill(none, 0.0) / sizes.masked_fill(none, 1.0)
 
 
@@ -67,7 +67,7 @@ class LogitDistillation(Penalty):
     """``weight`` times KL(softmax(teacher) || softmax(student)), at temperature 1.
 
     Args:
-        weight: of the term.
+        weight: weight of the term.
     """
 
     weight: float
@@ -89,15 +89,15 @@ class RelationDistillation(Penalty):
     with the entries of the old classes replaced by the teacher's probabilities of them (CVPR 2022,
     Section 3.2). Without old classes it is the cross-entropy.
 
-    The paper counts the old classes first, and its teacher has outputs for them alone; its target
-    sums to more than 1, it does not say in which direction the divergence is meant, and its code
-    takes sigmoids and a binary cross-entropy. Ours: old classes stand anywhere; the teacher's
-    softmax goes over all outputs; the target is normalised to sum 1 (the label of an old class is
-    replaced like any other entry); and it is the first argument of the divergence, as in
-    distillation.
+    The paper numbers the old classes first, and its teacher has outputs only for them. Its target
+    sums to more than 1. It does not state the direction of the divergence, and its code uses
+    sigmoids and a binary cross-entropy. This implementation differs: old classes may have any
+    labels; the teacher's softmax is over all outputs; the target is normalised to sum 1 (the label
+    of an old class is replaced like any other entry); and the target is the first argument of the
+    divergence, as in distillation.
 
     Args:
-        weight: of the term.
+        weight: weight of the term.
         old: labels of the classes that the teacher knows.
     """
 
@@ -112,16 +112,16 @@ class RelationDistillation(Penalty):
         """The divergence of each sample from its target."""
         classes = torch.arange(outputs.logits.shape[-1], device=y.device)
         old = torch.zeros_like(classes, dtype=torch.bool)
-        for first, end in _runs(self.old):  # by numbers alone: a GPU's recording takes no lists
+        for first, end in _runs(self.old):  # scalars only: a CUDA graph cannot record lists
             old = old | ((classes >= first) & (classes < end))
         known = anchors[TEACHER].logits.log_softmax(-1)
         label = torch.zeros_like(known).masked_fill(y[:, None] != classes, -torch.inf)  # log 0, 1
-        # Of logarithms, the softmax is what normalises to sum 1.
+        # The softmax of logarithms normalises the target to sum 1.
         return self.weight * _divergence(torch.where(old, known, label).softmax(-1), outputs.logits)
 
 
 def _runs(labels: Iterable[int]) -> list[tuple[int, int]]:
-    """The same labels as ranges, ends excluded."""
+    """Ranges (first, end) of consecutive labels; the end is excluded."""
     runs: list[tuple[int, int]] = []
     for label in sorted(set(labels)):
         if runs and runs[-1][1] == label:
@@ -132,5 +132,5 @@ def _runs(labels: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _divergence(target: Tensor, logits: Tensor) -> Tensor:
-    """KL(target || softmax(logits)) of each row, where 0 log 0 is 0."""
+    """KL(target || softmax(logits)) of each row, with 0 log 0 = 0."""
     return F.kl_div(logits.log_softmax(-1), target, reduction="none").sum(-1)

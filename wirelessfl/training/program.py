@@ -1,4 +1,4 @@
-"""Local training as a program of tensors, which a GPU can record once and replay."""
+"""Local training as a tensor program, which a GPU records once and replays."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from wirelessfl.training.rules import ClientRule
 
 Tensors = dict[str, Tensor]
 Program = Callable[[Tensors], Tensors]
-RECORDINGS = 8  # kept at a time; each holds the memory of a chunk
+RECORDINGS = 8  # maximum number kept; each occupies the memory of a chunk
 
 
 class TensorExecutor(Executor):
     """Base of the executors whose H steps are the same tensor operations for every chunk.
 
-    On a GPU the H steps are recorded as a CUDA graph and replayed, with no Python between steps.
+    On a GPU the H steps are recorded as a CUDA graph and replayed, without Python between steps.
 
     Args:
         objective: model and loss.
-        data: what clients train on.
-        chunk: clients at a time.
-        recorded: whether to record; by default on GPUs. On a CPU the recording is the program
-            itself on the recording's own tensors, which serves tests.
+        data: training data.
+        chunk: number of clients that train at a time.
+        recorded: whether to record; None means on GPUs only. On a CPU a recording runs the program
+            on copies of the inputs, for tests.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TensorExecutor(Executor):
     def _steps(
         self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> Tensors:
-        """What the cohort sends and keeps after its local steps: tensor operations alone."""
+        """Run the local steps by tensor operations only; returns payloads and state by name."""
 
     def _train(self, job: Job) -> Tensors:
         batches = job.batches(self.data.source).to(self.data.inputs.device)
@@ -72,17 +72,17 @@ class TensorExecutor(Executor):
         return recording(tensors)
 
     def _kept(self, key: object, make: Callable[[], Any]) -> Any:
-        """What was recorded for ``key``, or is now."""
+        """The recording for ``key``; made now if there is none."""
         thing = self._recordings.pop(key, None)
         if thing is None:
             while len(self._recordings) >= RECORDINGS:
-                self._recordings.popitem(last=False)  # the one not used for longest
+                self._recordings.popitem(last=False)  # the least recently used
             thing = make()
         self._recordings[key] = thing
         return thing
 
     def _program(self, job: Job, tensors: Tensors) -> Tensors:
-        """The steps of any job like ``job``, given all that is tensors."""
+        """The steps of any job like ``job``, as a function of its tensors."""
         server, kept = (
             {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
             for kind in ("server.", "kept.")
@@ -94,16 +94,16 @@ class TensorExecutor(Executor):
         return self._steps(job.rule, job.spec, cohort, batches)
 
     def close(self) -> None:
-        """Forget the recordings."""
+        """Release the recordings."""
         self._recordings.clear()
 
 
 class Recording:
-    """A program with inputs and outputs in fixed places.
+    """A program with inputs and outputs at fixed memory addresses.
 
     Args:
-        program: tensor operations, the same whatever the values.
-        tensors: inputs of the shapes that it will be called with.
+        program: tensor operations that do not depend on the values.
+        tensors: inputs with the shapes of later calls.
     """
 
     def __init__(self, program: Program, tensors: Tensors) -> None:
@@ -116,7 +116,7 @@ class Recording:
     def _record(self) -> Tensors:
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries set themselves up outside the recording
+        with torch.cuda.stream(side):  # libraries initialise themselves before the recording
             for _ in range(2):
                 self._program(self._inputs)
         torch.cuda.current_stream().wait_stream(side)
@@ -125,7 +125,7 @@ class Recording:
             return self._program(self._inputs)
 
     def __call__(self, tensors: Tensors) -> Tensors:
-        """The program's outputs for ``tensors``; they hold until the next call."""
+        """The program's outputs for ``tensors``; they are valid until the next call."""
         for name, place in self._inputs.items():
             place.copy_(tensors[name])
         if self._graph is None:

@@ -1,7 +1,7 @@
-"""A function of tensors as a flat program: run once, then replayed without what called it.
+"""Recording of a tensor function as a flat program, which replays without modules or autograd.
 
-Local steps are many and small: of an MLP's on a CPU, modules, autograd and vmap take a quarter to
-a third of the time.
+Local steps are many and small: on a CPU, modules, autograd and vmap take a quarter to a third of
+the time of an MLP's steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 
 Program = Callable[..., Any]
 aten = torch.ops.aten
-# The same operations by a shorter way: torch parses the arguments of an overload in Python objects.
+# Faster calls of the same operations: an overload parses its arguments as Python objects.
 QUICK: dict[Any, Any] = {
     aten.addmm.default: torch.addmm,
     aten.addmm_.default: Tensor.addmm_,
@@ -43,31 +43,31 @@ UNFIT = (
 
 
 class NotRecordableError(Exception):
-    """A function that is not the same tensor operations for all inputs of a shape."""
+    """A function whose tensor operations are not the same for all inputs of a shape."""
 
 
 class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes down the operations that tensors go through, below autograd and vmap."""
+    """Records the operations on tensors, below autograd and vmap."""
 
     def __init__(self, inputs: Sequence[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = fx.Graph()
         self.root = torch.nn.Module()
         self.nodes: dict[int, fx.Node] = {}
-        self.alive: list[Tensor] = []  # so that neither ids nor memory are used twice
+        self.alive: list[Tensor] = []  # keeps tensors alive, so that ids and memory stay unique
         self.given = {_storage(tensor) for tensor in inputs}
         for place, tensor in enumerate(inputs):
             self._know(tensor, self.graph.placeholder(f"input{place}"))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # to skip the compiler, torch would first have to import it, for a second
+        return False  # True would make torch import its compiler, which takes a second
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if any(tag in func.tags for tag in UNFIT) and not _fit_after_all(func, args):
-            raise NotRecordableError(f"{func} depends on the data, or draws")
+            raise NotRecordableError(f"{func} depends on values or draws random numbers")
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         node = self.graph.call_function(func, *tree_map(self._node, (tuple(args), kwargs)))
@@ -89,20 +89,20 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return thing
         if id(thing) not in self.nodes:  # a constant: frozen parameters, buffers
             if _storage(thing) in self.given:
-                raise NotRecordableError("an input comes in by another way")
+                raise NotRecordableError("an input is also used other than as an argument")
             name = f"constant{len(self.alive)}"
             self.root.register_buffer(name, thing.detach(), persistent=False)
             self._know(thing, self.graph.get_attr(name))
         return self.nodes[id(thing)]
 
     def end(self, results: Sequence[Tensor]) -> fx.GraphModule:
-        """What is written down, giving ``results``."""
+        """The recorded module, which returns ``results``."""
         self.graph.output([self._node(result) for result in results])
         return fx.GraphModule(self.root, self.graph)
 
 
 def _fit_after_all(func: Any, args: tuple[Any, ...]) -> bool:
-    """Operations that depend on the data, or draw, only with some arguments."""
+    """Whether these arguments make a tagged operation independent of values and randomness."""
     if func is aten.index.Tensor:
         masks = (torch.bool, torch.uint8)
         return not any(isinstance(i, Tensor) and i.dtype in masks for i in args[1])
@@ -112,7 +112,7 @@ def _fit_after_all(func: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _storage(tensor: Tensor) -> int:
-    """What views of the same memory have in common."""
+    """Address of a tensor's storage, which views of the same memory share."""
     return tensor.untyped_storage().data_ptr()
 
 
@@ -121,8 +121,8 @@ def _take(things: Sequence[Tensor], place: int) -> Tensor:
 
 
 def tape_of(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
-    """As ``record``, still open to changes: nodes know shape, dtype and memory of their tensors."""
-    # Each in memory of its own, so that views of one are told from views of another.
+    """Like ``record``, but returns the graph; nodes have ``shape``, ``dtype`` and ``memory``."""
+    # Separate memory for each input distinguishes views of different inputs.
     copies = [
         torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in inputs
     ]
@@ -133,19 +133,19 @@ def tape_of(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
     module: fx.GraphModule = tape.end(results)
     constants = {memory_of(node) for node in module.graph.nodes if node.op == "get_attr"}
     if any(constants & set(written_by(node)) for node in module.graph.nodes):
-        raise NotRecordableError("it writes into a constant, which would stay changed")
+        raise NotRecordableError("the function writes into a constant, which would stay changed")
     return module
 
 
 def record(function: Program, inputs: Sequence[Tensor]) -> Program:
-    """The tensor operations of ``function``, in their order.
+    """Record the tensor operations of ``function``, in their order.
 
     Args:
-        function: of tensors, to a list of tensors. It runs once, on copies.
-        inputs: of the shapes and strides that it will be called with.
+        function: function of tensors that returns a list of tensors. It runs once, on copies.
+        inputs: tensors with the shapes and strides of later calls.
 
     Raises:
-        NotRecordableError: it draws random numbers, or looks into tensors.
+        NotRecordableError: the function draws random numbers or depends on tensor values.
     """
     return compiled(tape_of(function, inputs))
 
@@ -156,12 +156,12 @@ def compiled(module: fx.GraphModule) -> Program:
         node.target = QUICK.get(node.target, node.target)
     module.graph.lint()
     module.recompile()
-    program: Program = module.forward  # what a module's call does around it takes time too
+    program: Program = module.forward  # avoids the overhead of calling a module
     return program
 
 
 def written_by(node: fx.Node) -> list[int]:
-    """The memories that an operation writes, but for those that it makes."""
+    """Storage ids that an operation writes to; new tensors are not included."""
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
         return []
     written: list[int] = []
@@ -174,6 +174,6 @@ def written_by(node: fx.Node) -> list[int]:
 
 
 def memory_of(node: fx.Node) -> int:
-    """Of a tensor; 0 for what is none."""
+    """Storage id of a node's tensor; 0 for non-tensors."""
     memory: int = node.meta.get("memory", 0)
     return memory

@@ -1,4 +1,4 @@
-"""The client half of an algorithm: what executors ask of it."""
+"""The client side of an algorithm: the interface that executors use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirelessfl.training.payloads import Payload
 
 @dataclass(frozen=True)
 class ClientRule(Choice, ABC):
-    """Local steps of clients that train together, and what they send. Tensors are [clients, P].
+    """Local steps and payloads of clients that train together. Tensors are [clients, P].
 
     Args:
         lr: step size gamma of the clients' SGD.
@@ -26,40 +26,43 @@ class ClientRule(Choice, ABC):
 
     @property
     def payloads(self) -> tuple[Payload, ...]:
-        """What clients send; a subclass may have a plain attribute instead, like the next two."""
+        """Payloads that clients send.
+
+        A subclass may define a plain attribute instead; this applies to the next properties too.
+        """
         return (Payload("update", unit="lr"),)
 
     @property
     def sends(self) -> tuple[str, ...]:
-        """Which of its state the server sends to its clients."""
+        """Names of the server state that is sent to clients."""
         return ("params",)
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """What each client keeps between its turns, [P] each, zeros at first."""
+        """Names of the vectors [P] that each client keeps between rounds; initially zeros."""
         return ()
 
     @property
     def penalties(self) -> tuple[Penalty, ...]:
-        """Terms of the clients' loss beside the cross-entropy."""
+        """Terms of the clients' loss in addition to the cross-entropy."""
         return ()
 
     def begin(self, cohort: Cohort) -> State:
-        """State of the clients' optimisers, fresh for these local steps."""
+        """Initial state of the clients' optimisers for these local steps."""
         return {}
 
     def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
-        """The gradient to step along, given that of the loss: corrections go here."""
+        """Corrected gradient, given the gradient of the loss; override to add corrections."""
         return grads
 
     def direction(self, grads: Tensor, state: State) -> Tensor:
-        """What to step along, from corrected gradients: moments go here, and change ``state``."""
+        """Descent direction from corrected gradients; override for moments, kept in ``state``."""
         return grads
 
     def step(
         self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
     ) -> tuple[Tensor, State]:
-        """One local step. ``params`` belongs to the caller's step and may be updated in place."""
+        """Take one local step; ``params`` may be updated in place."""
         direction = self.direction(self.gradient(grads, params, cohort), state)
         if self.shrink != 1.0:
             params.mul_(self.shrink)
@@ -67,16 +70,16 @@ class ClientRule(Choice, ABC):
 
     @property
     def shrink(self) -> float:
-        """What a local step multiplies the parameters by: less than 1 with weight decay."""
+        """Factor by which a local step multiplies the parameters: below 1 with weight decay."""
         return 1.0
 
     @property
     def plain_sgd(self) -> bool:
         """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
-        return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # for its methods
+        return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # only its methods
 
     def _steps_like(self, other: type[ClientRule]) -> bool:
-        """Whether local steps are those of ``other``, not changed by a subclass."""
+        """Whether local steps are those of ``other``, not overridden by a subclass."""
         mine = type(self)
         return (
             mine.gradient is other.gradient
@@ -85,16 +88,16 @@ class ClientRule(Choice, ABC):
         )
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """What each client keeps for its next turn: [clients, P] by the names of ``client_state``.
+        """State that each client keeps: [clients, P] by the names of ``client_state``.
 
-        Called before ``send``, which must leave these tensors alone.
+        Called before ``send``, which must not change these tensors.
         """
         return {}
 
     @abstractmethod
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """What each client sends after its local steps: [clients, P] for each payload.
+        """Payloads of each client after its local steps: [clients, P] by payload.
 
-        ``params`` and ``state`` are not used again, and may be overwritten.
+        ``params`` and ``state`` are not used afterwards and may be overwritten.
         """
         return {}

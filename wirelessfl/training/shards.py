@@ -1,7 +1,7 @@
-"""Several processes, on one machine or many, that share the clients of every round.
+"""Sharding: several processes, on one machine or many, share the clients of every round.
 
-Each of them runs the same simulation and trains its own clients; the sums over clients are added
-up between them, and then all hold the same state.
+Every process runs the same simulation and trains its share of the clients. Sums over clients are
+added across processes, after which all processes have the same state.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Shards:
-    """This process among those that share the work; the only one unless said otherwise.
+    """The position of this process among those that share the work; by default a single process.
 
     Args:
-        rank: its number, from 0.
-        count: of all processes.
+        rank: index of this process, from 0.
+        count: number of processes.
     """
 
     rank: int = 0
     count: int = 1
 
     def share(self, clients: int) -> slice:
-        """The clients that this process trains, of those of a round; there may be none."""
+        """The slice of a round's ``clients`` that this process trains; it may be empty."""
         return slice(clients * self.rank // self.count, clients * (self.rank + 1) // self.count)
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """The sum over the processes, in place.
+        """Sum ``tensor`` over the processes, in place.
 
         Raises:
-            TrainingError: one of them has ended.
+            TrainingError: a process has ended.
         """
         if self.count > 1:
             with _whole(self.count):
@@ -50,7 +50,7 @@ class Shards:
         return tensor
 
     def gather(self, rows: Tensor, total: int) -> Tensor:
-        """Rows [own clients, ...] of every process, [total, ...] in the order of the clients."""
+        """Gather rows [clients of this process, ...] of all processes to [total, ...], in order."""
         if self.count == 1:
             return rows
         whole = rows.new_zeros(total, *rows.shape[1:])
@@ -58,7 +58,7 @@ class Shards:
         return self.sum(whole)
 
     def from_first(self, thing: T) -> T:
-        """What process 0 has."""
+        """The object of process 0."""
         if self.count == 1:
             return thing
         things: list[Any] = [thing]
@@ -68,7 +68,7 @@ class Shards:
         return result
 
     def by_first(self, action: Callable[[], T]) -> T:
-        """What ``action`` gives in process 0; a user's error there is raised in all."""
+        """Run ``action`` in process 0; all processes return its result or raise its error."""
         done: T | None = None
         error: Exception | None = None
         if self.rank == 0:
@@ -82,7 +82,7 @@ class Shards:
         return cast(T, done)
 
     def all(self, thing: T) -> list[T]:
-        """What each process has, in their order."""
+        """The objects of all processes, in order of rank."""
         if self.count == 1:
             return [thing]
         things: list[Any] = [None] * self.count
@@ -92,30 +92,30 @@ class Shards:
 
 
 ALONE = Shards()
-"""One process, which trains all clients."""
+"""A single process, which trains all clients."""
 
 
 @contextmanager
 def _whole(count: int) -> Iterator[None]:
-    """Say in a line what a broken connection means; the process that broke it says why."""
+    """Raise a one-line error if a connection breaks; the process that ended reports the cause."""
     try:
         yield
     except RuntimeError as error:
         raise TrainingError(
-            f"one of the {count} processes that share the clients has ended: see what it says."
+            f"one of the {count} processes that share the clients has ended: see its error message."
         ) from error
 
 
 @contextmanager
 def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
-    """The processes that ``torchrun`` has started, connected; just this one without it."""
+    """Connect the processes that ``torchrun`` started; without it, yield a single process."""
     rank, count = launched(environment)
     if count == 1:
         yield Shards()
         return
-    # torch's compiler, which autograd under vmap imports, brings this module in, and its functions
-    # take the default group of that moment as an argument's default. Then the group would outlive
-    # its end here, and its threads abort a process that is leaving.
+    # Autograd under vmap imports torch's compiler, which imports this module, whose functions store
+    # the current default group as a default argument. Importing it before the group exists avoids
+    # that: otherwise the group outlives destroy_process_group, and its threads abort the exit.
     importlib.import_module("torch.distributed.nn.functional")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(environment.get("LOCAL_RANK", "0")))

@@ -1,9 +1,9 @@
-"""The fast engine for plain networks: layers of many clients at once, backward by hand.
+"""The fast executor for plain networks: layers of many clients at once, handwritten backward.
 
-It trains what is a chain of linear layers, convolutions, activations, pooling, ``StreamDropout``
-and flattening, with cross-entropy at its end, and leaves everything else to ``VmapExecutor``.
-Three things make it faster: no autograd graph, plain SGD within the product that gives a weight's
-gradient, and convolutions of all clients in one call on channels-last memory.
+It trains chains of linear layers, convolutions, activations, pooling, ``StreamDropout`` and
+flattening with a cross-entropy loss; ``VmapExecutor`` trains all other models. It is faster for
+three reasons: no autograd graph, plain SGD fused into the product that computes a weight's
+gradient, and one grouped convolution for all clients on channels-last memory.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ POOLING = (nn.MaxPool2d, nn.AvgPool2d)
 
 
 class NotAChainError(Exception):
-    """A model, or a place in it, that this engine does not know."""
+    """The model is not a chain of supported layers."""
 
 
 def chain(objective: Objective) -> list[Layer]:
-    """The layers of ``objective``'s module, input to logits.
+    """The layers of ``objective``'s module, from input to logits.
 
     Raises:
-        NotAChainError: it is none; the message says what stands in the way.
+        NotAChainError: the module is not a chain; the message says why.
     """
     module = objective.module
     try:
@@ -73,7 +73,7 @@ def chain(objective: Objective) -> list[Layer]:
             before = node
             continue
         if node.args != (before,) or node.kwargs:
-            raise NotAChainError(f"{node.name!r} is not fed by the layer before it alone")
+            raise NotAChainError(f"{node.name!r} has inputs other than the previous layer's output")
         if node.op == "output":
             break
         if node.op != "call_module":
@@ -92,7 +92,7 @@ def chain(objective: Objective) -> list[Layer]:
 
 
 def _pool_first(layers: list[Layer]) -> list[Layer]:
-    """ReLU behind max-pooling instead of before it: the same function, on fewer numbers."""
+    """Move ReLU after max-pooling, which gives the same function with fewer operations."""
     swapped = list(layers)
     for i in range(len(layers) - 1):
         one, two = layers[i], layers[i + 1]
@@ -102,17 +102,17 @@ def _pool_first(layers: list[Layer]) -> list[Layer]:
 
 
 def _images(layers: list[Layer]) -> bool:
-    """Whether what comes out of ``layers`` are images."""
+    """Whether the output of ``layers`` is images."""
     said = [layer.gives_images for layer in layers if layer.gives_images is not None]
     return bool(said) and said[-1]
 
 
 def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) -> list[Layer]:
-    """The layers that stand for ``module``, given those before it."""
+    """The layers that implement ``module``, given those before it."""
     images, kind = _images(before), type(module)
     for parameter, _ in module.named_parameters():
         if f"{name}.{parameter}" not in spec.shapes:
-            raise NotAChainError(f"{name}.{parameter} is frozen, or tied to another layer's")
+            raise NotAChainError(f"{name}.{parameter} is frozen or tied to another parameter")
     bias = f"{name}.bias" if getattr(module, "bias", None) is not None else None
     if isinstance(module, nn.Identity):
         return []
@@ -132,27 +132,28 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
         return [Dropout(module)] if module.p > 0 else []
     if (kind in POINTWISE and before) or (kind in POOLING and images):
         return [Free(module)]
-    raise NotAChainError(f"{name!r} is a {kind.__name__}, or stands in an unusual place")
+    raise NotAChainError(f"{name!r}, a {kind.__name__}, is not supported at this place")
 
 
 def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
-    """Those of the cohort's loss.
+    """The further terms of the cohort's loss.
 
     Raises:
-        ConfigError: they need features, and there are logits alone.
+        ConfigError: a term needs features, which this executor does not compute.
     """
     if need_features(cohort.penalties):
         raise ConfigError(
-            'executor "stacked" has no features, which a term of the loss compares. Choose "vmap".'
+            'executor "stacked" does not compute features, which a term of the loss compares: '
+            'choose executor "vmap".'
         )
     return Terms.of(cohort, spec)
 
 
 class StackedExecutor(TensorExecutor):
-    """Chains of layers, trained without autograd.
+    """Trains chains of layers without autograd.
 
     Raises:
-        ConfigError: the model is no such chain.
+        ConfigError: the model is not a chain of supported layers.
     """
 
     name = "stacked"
@@ -166,7 +167,7 @@ class StackedExecutor(TensorExecutor):
         except NotAChainError as error:
             raise ConfigError(
                 f'executor "stacked" cannot train model {type(objective.module).__name__}: '
-                f'{error}. Choose "vmap".'
+                f'{error}. Choose executor "vmap".'
             ) from error
         self._first = next(i for i, layer in enumerate(self.layers) if layer.trainable)
 
@@ -199,13 +200,13 @@ class StackedExecutor(TensorExecutor):
 
     @torch.no_grad()
     def gradients(self, spec: ParamSpec, params: Tensor, batch: Batch) -> Tensor:
-        """Gradients [clients, P] at ``params`` [clients, P] of one batch each."""
+        """Gradients [clients, P] at ``params`` [clients, P], for one batch per client."""
         flat = torch.empty(params.shape, device=params.device)
         self._back(spec.views(params), Write(spec.views(flat), 0.0, 1.0), batch)
         return flat
 
     def _back(self, params: Params, write: Write, batch: Batch, terms: Terms = NO_TERMS) -> None:
-        """One step forward and back; gradients go where ``write`` says."""
+        """Run one forward and backward pass; gradients are written as ``write`` specifies."""
         x, y, weight, keys = batch
         taught = [
             {name: self._evaluated(tensors, x, keys) for name, tensors in anchors.items()}
@@ -215,7 +216,7 @@ class StackedExecutor(TensorExecutor):
         for layer in self.layers:
             x, kept = layer.forward(x, params, keys)
             saved.append(kept)
-        # Cross-entropy: softmax less the label, times the sample's weight.
+        # Gradient of cross-entropy: softmax minus the one-hot label, times the sample's weight.
         grad = x.softmax(-1)
         grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
         grad *= weight[..., None]
@@ -233,7 +234,7 @@ def _slope(
 ) -> Tensor:
     """Gradient of the weighted terms with respect to the logits [clients, batch, classes].
 
-    A term is a sample's own, so that samples of all clients make one batch.
+    Each term depends on one sample only, so the samples of all clients form one batch.
     """
     with torch.enable_grad():
         leaf = logits.detach().flatten(0, 1).requires_grad_()
@@ -243,9 +244,9 @@ def _slope(
 
 
 def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
-    """Why ``StackedExecutor`` cannot train ``objective``; None where it gives the right gradients.
+    """Why ``StackedExecutor`` cannot train ``objective``; None if its gradients are correct.
 
-    Tried for one client and for two, against autograd.
+    Gradients are compared with autograd for one client and for two.
     """
     try:
         chain(objective)
@@ -254,18 +255,18 @@ def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
     for clients in (1, 2):
         try:
             found, expected = _both_gradients(objective, data, clients)
-        except (RuntimeError, ValueError, IndexError) as error:  # of layers in unusual places
-            return f"its layers do not stack ({str(error).splitlines()[0]})"
+        except (RuntimeError, ValueError, IndexError) as error:  # raised by a layer out of place
+            return f"its layers cannot be stacked ({str(error).splitlines()[0]})"
         for name, value in expected.items():
             if not torch.allclose(found[name], value, rtol=1e-3, atol=1e-5, equal_nan=True):
-                return f"stacked layers give another gradient of {name!r}: has it hooks?"
+                return f"stacked layers give a different gradient of {name!r} (does it have hooks?)"
     return None
 
 
 def _both_gradients(
     objective: Objective, data: TrainingData, clients: int
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-    """Gradients of a few samples by stacked layers, and by autograd."""
+    """Gradients of a few samples by stacked layers and by autograd."""
     fast = StackedExecutor(objective, data, clients)
     x, y = data.first(4)
     flat = objective.spec.from_module(objective.module)

@@ -1,4 +1,4 @@
-"""torch's own settings for the time of a run."""
+"""Settings of torch during a run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 
 @contextmanager
 def torch_settings(threads: int) -> Iterator[None]:
-    """Set what sums depend on to the last bit, and set it back at the end.
+    """Set everything that affects rounding, and restore it at the end.
 
-    On GPUs, convolutions run in full float32, by deterministic algorithms.
+    On GPUs, convolutions run in full float32 by deterministic algorithms.
 
     Args:
         threads: CPU threads of this process.

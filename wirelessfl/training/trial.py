@@ -1,4 +1,4 @@
-"""What a model is tried for before it is trained: alone or together, and in parts."""
+"""Checks of a model before training: alone, with several clients, and as submodels."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from wirelessfl.training.objective import Objective
 
 
 def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
-    """Refuse a model that cannot be trained at all, on a few samples.
+    """Raise if a model cannot be trained; tries it on a few samples.
 
     Args:
-        objective: to be tried out.
+        objective: the objective to check.
         x: [batch, ...], some samples.
         y: [batch], their labels.
-        classes: of the data set.
+        classes: number of classes of the data set.
 
     Returns:
-        Why clients cannot train it together if it draws random numbers by itself; else None.
+        If the model draws random numbers from torch's global generator, a reason why several
+        clients cannot train at a time; otherwise None.
 
     Raises:
-        ConfigError: the model does not run on the samples, does not give logits [batch, classes],
-            or changes its buffers.
+        ConfigError: the model does not run on the samples, does not return logits [batch, classes],
+            changes its buffers, or uses a parameter other than by its name.
     """
     module, name = objective.module, type(objective.module).__name__
     buffers = {key: value.clone() for key, value in module.named_buffers()}
@@ -44,34 +45,34 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
     shape = tuple(getattr(logits, "shape", ()))
     if shape != (len(x), classes):
         raise ConfigError(
-            f"model {name} gives {shape or type(logits).__name__} for {len(x)} samples: logits "
-            f"[batch, {classes}] are needed, one for each class of the data set."
+            f"model {name} returns {shape or type(logits).__name__} for {len(x)} samples: return "
+            f"logits [batch, {classes}], one per class of the data set."
         )
     for key, value in module.named_buffers():
         if not torch.equal(value, buffers[key]):
             raise ConfigError(
-                f"model {name} changes its buffer {key!r} in training, which clients would share. "
-                "Keep such state in parameters, or do without."
+                f"model {name} changes its buffer {key!r} in training, which clients would share: "
+                "keep such state in parameters, or remove it."
             )
     _check_names(objective, x, y)
     if draws:
         return (
             f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
-            "would not"
+            "does not"
         )
     return None
 
 
 def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
-    """Why vmap cannot train ``objective`` on samples x [batch, ...], y [batch].
+    """Why vmap cannot train ``objective`` on samples x [batch, ...], y [batch]; None if it can.
 
-    None where they can. Its first call in a process takes a second: torch imports its compiler.
+    The first call in a process takes a second, because torch imports its compiler.
     """
     module, name = objective.module, type(objective.module).__name__
     try:
         two = objective.spec.from_module(module).expand(2, -1)
         half = x.new_zeros((2, len(x)), dtype=torch.float32)
-        half[:, :2] = 0.5  # the samples behind the second are padding
+        half[:, :2] = 0.5  # all samples after the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (t.expand(2, *t.shape) for t in (x, y))
         padded = objective.gradients(
@@ -88,10 +89,11 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
 
 
 def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
-    """Refuse a module that finds its parameters in another way than by their names.
+    """Raise if a module uses a parameter other than by its name.
 
     Raises:
-        ConfigError: one of them has a gradient that disappears when it is given by its name.
+        ConfigError: a parameter's gradient is 0 when its value is passed by name, but not when the
+            value is set in the module.
     """
     flat = objective.spec.from_module(objective.module)
     weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
@@ -102,17 +104,18 @@ def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
     for name, value in named.items():
         if bool(held[name].any()) and not bool(value.any()):
             raise ConfigError(
-                f"model {type(objective.module).__name__} uses its parameter {name!r} by another "
-                "way than its name (a list of tensors of its own?), so clients cannot have their "
-                "own. Use it through the layer that holds it, or nn.ParameterList."
+                f"model {type(objective.module).__name__} uses its parameter {name!r} other than "
+                "by its name (from a list of tensors?), so each client cannot have its own value: "
+                "use it through the layer that holds it, or use nn.ParameterList."
             )
 
 
 def _close(one: Tensor, two: Tensor) -> bool:
-    """Whether two gradients differ by rounding alone.
+    """Whether two gradients differ only by rounding.
 
-    Judged by their norms: in a deep model one ReLU that flips by rounding moves whole layers by
-    some thousandths, and single elements by more than their size. Mixed samples move it all.
+    The comparison uses norms: in a deep model one ReLU that flips by rounding changes whole layers
+    by some thousandths, and single elements by more than their size. Mixed samples change the
+    gradient much more.
     """
     same = (one == two) | (one.isnan() & two.isnan())
     gap = (one - two).masked_fill(same, 0.0)
@@ -120,12 +123,12 @@ def _close(one: Tensor, two: Tensor) -> bool:
 
 
 def check_partition(objective: Objective, partition: Partition, x: Tensor) -> None:
-    """Refuse a model whose submodels do not work: wrong layers, or an activation with act(0) != 0.
+    """Raise if submodels of a model do not work, e.g. for an activation with act(0) != 0.
 
-    Compares a submodel with the same one padded by idle neurons, on the inputs ``x`` [batch, ...].
+    Compares a submodel with the same submodel padded by idle neurons on inputs ``x`` [batch, ...].
 
     Raises:
-        ConfigError: they differ, or the submodel cannot be evaluated.
+        ConfigError: the two differ, or the submodel cannot be evaluated.
     """
     half = [np.arange(max(layer.width // 2, 1)) for layer in partition.layers]
     whole = [np.arange(layer.width) for layer in partition.layers]
@@ -142,21 +145,21 @@ def check_partition(objective: Objective, partition: Partition, x: Tensor) -> No
         ) from error
     if bool((idle != 0).any()):
         raise ConfigError(
-            f"model {name}: an idle neuron of a split layer gets a gradient, so submodels of "
-            "different widths cannot train together. Its activation needs act(0) = 0 (ReLU, tanh, "
-            "GELU)."
+            f"model {name}: an idle neuron of a partitioned layer gets a gradient, so submodels of "
+            "different widths cannot train together: use an activation with act(0) = 0 (ReLU, "
+            "tanh, GELU)."
         )
     if not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
         raise ConfigError(
-            f"model {name}: a submodel changes when idle neurons are added to it. What stands "
-            "between the split layers must act on each neuron alone (no normalisation over them)."
+            f"model {name}: adding idle neurons to a submodel changes it. Between the partitioned "
+            "layers use only operations on single neurons, e.g. no normalisation over neurons."
         )
 
 
 def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | None:
-    """Why submodels of different widths cannot train in one batch; None where they can.
+    """Why submodels of different widths cannot train in one batch; None if they can.
 
-    Compares a narrow submodel with the same one padded by idle neurons, on ``x`` [batch, ...].
+    Compares a narrow submodel with the same submodel padded by idle neurons on ``x`` [batch, ...].
 
     Raises:
         ConfigError: the model does not run with fewer neurons.
@@ -184,8 +187,8 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     )
     if bool((idle != 0).any()) or not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
         return (
-            f"idle neurons change what a submodel of {name} learns (a norm over neurons, or an "
-            "activation with act(0) != 0), so that only submodels of equal widths train together"
+            f"idle neurons change the gradient of a submodel of {name} (by a norm over neurons or "
+            "an activation with act(0) != 0), so only submodels of equal widths train together"
         )
     return None
 
@@ -193,7 +196,7 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
 def _submodel_gradient(
     objective: Objective, submodels: Submodels, flat: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Gradient of the first submodel: in full coordinates [P], and that of its padding."""
+    """Gradient of the first submodel in full coordinates [P], and the gradient of its padding."""
     assert submodels.index is not None
     index = submodels.index[0].to(x.device)
     leaf = submodels.gather(flat)[0].requires_grad_()

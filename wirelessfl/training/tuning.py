@@ -1,4 +1,4 @@
-"""How many clients train at once: a rule by the size of the work, or a short timing on request."""
+"""Chunk size: number of clients that train at a time, by a rule or by a short timing on request."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from wirelessfl.training.vmapped import VmapExecutor
 
 CANDIDATES = (1, 6, 10, 20, 60, 200)
 LARGEST_BYTES = 1 << 23
-"""Parameters of a chunk. Beyond, they leave the caches; each process holds some ten copies."""
+"""Maximum bytes of a chunk's parameters, to fit the caches; a process holds about ten copies."""
 LARGEST_CHUNK = 20
-"""Beyond, a step takes no less time per client on any model measured (docs/performance.md)."""
+"""Larger chunks were not faster per client on any model measured (docs/performance.md)."""
 PARTS = 4
-"""Chunks that a cohort is cut into at least, where a step is long, so that processes share it."""
+"""Minimum number of chunks of a cohort if steps are long, so that several processes share it."""
 LONG_STEP_SECONDS = 1e-3
 SAMPLE_BYTES = 1 << 30
-"""What the samples of a chunk may take, of a module that states its ``bytes_per_sample``."""
+"""Maximum bytes of a chunk's samples, if the module declares ``bytes_per_sample``."""
 STEP_OVERHEAD_SECONDS = 1e-4
 FLOP_PER_SECOND = 6e10
-"""One thread of a server's core, about."""
-WORTH = 0.9  # a larger chunk has to be this much faster to be taken
-PATIENCE = 10  # up to this size a slower one does not end the search
+"""Approximate speed of one thread on a server's core."""
+WORTH = 0.9  # a larger chunk is chosen if its time per client is below this fraction of the best
+PATIENCE = 10  # the search does not stop at sizes up to this one
 
 
 def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> float:
-    """Seconds that a client's local step takes one thread, estimated from the model, not timed.
+    """Estimate the seconds of a client's local step on one thread from the model, without timing.
 
-    Two operations per multiplication by a weight in the forward pass, and three such passes.
+    It counts two operations per multiplication by a weight in the forward pass, and three times
+    that for a step.
 
     Args:
         objective: model and loss.
         x: [batch, ...], any samples.
-        batch_size: samples of a step.
+        batch_size: samples per step.
     """
     multiplications = 0
 
@@ -51,7 +52,7 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
             return
         channels = 1 if isinstance(module, _ConvNd) else -1
         tensors = [out] if isinstance(module, _ConvNd) else [*given, out]
-        # A recurrent layer gives back its last position alone: the inputs tell how many there were.
+        # A recurrent layer may return its last position only, so the inputs are counted as well.
         positions = max(
             (t.numel() // max(t.shape[channels], 1) for t in tensors if isinstance(t, Tensor)),
             default=0,
@@ -72,22 +73,23 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
 def default_chunk(
     kind: type[Executor], objective: Objective, clients: int, batch_size: int, seconds: float
 ) -> int:
-    """Clients that train at once on a CPU, by what was measured on the models of this package.
+    """Default chunk size on a CPU, by a rule from measurements on the models of this package.
 
-    It depends on the work alone, not on cores, workers or load, as the last bits of results do.
+    It depends only on the work, not on cores, workers or load, because the last bits of results
+    depend on the chunk size.
 
     Args:
-        kind: the executor.
+        kind: class of the executor.
         objective: model and loss.
-        clients: that train in a round.
-        batch_size: samples of a step.
-        seconds: of a client's step, see ``estimated_step_seconds``.
+        clients: clients that train in a round.
+        batch_size: samples per step.
+        seconds: duration of a client's step, see ``estimated_step_seconds``.
     """
     if kind is LoopExecutor:
         return 1
     modules = objective.module.modules()
     if kind is VmapExecutor and any(isinstance(module, _ConvNd) for module in modules):
-        return 1  # grouped convolutions are slower than one after the other
+        return 1  # one convolution after the other is faster than a grouped one
     room = LARGEST_BYTES // (4 * objective.spec.size)
     if sample := objective.bytes_per_sample:
         room = min(room, SAMPLE_BYTES // (sample * batch_size))
@@ -97,10 +99,10 @@ def default_chunk(
 
 
 def candidates(clients: int, parameters: int) -> list[int]:
-    """Chunk sizes to try, ascending.
+    """Chunk sizes to try, in ascending order.
 
     Args:
-        clients: that train in a round.
+        clients: clients that train in a round.
         parameters: P of the full model.
     """
     room = max(LARGEST_BYTES // (4 * parameters), 1)
@@ -111,12 +113,12 @@ def candidates(clients: int, parameters: int) -> list[int]:
 def fastest_chunk(
     make: Callable[[int], Executor], job: Callable[[int], Job], sizes: Sequence[int]
 ) -> int:
-    """The chunk size with the fewest seconds per client, by a short timing.
+    """Find the chunk size with the shortest time per client by a short timing.
 
     Args:
-        make: an executor of a given chunk size.
-        job: a job of a few steps for the given number of clients.
-        sizes: to try, ascending; larger ones are left out once one is slower.
+        make: returns an executor with a given chunk size.
+        job: returns a job of a few steps for a given number of clients.
+        sizes: sizes to try, ascending; the search stops at a size that is clearly slower.
     """
     best, min_seconds = sizes[0], float("inf")
     for size in sizes:

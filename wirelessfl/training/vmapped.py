@@ -1,4 +1,4 @@
-"""The general engine: any module, many clients at once, by vmap over stacked flat parameters."""
+"""The general executor: trains any module for many clients by vmap over flat parameters."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from wirelessfl.training.rules import ClientRule
 
 
 def _unrecordable(*tensors: Tensor) -> None:
-    """Stands for the program of a step that has none."""
+    """Placeholder for the program of a step that cannot be recorded."""
 
 
 class VmapExecutor(TensorExecutor):
-    """Vmap over the clients of a chunk; one client needs none.
+    """Trains the clients of a chunk by vmap; a single client trains without vmap.
 
     Args:
         objective: model and loss.
-        data: what clients train on.
-        chunk: clients at a time.
+        data: training data.
+        chunk: number of clients that train at a time.
         recorded: as for ``TensorExecutor``.
-        flat: whether each step is recorded as a flat list of tensor operations, which on a CPU
-            spares the time of modules, autograd and vmap. A module's own code then runs once for
-            each shape: if it keeps a state of its own, do without.
+        flat: whether to record each step as a flat list of tensor operations, which on a CPU saves
+            the time of modules, autograd and vmap. The module's Python code then runs once per
+            shape, so do not use this for modules with Python state.
     """
 
     name = "vmap"
@@ -52,7 +52,7 @@ class VmapExecutor(TensorExecutor):
         self.flat = flat
 
     def warm_up(self) -> None:
-        """vmap(grad) imports torch's compiler, which takes a second."""
+        """Call vmap(grad) once: it imports torch's compiler, which takes a second."""
         if self.chunk > 1:
             vmap(grad(torch.sin))(torch.zeros(2))
 
@@ -68,13 +68,13 @@ class VmapExecutor(TensorExecutor):
         params = cohort.start.clone()
         tensors = spec.views(params)
         state = rule.begin(cohort)
-        # One buffer for all steps: gradients come by tensor and are used as flat vectors.
+        # One buffer for all steps: gradients are computed per tensor and used as flat vectors.
         flat = None if rule.plain_sgd else torch.empty_like(params)
         terms = Terms.of(cohort, spec)
         for index, weight, keys in batches.by_step():
             batch = Batch(*self.data.batch(index), weight, keys)
             found = self.objective.gradients(tensors, batch, terms)
-            if flat is None:  # plain SGD spares the copy
+            if flat is None:  # plain SGD needs no copy
                 if rule.shrink != 1.0:
                     params.mul_(rule.shrink)
                 for name, value in tensors.items():
@@ -89,7 +89,7 @@ class VmapExecutor(TensorExecutor):
     def _alone(
         self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor]:
-        """One client, by plain autograd on the module itself."""
+        """Train one client by plain autograd on the module itself."""
         params = cohort.start.clone()
         state = rule.begin(cohort)
         terms = Terms.of_first(cohort, spec)
@@ -115,7 +115,7 @@ class VmapExecutor(TensorExecutor):
     def _flat_steps(
         self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor] | None:
-        """Each step by a recorded program; None where it cannot be recorded."""
+        """Run each step by a recorded program; None if it cannot be recorded."""
         params = cohort.start.clone()
         state = rule.begin(cohort)
         tensors = self._tensors(spec, params)
@@ -123,7 +123,7 @@ class VmapExecutor(TensorExecutor):
         anchors, form = tree_flatten(anchors_of(cohort, spec))
         if len(params) == 1:
             anchors = [value[0] for value in anchors]
-        anchors = [value.contiguous() for value in anchors]  # what is sent to all has one memory
+        anchors = [value.contiguous() for value in anchors]  # expanded tensors share memory
         program: Program | None = None
         for index, *batch in batches.by_step():
             x, y = self.data.batch(index)
@@ -144,7 +144,7 @@ class VmapExecutor(TensorExecutor):
         return after_training(rule, params, state, cohort)
 
     def _tensors(self, spec: ParamSpec, params: Tensor) -> list[Tensor]:
-        """Parameters [clients, *shape], or those of the only client [*shape]."""
+        """Parameters [clients, *shape], or [*shape] for a single client."""
         return list(spec.views(params[0] if len(params) == 1 else params).values())
 
     def _step_program(
@@ -155,14 +155,14 @@ class VmapExecutor(TensorExecutor):
         penalties: tuple[Penalty, ...],
         form: TreeSpec,
     ) -> Program:
-        """A step of plain SGD in place, or the gradients.
+        """The program of a step: plain SGD in place, or the gradients only.
 
         Args:
             rule: the client rule.
-            spec: of the parameters, which come first among the inputs.
+            spec: shapes of the parameters, which come first among the inputs.
             inputs: parameters, samples, labels, weights, keys, and the anchors' tensors.
-            penalties: what the anchors are for.
-            form: how their tensors make up anchors.
+            penalties: penalties to which the anchors belong.
+            form: tree structure of the anchors' tensors.
         """
         names, lr = list(spec.shapes), rule.lr if _fused(rule) else None
 
@@ -187,5 +187,5 @@ class VmapExecutor(TensorExecutor):
 
 
 def _fused(rule: ClientRule) -> bool:
-    """Whether a step is recorded as one program, gradient and all."""
+    """Whether the recorded program of a step includes the update."""
     return rule.plain_sgd and rule.shrink == 1.0

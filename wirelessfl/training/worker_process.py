@@ -1,4 +1,4 @@
-"""A worker process: it takes orders from a pipe, trains, and answers."""
+"""A worker process: receives orders by a pipe, trains, and replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Places:
-    """Shared memory: what servers send to all workers, and one worker's result slots."""
+    """Shared memory: the servers' tensors for all workers, and one worker's result slots."""
 
     servers: Tensor
     slots: Tensor
@@ -33,13 +33,13 @@ class Places:
 
 @dataclass(frozen=True)
 class Order:
-    """A chunk to train.
+    """An order to train a chunk.
 
     Args:
-        job: of the chunk, without what the servers send.
-        servers: shapes of that; it lies in the shared memory, one after the other.
-        kept: shapes of what the clients have kept; it lies at the end of the slot.
-        slot: where the results go.
+        job: the chunk's job, without the servers' tensors.
+        servers: shapes of the servers' tensors, which are stored consecutively in shared memory.
+        kept: shapes of the clients' state, which is stored at the end of the slot.
+        slot: index of the result slot.
     """
 
     job: Job
@@ -49,7 +49,7 @@ class Order:
 
 
 def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
-    """Tensors that lie in ``memory`` one after the other."""
+    """Tensors stored consecutively in ``memory``."""
     views, position = {}, 0
     for name, shape in shapes.items():
         end = position + math.prod(shape)
@@ -59,13 +59,13 @@ def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
 
 
 def end_of(memory: Tensor, shapes: Shapes) -> Tensor:
-    """The last part of ``memory``, as long as tensors of these shapes are together."""
+    """The end of ``memory``, with the total size of tensors of these shapes."""
     return memory[len(memory) - sum(map(math.prod, shapes.values())) :]
 
 
 def serve(pipe: Connection, executor: Executor, threads: int) -> None:
-    """A worker's life."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the parent could not see to it
+    """Main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # in case the parent could not set this
     end_with_parent()
     torch.set_num_threads(threads)
     _keep_memory()
@@ -74,7 +74,7 @@ def serve(pipe: Connection, executor: Executor, threads: int) -> None:
 
 
 def _take_orders(pipe: Connection, executor: Executor) -> None:
-    """Train and answer until the pipe is closed."""
+    """Train and reply until the pipe is closed."""
     places = Places(torch.empty(0), torch.empty(0))
     executor.warm_up()
     pipe.send(True)  # ready
@@ -94,12 +94,12 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
 
 
 def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
-    """Train a chunk, and put its results into their slot."""
+    """Train a chunk and store its results in its slot."""
     slot = places.slots[order.slot]
     kept, whole = views_in(end_of(slot, order.kept), order.kept), order.job.clients
 
     def recall(clients: IntArray, node: IntArray) -> State:
-        """Of some of the chunk's clients, or of all without a copy."""
+        """State of some of the chunk's clients, or of all of them without a copy."""
         if len(clients) == len(whole):
             return kept
         rows = torch.from_numpy(np.flatnonzero(np.isin(whole, clients)))
@@ -114,7 +114,7 @@ def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, S
 
 
 def _keep_memory() -> None:
-    """Let freed blocks be used again: getting large ones anew costs a page fault per 4 KiB."""
+    """Make malloc keep freed blocks: new large blocks cost a page fault per 4 KiB."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
         mallopt(-3, 1 << 30)

@@ -1,8 +1,8 @@
-"""Chunks in processes of one thread each: on a CPU two of these beat two threads in one process.
+"""Training in worker processes: on a CPU two processes are faster than two threads in one process.
 
-On Linux, workers are forked from one process that has done the imports, which can be started early,
-while data load. They are fed through pipes with words alone: parameters go in, and payloads come
-out, by shared memory.
+On Linux, workers are forked from a fork server, a process with all imports done. It can be started
+early, while data are loading. Pipes carry only small messages; parameters and payloads are
+exchanged through shared memory.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
 from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.worker_process import Order, Places, Shapes, end_of, serve, views_in
 
-SLOTS = 2  # results a worker may have waiting: it goes on while one is being added up
-SERVERS = 16  # models that edge servers send at once: room that is asked for before it is known
+SLOTS = 2  # result slots per worker: it trains the next chunk while one result is merged
+SERVERS = 16  # models reserved for servers' tensors, whose number is not known in advance
 SHARED_MEMORY = Path("/dev/shm")
 GRACE_SECONDS = 5.0
 PRELOADED = ["wirelessfl.models", *(f"wirelessfl.training.{n}" for n in ("stacked", "vmapped"))]
 UNGUARDED = (
-    "worker processes could not start. Each of them imports the script again that asks for them: "
-    'put what starts the run below `if __name__ == "__main__":`, or choose workers=1.'
+    "worker processes could not start, because each of them imports your script again: put the "
+    'code that starts the run below `if __name__ == "__main__":`, or choose workers=1.'
 )
 BROKEN = (
-    "worker processes could not start; their own error is printed above. Can they import all that "
-    "the model and the algorithm need? Otherwise choose workers=1."
+    "worker processes could not start; their error is printed above. Check that they can import "
+    "everything that the model and the algorithm need, or choose workers=1."
 )
 UNGUARDED_CODE = 77
-"""Exit code of a worker whose script asks for workers while it is imported."""
+"""Exit code of a worker whose script starts workers when it is imported."""
 NAME = "wirelessfl worker"
 
 
 class WorkerDiedError(TrainingError):
-    """A worker process ended by itself, or was killed."""
+    """A worker process ended unexpectedly or was killed."""
 
 
 class _ForkServer:
-    """The process that workers are forked from, one for each process that has workers."""
+    """The process from which workers are forked; each process with workers has one."""
 
     def __init__(self) -> None:
-        self.owner = 0  # a process forked from another cannot use that one's server
+        self.owner = 0  # a forked process cannot use its parent's fork server
 
     def start(self) -> bool:
-        """Start it where it does not run yet; False where there can be none."""
+        """Start the fork server if it is not running; returns False if it is not available."""
         if not sys.platform.startswith("linux") or self.owner not in (0, os.getpid()):
             return False
         from multiprocessing import forkserver
@@ -69,7 +69,7 @@ class _ForkServer:
         try:
             with _deaf_to_interrupts():
                 forkserver.ensure_running()
-        except OSError:  # no room for its socket, or a path too long for one
+        except OSError:  # its socket cannot be created, e.g. because the path is too long
             return False
         self.owner = os.getpid()
         return True
@@ -79,22 +79,22 @@ _fork_server = _ForkServer()
 
 
 def prepare_workers() -> None:
-    """Start the process that workers are forked from; it imports what they need meanwhile.
+    """Start the fork server, which does the workers' imports in the background.
 
-    Calling it is never necessary: it saves time where workers will probably be used.
+    This call is optional: it saves time if workers will probably be used.
     """
     _fork_server.start()
 
 
 def leave_if_worker() -> None:
-    """End this process if it is a worker that imports the script which asks for workers."""
+    """End this process if it is a worker that is importing the script that starts workers."""
     process = multiprocessing.current_process()
     if process.name == NAME and getattr(process, "_inheriting", False):
         os._exit(UNGUARDED_CODE)
 
 
 class Worker:
-    """One process, and the parent's end of its pipe."""
+    """One worker process and the parent's end of its pipe."""
 
     def __init__(self, executor: Executor, threads: int) -> None:
         forked = _fork_server.start()
@@ -105,7 +105,7 @@ class Worker:
         )
         try:
             with ExitStack() as stack:
-                if not forked:  # what is forked is deaf to interrupts as its server is
+                if not forked:  # forked workers ignore interrupts like their fork server
                     stack.enter_context(_deaf_to_interrupts())
                 self.process.start()
         except (RuntimeError, EOFError, OSError) as error:
@@ -114,13 +114,13 @@ class Worker:
         self.ready = False
         self.slots = torch.empty(0)
         self.free = deque(range(SLOTS))
-        self.waiting: deque[int] = deque()  # the chunks it has been given, by number
+        self.waiting: deque[int] = deque()  # indices of the chunks that it was given
 
     def send(self, message: object) -> None:
-        """Put a message into the pipe.
+        """Send a message to the process.
 
         Raises:
-            WorkerDiedError: nobody reads it.
+            WorkerDiedError: the process has ended.
         """
         try:
             self.pipe.send(message)
@@ -129,10 +129,11 @@ class Worker:
             raise
 
     def reply(self) -> Any:
-        """The next message of the process.
+        """Receive the next message of the process.
 
         Raises:
-            WorkerDiedError: it has ended.
+            WorkerDiedError: the process has ended.
+            ConfigError: the process could not start.
         """
         try:
             return self.pipe.recv()
@@ -145,13 +146,13 @@ class Worker:
             if code is not None and code < 0:
                 how += f", {signal.Signals(-code).name}"
             raise WorkerDiedError(
-                f"worker process {self.process.pid} has ended ({how}), and with it what it was "
-                "training. Was it killed, or short of memory?"
+                f"worker process {self.process.pid} has ended ({how}), and its results are lost: "
+                "check whether it was killed or ran out of memory."
             ) from None
 
     def close(self) -> None:
         """End the process."""
-        self.pipe.close()  # it leaves when it reads this
+        self.pipe.close()  # the worker exits when it notices
         self.process.join(0.1 if self.waiting else GRACE_SECONDS)
         if self.process.is_alive():
             self.process.kill()
@@ -160,15 +161,15 @@ class Worker:
 
 
 class WorkersExecutor(Executor):
-    """An executor's work, done by several processes.
+    """Distributes the work of an executor over several processes.
 
-    They start with the first job. A worker that dies ends the run with its exit code; workers end
-    with the run, whatever ends it, and with their parent, even if that is killed.
+    The processes start with the first job. If a worker dies, the run ends with an error that states
+    its exit code. Workers always end with the run and with their parent, even if that is killed.
 
     Args:
-        inner: what each worker has; it and the model must be picklable.
-        workers: how many.
-        threads: of each.
+        inner: executor of each worker; it and the model must be picklable.
+        workers: number of processes.
+        threads: CPU threads per process.
     """
 
     name = "workers"
@@ -182,14 +183,14 @@ class WorkersExecutor(Executor):
 
     @property
     def pids(self) -> list[int]:
-        """The processes that run now."""
+        """Ids of the running processes."""
         return [worker.process.pid or 0 for worker in self._workers]
 
     def train(self, job: Job) -> Iterator[Chunk]:
-        """What all clients of ``job`` send and keep, in client order, whoever finishes first.
+        """Train the clients of ``job``; yields chunks in client order, not order of completion.
 
         Raises:
-            WorkerDiedError: a worker ended before it was asked to.
+            WorkerDiedError: a worker ended unexpectedly.
             TrainingError: a client failed.
         """
         self.start()
@@ -206,14 +207,14 @@ class WorkersExecutor(Executor):
                 worker, slot, shapes = done.pop(number)
                 yield Chunk.of(part, views_in(worker.slots[slot], shapes))
                 worker.free.append(slot)
-        except BaseException:  # also a consumer that stops half way: replies would be left over
+        except BaseException:  # also if the consumer stops early: replies would remain in the pipes
             self.close()
             raise
 
     def _hand_out(
         self, orders: deque[tuple[int, slice]], job: Job, bare: Job, servers: Shapes
     ) -> None:
-        """Give the next chunks to whoever has the least to do, while there is room."""
+        """Give the next chunks to the workers with the fewest pending, while slots are free."""
         while orders:
             worker = min(self._workers, key=lambda worker: len(worker.waiting))
             if not worker.free:
@@ -227,11 +228,11 @@ class WorkersExecutor(Executor):
             worker.waiting.append(number)
 
     def _take_in(self, done: dict[int, tuple[Worker, int, Shapes]]) -> None:
-        """Wait for at least one result."""
+        """Wait for at least one result and add the results to ``done``."""
         by_pipe = {id(worker.pipe): worker for worker in self._workers}
         for pipe in wait([worker.pipe for worker in self._workers]):
             worker = by_pipe[id(pipe)]
-            answer = worker.reply()  # of one that waits for orders, only its end can be heard
+            answer = worker.reply()  # an idle worker's pipe is ready only if the worker has ended
             number = worker.waiting.popleft()
             if isinstance(answer, BaseException):
                 raise answer
@@ -239,10 +240,10 @@ class WorkersExecutor(Executor):
             done[number] = worker, slot, shapes
 
     def start(self) -> None:
-        """Start the processes, where they do not run yet.
+        """Start the processes if they are not running.
 
         Raises:
-            ConfigError: they cannot start.
+            ConfigError: the processes cannot start.
         """
         if self._workers:
             return
@@ -255,7 +256,7 @@ class WorkersExecutor(Executor):
             raise
 
     def _share(self, job: Job) -> Shapes:
-        """Put what the servers send into shared memory, and make sure that results have room."""
+        """Copy the servers' tensors to shared memory, and enlarge the result slots if needed."""
         needed = sum(value.numel() for value in job.servers.values())
         vectors = slot_vectors(job.rule)
         room = min(self.chunk, len(job.clients)) * job.spec.size * vectors
@@ -291,7 +292,7 @@ class WorkersExecutor(Executor):
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that start meanwhile do not hear Ctrl-C: it is for the parent, which ends them."""
+    """Make processes started inside ignore Ctrl-C; the parent handles it and ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -308,17 +309,17 @@ def _shared(*shape: int) -> Tensor:
 
 
 def slot_vectors(rule: ClientRule) -> int:
-    """Vectors of a client that a slot holds: what it sends, and what it keeps, before and after."""
+    """Number of vectors per client in a slot: its payloads, and its state before and after."""
     return len(rule.payloads) + 2 * len(rule.client_state)
 
 
 def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None:
-    """Why ``executor`` cannot run in worker processes here; None where it can.
+    """Why ``executor`` cannot run in worker processes here; None if it can.
 
     Args:
-        executor: what each of them would have.
-        workers: how many.
-        vectors: of a client that a slot holds, see ``slot_vectors``.
+        executor: executor of each worker.
+        workers: number of workers.
+        vectors: number of vectors per client in a slot, see ``slot_vectors``.
     """
     needed = executor.data.inputs.numel() * executor.data.inputs.element_size()
     if executor.data.inputs.is_shared():  # type: ignore[no-untyped-call]
@@ -329,8 +330,8 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
     needed += 4 * executor.objective.spec.size * held
     if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:
         return (
-            f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory they need "
-            "(in a container: --shm-size)"
+            f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory that they "
+            "need (in a container: set --shm-size)"
         )
     try:
         pickle.dumps(executor.objective)
@@ -340,14 +341,14 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
 
 
 def _session(executor: Executor) -> str | None:
-    """Why other processes cannot read the program, or a part of the model; None where they can."""
+    """Why other processes cannot import the program or the model; None if they can."""
     main = __import__("__main__")
     file = getattr(main, "__file__", None)
     if file is not None and Path(file).is_file():
         return None
     if file is not None:
-        return "the program comes from standard input, which other processes cannot read"
+        return "the program comes from standard input, which worker processes cannot read"
     kinds = {type(module) for module in executor.objective.module.modules()}
     if any(kind.__module__ == "__main__" for kind in kinds):
-        return "the model is defined in a session that other processes cannot read: use a module"
+        return "the model is defined in an interactive session: define it in a module file"
     return None

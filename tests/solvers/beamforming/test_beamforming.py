@@ -20,11 +20,11 @@ from solvers.beamforming import Anneal, BranchAndBound
 from solvers.beamforming.branch_and_bound import branch_and_bound
 
 Channels = NDArray[np.complex128]
-ENDLESS = BranchAndBound(time_limit_seconds=math.inf)  # so that the load decides nothing
+ENDLESS = BranchAndBound(time_limit_seconds=math.inf)  # independent of the machine's load
 
 
 def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:
-    """CN(0, I) channels, under path gains within +-``path_gain_db``."""
+    """CN(0, I) channels with path gains within +-``path_gain_db``."""
     dice = np.random.default_rng(seed)
     h = dice.standard_normal((*shape, 2)).view(complex)[..., 0] / np.sqrt(2)
     gain = dice.uniform(-path_gain_db, path_gain_db, (*shape[:-1], 1))
@@ -54,7 +54,7 @@ def test_one_antenna_leaves_no_choice() -> None:
 
 @pytest.mark.parametrize("clients", [2, 3])
 def test_up_to_three_clients_duality_is_tight(clients: int) -> None:
-    """Then the semidefinite relaxation has a solution of rank one (Huang and Palomar, 2010)."""
+    """The semidefinite relaxation then has a solution of rank one (Huang and Palomar, 2010)."""
     solution = optimize_beamformer(rayleigh(3, 20, clients, 4), certificate="sdr")
     assert solution.gap.max() < 1e-3
     assert np.median(solution.gap) < 1e-6
@@ -70,7 +70,7 @@ def test_orthogonal_clients_share_evenly() -> None:
 
 
 def test_branch_and_bound_against_a_grid() -> None:
-    """Two antennas: all beamformers up to phase are (cos u, sin u e^jv)."""
+    """With two antennas every beamformer is (cos u, sin u e^jv) up to a phase."""
     u, v = np.meshgrid(np.linspace(0, np.pi / 2, 400), np.linspace(0, 2 * np.pi, 800))
     grid = np.stack([np.cos(u) + 0j, np.sin(u) * np.exp(1j * v)], -1).reshape(-1, 2)
     for seed in range(4):
@@ -116,7 +116,7 @@ def test_the_scale_of_the_channels_does_not_matter(factor: float, backend: str) 
 
 @pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
 def test_every_backend_keeps_its_word(backend: str) -> None:
-    """Unit norm, the stated objective, and no more than its own bound or a certificate."""
+    """Unit norm, the stated objective, and a value below its bound and the certificate."""
     h = rayleigh(6, 2, 2, 5, 3)
     solution = optimize_beamformer(h, backend=backend)
     np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1, rtol=1e-12)
@@ -131,7 +131,7 @@ def test_every_backend_keeps_its_word(backend: str) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
-    """Repeated channels, as stand-ins for absent clients make them, and a random start."""
+    """Repeated channels, as replacement of ignored clients makes them, and a random start."""
     h = torch.from_numpy(rayleigh(seed, 7, 3))
     for channels in (h, torch.cat([h, h[:4]]), h[[0, 1, 2, 2, 2, 3, 3]]):
         start = torch.from_numpy(rayleigh(seed + 100, 3))
@@ -164,21 +164,21 @@ def test_a_client_far_stronger_than_the_others_is_as_good_as_absent(
     h[:, 0] *= spread
     solution = optimize_beamformer(h, backend=method)
     assert np.isfinite(solution.value).all()
-    if backend != "mirror_prox":  # whose steps are as short as the strongest client asks for
+    if backend != "mirror_prox":  # its step size depends on the strongest client
         np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-2)
     np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-6)
 
 
 @pytest.mark.parametrize("looks", [0, 3])
 def test_exact_runs_out_of_time_honestly(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
-    """On a clock that goes on by 0.1 s whenever it is looked at, so that the load says nothing."""
+    """With a clock that advances by 0.1 s per reading, the result does not depend on the load."""
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: 0.1 * next(ticks))
     monkeypatch.setattr("solvers.beamforming.branch_and_bound.time", clock)
     h = rayleigh(7, 15, 10)
     limit = 0.1 * looks + 0.05
     solution = optimize_beamformer(h, backend=BranchAndBound(time_limit_seconds=limit))
-    assert next(ticks) == looks + 2  # one look for the deadline, the last one behind it
+    assert next(ticks) == looks + 2  # one reading for the deadline, the last one after it
     better = optimize_beamformer(h, backend=Anneal(starts=300, seed=3))
     assert solution.status is Status.FEASIBLE
     assert f"{limit:g} s" in solution.message
@@ -200,7 +200,7 @@ def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int
 
 @pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
 def test_the_gap_alone_says_what_is_optimal(certificate: Any) -> None:
-    """Within 1e-4 of the bound, whichever method and certificate found that."""
+    """OPTIMAL if within 1e-4 of the bound, for every method and certificate."""
     h = np.concatenate([rayleigh(seed, 8, 3, 4, path_gain_db=10) for seed in range(3)])
     proof = ENDLESS if certificate == "exact" else certificate
     solution = optimize_beamformer(h, certificate=proof)
@@ -210,7 +210,7 @@ def test_the_gap_alone_says_what_is_optimal(certificate: Any) -> None:
 
 
 def test_kinds_and_batches() -> None:
-    """NumPy or torch, single or double, any batch: the same answers, of the kind that came in."""
+    """NumPy or torch, single or double precision, any batch: equal answers of the input's type."""
     h = rayleigh(9, 2, 3, 8, 4)
     double = optimize_beamformer(h)
     assert double.value.shape == (2, 3, 4)
@@ -333,7 +333,7 @@ def test_bad_input_is_named(h: Any, options: dict[str, Any], message: str) -> No
 
 
 def test_threads_change_no_bit_and_are_left_as_they_were() -> None:
-    """Threads that wait for each other make small problems slow, and round differently."""
+    """One thread: more threads slow small problems down and change rounding."""
     h = rayleigh(3, 4, 6, 5)
     before = torch.get_num_threads()
     try:

@@ -1,4 +1,4 @@
-"""Backends of beamforming: names and objects agree, settings are checked, own classes work."""
+"""Backends for beamforming: names equal objects, settings are checked, user classes work."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_settings_are_checked(kind: Any, settings: dict[str, Any], message: str)
 
 
 def test_settings_stay_as_they_are() -> None:
-    """So an object may be shared, compared, used as a key, and sent to another process."""
+    """An object is immutable: it can be shared, compared, hashed and sent to another process."""
     method: Any = BranchAndBound(time_limit_seconds=5, start=Anneal(starts=16, seed=3))
     with pytest.raises(FrozenInstanceError):
         method.time_limit_seconds = 10
@@ -120,7 +120,7 @@ def test_settings_stay_as_they_are() -> None:
 
 @dataclass(frozen=True)
 class Blend(BeamformerBackend):
-    """The principal direction of the weighted clients; the weakest get more weight each round."""
+    """Principal direction of weighted channels; each round raises the weakest clients' weight."""
 
     name = "blend"
 
@@ -150,7 +150,7 @@ def test_a_class_of_ones_own_works() -> None:
 
 
 def test_its_beamformers_may_have_any_norm() -> None:
-    """A wrong norm would make branch and bound prove a gain that no beamformer reaches."""
+    """With a wrong norm branch and bound would claim a gain that no beamformer reaches."""
     h = channels(6, 2, 5, 3)
     one, long = (Blend(length=length) for length in (1.0, 3.0))
     for options in ({}, {"certificate": "exact"}):
@@ -166,7 +166,7 @@ def test_its_beamformers_may_have_any_norm() -> None:
 
 @dataclass(frozen=True)
 class TraceBound(Certificate):
-    """The mean of ||h_i||^2, which is above the least; with a message."""
+    """The mean of ||h_i||^2, a bound above the minimum, with a message."""
 
     name = "trace_bound"
 
@@ -176,7 +176,7 @@ class TraceBound(Certificate):
 
 
 def test_a_certificate_of_ones_own_works() -> None:
-    """It cannot make the bound worse than what costs nothing; messages add up."""
+    """A certificate never gives a worse bound than min ||h_i||^2; messages are joined."""
     h = channels(7, 3, 5, 3)
     plain = optimize_beamformer(h, backend=Blend())
     mine = optimize_beamformer(h, backend=Blend(), certificate=TraceBound())
@@ -187,7 +187,7 @@ def test_a_certificate_of_ones_own_works() -> None:
 
 @dataclass(frozen=True)
 class Single(BeamformerBackend):
-    """Returns one beamformer for the whole batch."""
+    """A backend that returns one beamformer for the whole batch."""
 
     name = "single"
 
@@ -202,7 +202,7 @@ def test_beamformers_of_the_wrong_shape_are_named() -> None:
 
 @dataclass(frozen=True)
 class Bare(BeamformerBackend):
-    """Returns the beamformers without a Found."""
+    """A backend that returns beamformers without a Found."""
 
     name = "bare"
 
@@ -211,7 +211,7 @@ class Bare(BeamformerBackend):
 
 
 def test_beamformers_without_a_found_are_named() -> None:
-    with pytest.raises(RuntimeError, match=r"backend 'bare' returned Tensor: a Found with"):
+    with pytest.raises(RuntimeError, match=r"backend 'bare' returned Tensor: it must return"):
         optimize_beamformer(channels(8, 2, 5, 3), backend=Bare())
 
 

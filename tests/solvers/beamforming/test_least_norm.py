@@ -1,4 +1,4 @@
-"""Least-norm points and the semidefinite bound: against cvxpy, and by what they must prove."""
+"""Least-norm points and the semidefinite bound: against cvxpy and their own guarantees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvers.beamforming.relaxation import relaxation_bound, relaxation_weights
 def test_against_a_quadratic_program(constraints: int, n: int, spread: float) -> None:
     dice = np.random.default_rng(constraints)
     rows = dice.standard_normal((6, constraints, n))
-    rows *= np.sign(rows @ dice.standard_normal(n))[..., None]  # some point satisfies them all
+    rows *= np.sign(rows @ dice.standard_normal(n))[..., None]  # satisfies all constraints
     rows *= 10 ** dice.uniform(-spread, spread, (6, constraints, 1))
     offset = dice.uniform(0, 1, (6, constraints))
     found = least_norm(torch.from_numpy(rows), torch.from_numpy(offset), steps=14)

@@ -1,4 +1,4 @@
-"""Backends of mask sizes: names and objects agree, settings are checked, own classes work."""
+"""Backends for mask sizes: names equal objects, settings are checked, user classes work."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ def test_the_exact_method_has_no_settings():
 
 @dataclass(frozen=True)
 class Even(MaskSizeBackend):
-    """Even shares, and what is left over to the first cells."""
+    """Even shares; the first cells get the remainder."""
 
     name = "even"
     batches = True
@@ -77,7 +77,7 @@ def test_a_class_of_ones_own_works():
 
 
 def test_its_batches_work():
-    """The second problem is infeasible; the third is optimal, as the bound proves."""
+    """The second problem is infeasible; the bound proves that the third is optimal."""
     seconds = np.array([[1.0, 2.0], [1.0, 1.0], [3.0, 3.0]])
     cap = np.array([[9.0], [4.0], [9.0]])
     mine = optimize_mask_sizes(seconds, 10, cap=cap, backend=Even(bound=15.0))
@@ -113,7 +113,7 @@ def test_what_it_returns_is_checked():
 
 @dataclass(frozen=True)
 class Fixed(MaskSizeBackend):
-    """Returns what it is given."""
+    """A backend that returns fixed steps."""
 
     name = "fixed"
     batches = True
@@ -146,7 +146,7 @@ def test_nothing_found():
 
 @dataclass(frozen=True)
 class Cheapest(ProgramBackend):
-    """A program backend whose answer gives all to the first cell; it may be away."""
+    """A program backend that gives all units to the first cell, and may be unavailable."""
 
     name = "cheapest"
     away = False
@@ -168,13 +168,13 @@ class Away(Cheapest):
 
 
 def test_a_program_of_ones_own_is_scaled_and_checked():
-    """Its bound is missing, so that the one of divisible units is left: no proof, but close."""
+    """Without a bound from the backend the relaxation's bound remains: close, but no proof."""
     mine = optimize_mask_sizes([1.0, 1000.0], 10, backend=Cheapest(time_limit_seconds=1))
     assert mine.value.tolist() == [10, 0]
     assert mine.objective == 10.0
     assert mine.bound == 0.0
     assert mine.status is Status.FEASIBLE
-    with pytest.raises(ValueError, match="backend 'cheapest' takes one problem"):
+    with pytest.raises(ValueError, match="backend 'cheapest' solves one problem"):
         optimize_mask_sizes([[1.0, 1000.0]], 10, backend=Cheapest())
     with pytest.raises(SolverUnavailableError, match="backend 'cheapest': it is away"):
         optimize_mask_sizes([1.0, 1000.0], 10, backend=Away())
@@ -182,7 +182,7 @@ def test_a_program_of_ones_own_is_scaled_and_checked():
 
 @dataclass(frozen=True)
 class Listed(MaskSizeBackend):
-    """Returns a list instead of an array."""
+    """A backend that returns a list instead of an array."""
 
     name = "listed"
 
@@ -191,5 +191,5 @@ class Listed(MaskSizeBackend):
 
 
 def test_steps_that_are_no_array_are_named():
-    with pytest.raises(RuntimeError, match="backend 'listed' returned steps as list: a NumPy"):
+    with pytest.raises(RuntimeError, match="backend 'listed' returned steps of type list: it must"):
         optimize_mask_sizes([1.0, 1.0], 10, backend=Listed())

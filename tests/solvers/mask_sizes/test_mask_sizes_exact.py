@@ -1,4 +1,4 @@
-"""Exact mask sizes against brute force, greedy by a heap, and a certificate of optimality."""
+"""Exact mask sizes against brute force, a heap-based greedy method and an optimality proof."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 LATENCIES = {
     "ties": st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]),
-    "tenths": st.sampled_from([0.1, 0.2, 0.3, 0.7]),  # products that round
+    "tenths": st.sampled_from([0.1, 0.2, 0.3, 0.7]),  # products that need rounding
     "nanoseconds": st.floats(1e-10, 1e-8),
     "ratios": st.floats(-3, 3).map(lambda power: 10**power),
 }
@@ -70,7 +70,7 @@ def problems(draw, cells=(1, 4), total=(0, 13)):
     scale = draw(st.sampled_from([0.0, 1.0, 10.0, 1e6, 1e17])) * min(seconds)
     offset = [scale * share for share in each(st.sampled_from([0.0, 0.5, 1.0, 2.5]))]
     step = draw(st.sampled_from([1, 1, 2, 3]))
-    # Mostly feasible: caps around twice, lower bounds around half of an even share.
+    # Mostly feasible: caps of about two even shares, lower bounds of about half a share.
     share = units / number
     cap = [(share + 1e-9) * x for x in each(st.sampled_from([0.3, 1.0, 1.5, 2.2, 10.0, np.inf]))]
     lower = [share * x for x in each(st.sampled_from([0.0, 0.0, 0.0, 0.4, 0.9, 1.2]))]
@@ -87,7 +87,7 @@ def check_feasible(problem, sizes):
 
 @given(problems())
 def test_no_split_is_faster(problem):
-    """Brute force over all splits of small problems; equal, not only close."""
+    """Brute force over all splits of small problems; objectives are exactly equal."""
     solution = problem.solve()
     best = min(map(problem.slowest, problem.splits()), default=None)
     if best is None:
@@ -105,7 +105,7 @@ def test_no_split_is_faster(problem):
 
 
 def greedy(problem):
-    """Steps one by one to the cell in which the next one ends first; exact for min-max."""
+    """Give steps one by one to the cell whose next step ends first; exact for min-max."""
     step = problem.granularity
     sizes = [-(-int(np.ceil(low)) // step) * step for low in problem.lower]
 
@@ -135,7 +135,7 @@ def test_larger_problems_equal_greedy(problem):
 
 
 def count_ended(seconds, offset, cap, level):
-    """Most units in [0, cap] with c p + b <= level, by bisection of whole numbers."""
+    """Maximum number of units in [0, cap] with c p + b <= level, by integer bisection."""
     low, high = np.zeros_like(cap), cap
     while (low < high).any():
         middle = (low + high + 1) // 2
@@ -145,7 +145,7 @@ def count_ended(seconds, offset, cap, level):
 
 
 def check_certificate(seconds, offset, cap, total, solution):
-    """The quota cannot be reached by any earlier float64 time (and offsets alone end before)."""
+    """No earlier float64 time reaches the quota (and offsets alone end before)."""
     sizes, objective = solution.value, solution.objective
     assert sizes.sum() == total
     assert (sizes >= 0).all()
@@ -159,7 +159,7 @@ def check_certificate(seconds, offset, cap, total, solution):
 @pytest.mark.parametrize("kind", ["plain", "capped", "offsets", "ratios", "equal", "offsets dwarf"])
 @pytest.mark.parametrize("cells", [3, 700])
 def test_certificate(kind, cells):
-    """Totals too large to count one by one, in all regimes of the bracket."""
+    """Totals too large for counting one by one, in all cases of the bracket."""
     rng = np.random.default_rng(cells)
     for _ in range(10):
         power = {"ratios": 3, "equal": 0}.get(kind, 0.5)
@@ -190,7 +190,7 @@ def test_certificate_of_a_million_cells():
     st.sampled_from([0.0, 0.3, 1e3, 1e9, 1e15]), st.sampled_from([1, 3]), st.integers(0, 2**32 - 1)
 )
 def test_counts_at_the_very_latencies(offset, step, seed):
-    """Levels that equal a latency, or miss it by one float64: where divisions round wrongly."""
+    """Levels equal to a latency or one float64 off, for which divisions round wrongly."""
     rng = np.random.default_rng(seed)
     seconds, offset = rng.uniform(0.1, 1, (2, 50)), offset * rng.uniform(1, 2, (2, 50))
     low, high = rng.integers(0, 10, (2, 50)), rng.integers(10, 10**7, (2, 50))
@@ -206,7 +206,7 @@ def test_counts_at_the_very_latencies(offset, step, seed):
 
 
 def test_steps_that_end_at_one_time_are_not_listed():
-    """2^40 units whose latency vanishes beside the offset: counted, not enumerated."""
+    """2^40 units whose latency is negligible beside the offset are counted, not listed."""
     for total in (2**40, 2**40 - 1):
         solution = optimize_mask_sizes([1e-40, 3e-40, 1.0], total, offset_seconds=[1.0, 1.0, 0.0])
         assert solution.value.tolist() == [total, 0, 0]
@@ -214,7 +214,7 @@ def test_steps_that_end_at_one_time_are_not_listed():
 
 
 def test_several_leftover_units_to_one_cell():
-    """One unit more than its water level for each of the cheapest is not optimal in general."""
+    """One unit above the water level for each of the cheapest cells is not always optimal."""
     rng = np.random.default_rng(5)
     worse = 0
     for _ in range(200):
@@ -235,7 +235,7 @@ def test_several_leftover_units_to_one_cell():
 
 @given(st.lists(problems(cells=(3, 3), total=(12, 12)), min_size=1, max_size=6))
 def test_batch_equals_single(items):
-    """Also sizes, though optima are not unique: the tie rule does not depend on the bracket."""
+    """Sizes are equal too, though optima are not unique: ties do not depend on the bracket."""
     items = [item._replace(granularity=items[0].granularity) for item in items]
     seconds, offset, cap, lower = (
         np.array([getattr(item, name) for item in items])[None]

@@ -1,4 +1,4 @@
-"""Mask sizes: the exact method against mixed-integer programs, and what backends say of trouble."""
+"""Mask sizes: the exact method against mixed-integer programs, and errors of backends."""
 
 import sys
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def needs_licence():
 
 
 def random_problem(seed):
-    """Cells, ratios, scale, offsets, bounds and granularity at random; most are feasible."""
+    """Problem with random cells, ratios, scale, offsets, bounds and granularity; often feasible."""
     rng = np.random.default_rng(seed)
     cells = int(rng.integers(2, 20)) if seed % 25 else int(rng.integers(100, 201))
     power = rng.choice([0.3, 1.0, 3.0])
@@ -44,7 +44,7 @@ def random_problem(seed):
 
 
 def compare(backend, seeds):
-    """The same optimum to a relative 1e-9; returns how many problems were feasible."""
+    """Compare optima to a relative 1e-9; return the number of feasible problems."""
     feasible = 0
     for seed in seeds:
         seconds, total, given = random_problem(seed)
@@ -74,7 +74,7 @@ def test_highs_agrees(backend):
 
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
 def test_small_optima_need_the_scale_of_the_optimum(backend):
-    """Cheap cells carry all: in units of the median latency the optimum is below tolerances."""
+    """Cheap cells get all units; in units of the median latency the optimum is below tolerances."""
     if backend == "gurobi":
         needs_licence()
     for seed in range(4):
@@ -86,7 +86,7 @@ def test_small_optima_need_the_scale_of_the_optimum(backend):
 
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
 def test_totals_beyond_the_tolerances_are_refused(backend):
-    """Steps count, not units. Infeasible problems never reach the backend."""
+    """The limit is on steps, not units. Infeasible problems never reach the backend."""
     if backend == "gurobi":
         needs_licence()
     message = rf"total is 10000000000, .*1e\+09 steps .*{backend}.* Use backend 'exact'"
@@ -100,7 +100,7 @@ def test_totals_beyond_the_tolerances_are_refused(backend):
 
 
 def assert_honest(solution, exact):
-    """The bound holds, and what is called optimal is, each to a relative 1e-6."""
+    """The bound is valid and a solution called optimal is optimal, each to a relative 1e-6."""
     assert solution.bound <= exact.objective * (1 + 1e-6)
     assert solution.status is (Status.OPTIMAL if solution.gap <= 1e-6 else Status.FEASIBLE)
     if solution.status is Status.OPTIMAL:
@@ -109,7 +109,7 @@ def assert_honest(solution, exact):
 
 @pytest.mark.parametrize(("backend", "seeds"), [("gurobi", 160), ("highs", 30), ("cvxpy", 20)])
 def test_nothing_is_called_optimal_that_is_not(backend, seeds):
-    """At a billion steps backends err; Gurobi once by 36 %, with a gap of 0 (seed 153)."""
+    """With a billion steps backends are wrong: Gurobi once by 36 %, with a gap of 0 (seed 153)."""
     if backend == "gurobi":
         needs_licence()
     optimal = 0
@@ -135,7 +135,7 @@ def test_nothing_is_called_optimal_that_is_not(backend, seeds):
 
 
 def claim(monkeypatch, steps, share, finished):
-    """In place of HiGHS: ``steps`` with a bound of ``share`` times what they take."""
+    """A substitute for HiGHS: ``steps`` with a bound of ``share`` times their latency."""
 
     def run(backend, program):
         if steps is None:
@@ -153,7 +153,7 @@ def claim(monkeypatch, steps, share, finished):
         ([6, 3], 1 - 5e-7, Status.OPTIMAL, 6.0, 6 * (1 - 5e-7)),
         ([6, 3], 1 - 2e-6, Status.FEASIBLE, 6.0, 6 * (1 - 2e-6)),
         ([9, 0], 2 / 3, Status.FEASIBLE, 9.0, 6.0),
-        # A bound above what can be attained is false: only that of water-filling is left.
+        # A bound above the optimum is wrong; the water-filling bound replaces it.
         ([9, 0], 1.0, Status.FEASIBLE, 9.0, 6.0),
         ([2, 7], 1.0, Status.FEASIBLE, 14.0, 6.0),
         ([9, 0], np.nan, Status.FEASIBLE, 9.0, 6.0),
@@ -163,7 +163,7 @@ def claim(monkeypatch, steps, share, finished):
 def test_claims_of_a_backend_are_checked(
     monkeypatch, steps, share, status, objective, bound, finished
 ):
-    """The optimum of 9 units at 1 and 2 s is 6 s. The gap decides, done or out of time."""
+    """9 units at 1 and 2 s take 6 s. The gap decides the status, finished or out of time."""
     claim(monkeypatch, steps, share, finished)
     solution = optimize_mask_sizes([1.0, 2.0], 9, backend=Highs(time_limit_seconds=1))
     assert solution.status is status
@@ -175,7 +175,7 @@ def test_claims_of_a_backend_are_checked(
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_bound_above_the_own_answer_proves_nothing(monkeypatch, finished):
-    """54 units at 0.1, 3, 10, 10, ... s: 53 and 1 take 5.3 s. A backend has 6 s, and claims 8 s."""
+    """54 units at 0.1, 3, 10, 10, ... s take 5.3 s (53 and 1). A backend has 6 s and claims 8 s."""
     seconds = [0.1, 3.0] + [10.0] * 8
     claim(monkeypatch, [52, 2] + [0] * 8, 8 / 6, finished)
     solution = optimize_mask_sizes(seconds, 54, backend="highs")
@@ -187,7 +187,7 @@ def test_a_bound_above_the_own_answer_proves_nothing(monkeypatch, finished):
 
 
 def test_nothing_found_is_unknown_whatever_the_bound(monkeypatch):
-    """A bound that equals the optimum is no answer, nor are steps that miss the total."""
+    """A bound without steps is not a solution, nor are steps that miss the total."""
     for steps in (None, [5, 3]):
         claim(monkeypatch, steps, 6.0, finished=False)
         solution = optimize_mask_sizes([1.0, 2.0], 9, backend="highs")
@@ -206,7 +206,7 @@ def test_backends_are_silent(backend, capfd):
 
 @pytest.mark.parametrize("kind", [Highs, Cvxpy], ids=["highs", "cvxpy"])
 def test_time_limit_gives_what_is_known(kind):
-    """1000 cells, half a second: however far that leads. Nothing is found in next to none."""
+    """1000 cells in half a second: any outcome is allowed; almost no time gives no solution."""
     seconds = np.random.default_rng(1).uniform(0.1, 10, 1000)
     best = optimize_mask_sizes(seconds, 75_000).objective
     solution = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=0.5))
@@ -241,7 +241,7 @@ def test_size_limit_is_explained():
 
 @pytest.fixture
 def fresh_backends():
-    """Backends that are looked for anew, before and after the test."""
+    """Look for backends again before and after the test."""
     caches = (find_obstacle, find_solver)
     for cache in caches:
         cache.cache_clear()
@@ -264,7 +264,7 @@ def test_missing_backend_leaves_the_others(monkeypatch, missing):
 
 @pytest.mark.usefixtures("fresh_backends")
 def test_cvxpy_without_highspy(monkeypatch):
-    """cvxpy then goes through SciPy; with neither it is unavailable."""
+    """Without highspy cvxpy uses SciPy; without both it is unavailable."""
     import cvxpy
 
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI", "SCIPY"])
@@ -283,7 +283,7 @@ class ExpiredEnvironment:
     disposed = 0
 
     def __init__(self, empty):
-        assert empty  # else a banner is printed before it can be silenced
+        assert empty  # else a banner is printed before the output is silenced
 
     def setParam(self, name, value):
         assert (name, value) == ("OutputFlag", 0)
@@ -302,5 +302,5 @@ def test_expired_licence_leaves_the_others(monkeypatch):
     assert "License expired 2020-01-01" in available_backends()["gurobi"]
     with pytest.raises(SolverUnavailableError, match="License expired"):
         optimize_mask_sizes([1.0, 2.0], 3, backend="gurobi")
-    assert ExpiredEnvironment.disposed == 1  # asked once, remembered since
+    assert ExpiredEnvironment.disposed == 1  # checked once, then cached
     assert optimize_mask_sizes([1.0, 2.0], 3, backend="cvxpy").value.tolist() == [2, 1]

@@ -1,4 +1,4 @@
-"""Mask sizes: what is refused and what is infeasible, in words that help."""
+"""Mask sizes: messages for invalid arguments and infeasible problems."""
 
 import re
 import subprocess
@@ -23,18 +23,18 @@ C = [1.0, 2.0, 4.0]
         (
             {"cap": 33.5},
             "caps add up to 99 units, 1 unit short of total 100; "
-            "only rounding to multiples of 1 makes it so",
+            "rounding to multiples of 1 causes this",
         ),
         (
             {"cap": 34, "granularity": 5},
             "caps add up to 90 units, 10 units short of total 100; "
-            "only rounding to multiples of 5 makes it so",
+            "rounding to multiples of 5 causes this",
         ),
         ({"lower": 40}, "lower bounds add up to 120 units, 20 units more than total 100"),
         (
             {"lower": 33, "granularity": 5},
             "lower bounds add up to 105 units, 5 units more than total 100; "
-            "only rounding to multiples of 5 makes it so",
+            "rounding to multiples of 5 causes this",
         ),
         (
             {"lower": [0, 12, 0], "cap": [90, 7, 90]},
@@ -43,7 +43,7 @@ C = [1.0, 2.0, 4.0]
         (
             {"lower": [0, 11, 0], "cap": [90, 14, 90], "granularity": 5},
             "cell 1 must train at least 15 units and at most 10 units: 5 units short; "
-            "only rounding to multiples of 5 makes it so",
+            "rounding to multiples of 5 causes this",
         ),
         (
             {"granularity": 3},
@@ -86,23 +86,23 @@ def test_infeasible_items_of_a_batch():
         ([[1, 1], [1, np.inf]], {}, "seconds_per_unit[1, 1] is inf: a cell needs a finite latency"),
         ([1, np.nan], {}, "seconds_per_unit[1] is nan: a cell needs a finite, positive latency"),
         ([-2.0], {}, "seconds_per_unit[0] is -2.0: a cell needs a finite, positive latency"),
-        ([1, 1e-200], {}, "seconds_per_unit[1] is 1e-200: outside 1e-100 to 1e+100."),
+        ([1, 1e-200], {}, "seconds_per_unit[1] is 1e-200: give seconds from 1e-100 to 1e+100, or"),
         ([], {}, "seconds_per_unit has shape (0,): give [..., cells] with at least one cell."),
         (np.ones((3, 0)), {}, "seconds_per_unit has shape (3, 0)"),
         (1.0, {}, "seconds_per_unit has shape ()"),
-        ([1, [2, 3]], {}, "seconds_per_unit is no array of numbers"),
+        ([1, [2, 3]], {}, "seconds_per_unit is not an array of numbers"),
         (["a"], {}, "seconds_per_unit has dtype <U1: give real numbers."),
         ([1j], {}, "seconds_per_unit has dtype complex128"),
         ([True], {}, "seconds_per_unit has dtype bool"),
         (C, {"offset_seconds": -1.0}, "offset_seconds is -1.0: give a number from 0"),
         (C, {"offset_seconds": [0, np.nan, 0]}, "offset_seconds[1] is nan"),
         (C, {"offset_seconds": np.inf}, "offset_seconds is inf"),
-        (C, {"cap": [1, 2]}, "cap has shape (2,): give one number, or values that broadcast to the "
-         "shape (3,) of seconds_per_unit."),
+        (C, {"cap": [1, 2]}, "cap has shape (2,): give one number, or values that broadcast to "
+         "(3,), the shape of seconds_per_unit."),
         (C, {"cap": [[1, 2, 3]] * 2}, "cap has shape (2, 3)"),
         (C, {"cap": np.full((1, 3), 50)}, "cap has shape (1, 3)"),
         (C, {"cap": [9, 9, np.nan]}, "cap[2] is nan"),
-        (C, {"cap": -1}, "cap is -1.0: give a number that is 0 or more."),
+        (C, {"cap": -1}, "cap is -1.0: give a number >= 0."),
         (C, {"lower": [0, -1, 0]}, "lower[1] is -1.0"),
         (C, {"lower": np.inf}, "lower is inf: give a number from 0 to 1.1259e+15."),
         (C, {"total": -1}, "total is -1: give a whole number from 0 to 2^50, as an integer."),
@@ -112,8 +112,8 @@ def test_infeasible_items_of_a_batch():
         (C, {"granularity": 0}, "granularity is 0: give a whole number from 1"),
         (C, {"granularity": 1.5}, "granularity is 1.5"),
         (C, {"backend": "cplex"}, "backend is 'cplex': choose one of exact, gurobi, highs, cvxpy."),
-        ([C, C], {"backend": "highs"}, "backend 'highs' takes one problem, and seconds_per_unit is "
-         "a batch of shape (2,): use backend 'exact'"),
+        ([C, C], {"backend": "highs"}, "backend 'highs' solves one problem, but seconds_per_unit "
+         "is a batch of shape (2,): use backend 'exact'"),
         (C, {"backend": partial(Highs, time_limit_seconds=0)},
          "time_limit_seconds is 0: give a number above 0."),
     ],
@@ -143,7 +143,7 @@ def test_unusual_but_right(seconds, total, sizes):
 
 
 def test_import_is_quick():
-    """Neither torch nor any solver is loaded by the import alone, or by NumPy input."""
+    """Importing the package and solving NumPy input load neither torch nor any other solver."""
     code = (
         "import sys, solvers; solvers.optimize_mask_sizes([1.0, 2.0], 3);"
         "print({'torch', 'scipy', 'cvxpy', 'gurobipy'} & set(sys.modules))"

@@ -1,4 +1,4 @@
-"""Widths of clients against brute force, a mixed-integer program, masks that are dealt, by hand."""
+"""Widths against brute force, a mixed-integer program, explicit masks and examples by hand."""
 
 from itertools import product
 
@@ -39,7 +39,7 @@ def choices(seconds):
 
 
 def dealt_masks(widths, full):
-    """Masks [clients, full] of these widths: each client goes on where the one before ended."""
+    """Masks [clients, full] of these widths: each client starts where the previous one ended."""
     masks, place = np.zeros((len(widths), full), dtype=bool), 0
     for mask, width in zip(masks, widths, strict=True):
         mask[(place + np.arange(width)) % full] = True
@@ -50,14 +50,14 @@ def dealt_masks(widths, full):
 def random_problem(seed):
     rng = np.random.default_rng(seed)
     clients, levels, layers = rng.integers(2, 25), rng.integers(2, 9), rng.integers(1, 4)
-    seconds = rng.integers(1, 200, (clients, levels)).cumsum(1) / 8  # exact in a program's floats
+    seconds = rng.integers(1, 200, (clients, levels)).cumsum(1) / 8  # exactly representable
     neurons = rng.integers(1, 40, (layers, levels)).cumsum(1)
     return seconds, neurons, int(rng.integers(1, clients + 1))
 
 
 @given(problems(), st.integers(1, 6))
 def test_no_choice_of_levels_is_faster(problem, coverage):
-    """Brute force; and no client could take a larger level in the same time."""
+    """Equal to brute force, and no client could take a larger level in the same time."""
     seconds, neurons = problem
     solution = fastest_widths(seconds, neurons, coverage)
     enough = [k for k in choices(seconds) if covers(neurons, k, coverage)]
@@ -97,7 +97,7 @@ def test_no_choice_of_levels_keeps_the_deadline_and_covers_more(problem, deadlin
 
 @given(problems(clients=12, levels=6))
 def test_the_frontier_is_what_single_problems_say(problem):
-    """Which is that a higher coverage takes no less time, too."""
+    """The frontier equals single problems; a higher coverage takes at least as long."""
     seconds, neurons = problem
     frontier = coverage_frontier(seconds, neurons)
     singles = [fastest_widths(seconds, neurons, g + 1) for g in range(len(seconds))]
@@ -116,7 +116,7 @@ def test_the_frontier_is_what_single_problems_say(problem):
 
 @given(problems(clients=12, levels=6), st.data())
 def test_less_time_does_not_suffice(problem, data):
-    """Some client has not ended its level 0, or the largest levels that have ended fall short."""
+    """Just before the objective, a client has not ended level 0 or the coverage falls short."""
     seconds, neurons = problem
     coverage = data.draw(st.integers(1, len(seconds)))
     objective = fastest_widths(seconds, neurons, coverage).objective
@@ -126,7 +126,7 @@ def test_less_time_does_not_suffice(problem, data):
 
 @given(problems(clients=12, levels=6), st.data())
 def test_masks_attain_the_coverage_of_each_neuron(problem, data):
-    """Dealt round a circle, and to a deadline the floor of the objective; one more is too much."""
+    """Masks built on a circle reach the coverage: the floor of the objective, but not one more."""
     seconds, neurons = problem
     coverage = data.draw(st.integers(1, len(seconds)))
     solution = fastest_widths(seconds, neurons, coverage)
@@ -147,7 +147,7 @@ def test_masks_attain_the_coverage_of_each_neuron(problem, data):
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 4))
 def test_masks_exist_just_where_the_widths_add_up(widths, coverage):
-    """The theorem, against all masks of three clients on four neurons."""
+    """The condition on widths against all masks of three clients on four neurons."""
     masks = [list(product([0, 1], repeat=4)) for _ in widths]
     fits = ([m for m in ms if sum(m) == w] for ms, w in zip(masks, widths, strict=True))
     max_coverage = max(np.sum(choice, axis=0).min() for choice in product(*fits))
@@ -156,7 +156,7 @@ def test_masks_exist_just_where_the_widths_add_up(widths, coverage):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_mixed_integer_program_agrees(seed):
-    """min t over one binary a client and level: HiGHS knows nothing of largest levels."""
+    """min t over one binary variable per client and level, by HiGHS."""
     seconds, neurons, coverage = random_problem(seed)
     clients, levels = seconds.shape
     one_each = sparse.kron(sparse.eye(clients), np.ones((1, levels)))
@@ -192,18 +192,18 @@ def test_the_order_of_clients_does_not_matter(problem, data):
 
 
 def test_by_hand():
-    """Three clients, the last of them slow, on a layer of 8 neurons."""
+    """Three clients, the last one slow, and a layer of 8 neurons."""
     seconds = [[1, 2, 4], [1, 2, 4], [3, 6, 12]]
 
     def widths(coverage):
         solution = fastest_widths(seconds, [2, 4, 8], coverage)
         return solution.objective, solution.value.tolist()
 
-    assert widths(1) == (3, [1, 1, 0])  # 4 + 4 + 2: the slow one's level 0 takes 3 s
+    assert widths(1) == (3, [1, 1, 0])  # 4 + 4 + 2: the slow client's level 0 takes 3 s
     assert widths(2) == (4, [2, 2, 0])  # 8 + 8 + 2
     assert widths(3) == (12, [2, 2, 2])
     assert coverage_frontier(seconds, [2, 4, 8]).value.tolist() == [3, 4, 12]
-    # A second layer, of which submodels keep less: 8 + 8 + 1 of 8 neurons, then 8 + 8 + 2.
+    # In a second layer submodels keep fewer: 8 + 8 + 1 of 8 neurons, then 8 + 8 + 2.
     two = [[2, 4, 8], [1, 2, 8]]
     assert coverage_frontier(seconds, two).value.tolist() == [4, 4, 12]
     by_deadline = widths_by_deadline(seconds, two, 3.5)
@@ -222,7 +222,7 @@ def test_the_solution_shares_nothing_with_its_arguments():
 
 
 def test_the_work_grows_with_the_logarithm_of_the_levels(monkeypatch):
-    """Halving three million ends looks at all levels 22 times and once; the frontier once."""
+    """Halving three million end times passes over all levels 23 times; the frontier once."""
     rng = np.random.default_rng(0)
     seconds, neurons = rng.random((10_000, 300)).cumsum(1), np.arange(1, 301)
     looks, kept = [], Levels.kept

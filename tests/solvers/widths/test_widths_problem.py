@@ -1,4 +1,4 @@
-"""Widths: what is refused and what is infeasible, in words that help; and torch, as NumPy."""
+"""Widths: messages for invalid and infeasible problems; torch input like NumPy input."""
 
 import numpy as np
 import pytest
@@ -11,14 +11,14 @@ def test_infeasible_problems_say_by_how_much():
     seconds = [[1, 2], [3, 5]]
     solution = fastest_widths(seconds, [[2, 5], [3, 8]], 3)
     assert solution.message == (
-        "layer 1: coverage 3 of 8 neurons takes as many clients, and with 2, all at the full "
-        "width, 8 neurons are missing"
+        "layer 1: coverage 3 needs at least 3 clients; with 2 clients at full width (8 "
+        "neurons), 8 neurons are missing"
     )
     assert str(solution).startswith("infeasible")
     solution = widths_by_deadline([[1, 2], [3, 5], [4, 4]], [2, 5], 2.5)
     assert solution.message == (
-        "2 of 3 clients are late even at level 0; the slowest, client 2, needs 4.0 seconds there, "
-        "and deadline is 2.5"
+        "2 of 3 clients miss the deadline of 2.5 seconds even at level 0; the slowest, client "
+        "2, needs 4.0 seconds"
     )
     assert fastest_widths(seconds, [2, 5], 10**30).status is Status.INFEASIBLE
 
@@ -43,17 +43,17 @@ def test_torch_in_torch_out(dtype):
 @pytest.mark.parametrize(
     ("seconds", "neurons", "message"),
     [
-        ([1, 2], [1, 2], r"seconds has shape \(2,\): give \[clients, levels\], at least one"),
+        ([1, 2], [1, 2], r"seconds has shape \(2,\): give \[clients, levels\] with at least"),
         ([[], []], [1, 2], r"seconds has shape \(2, 0\)"),
-        ([[1, 2], [3]], [1, 2], "seconds is no array of numbers"),
+        ([[1, 2], [3]], [1, 2], "seconds is not an array of numbers"),
         ([["1"]], [1], "seconds has dtype <U1: give real numbers"),
-        ([[1, 2], [-1, 2]], [1, 2], r"seconds\[1, 0\] is -1.0: give a finite number, 0 or more\.$"),
-        ([[1, np.nan]], [1, 2], r"seconds\[0, 1\] is nan: give a finite number, 0 or more\.$"),
-        ([[1, np.inf]], [1, 2], r"seconds\[0, 1\] is inf: .* leave out clients and levels that"),
+        ([[1, 2], [-1, 2]], [1, 2], r"seconds\[1, 0\] is -1.0: give a finite number >= 0\.$"),
+        ([[1, np.nan]], [1, 2], r"seconds\[0, 1\] is nan: give a finite number >= 0\.$"),
+        ([[1, np.inf]], [1, 2], r"seconds\[0, 1\] is inf: .* omit clients and levels that"),
         (
             [[1, 2, 3], [1, 5, 4]],
             [1, 2, 3],
-            r"seconds\[1, 2\] is 4.0, less than the 5.0 of the level before: give levels in rising",
+            r"seconds\[1, 2\] is 4.0, less than 5.0 at the previous level: sort",
         ),
         ([[1, 2]], [1, 2, 3], r"neurons has shape \(3,\): give .* with the 2 levels of seconds"),
         ([[1, 2]], [[[1, 2]]], r"neurons has shape \(1, 1, 2\)"),
@@ -62,7 +62,11 @@ def test_torch_in_torch_out(dtype):
         ([[1, 2]], [[1, 2], [1, 2.5]], r"neurons\[1, 1\] is 2.5: give a whole number"),
         ([[1, 2]], [1, np.nan], r"neurons\[1\] is nan"),
         ([[1, 2]], [1, 2**31], r"neurons\[1\] is 2147483648.0"),
-        ([[1, 2]], [[1, 2], [4, 3]], r"neurons\[1, 1\] is 3.0, less than the 4.0 of the level bef"),
+        (
+            [[1, 2]],
+            [[1, 2], [4, 3]],
+            r"neurons\[1, 1\] is 3.0, less than 4.0 at the previous level",
+        ),
     ],
 )
 def test_errors_of_problems(seconds, neurons, message):
@@ -78,7 +82,7 @@ def test_errors_of_problems(seconds, neurons, message):
 @pytest.mark.parametrize(
     ("solve", "last", "error", "message"),
     [
-        (fastest_widths, 0, ValueError, "coverage is 0: give a whole number from 1"),
+        (fastest_widths, 0, ValueError, "coverage is 0: give a whole number >= 1"),
         (fastest_widths, 1.0, TypeError, "coverage is 1.0: give an integer"),
         (widths_by_deadline, 0, ValueError, "deadline is 0: give a finite number of seconds"),
         (widths_by_deadline, np.inf, ValueError, "deadline is inf"),

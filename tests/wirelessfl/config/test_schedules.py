@@ -205,7 +205,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             'clients_per_round=3 conflicts with schedule "buffered", in which all clients of a '
             'cell train: choose schedule "rounds", or leave clients_per_round out.',
         ),
-        ("hist", {"cells": 1}, 'cells is 1, and algorithm "hist" under schedule "buffered" deals'),
+        ("hist", {"cells": 1}, 'cells=1 conflicts with schedule="buffered": algorithm "hist"'),
         ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
         ("fedavg", {"task": ["digits,algorithm=hist"]}, "'digits': algorithm \"hist\" has cells"),
         ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "task 'digits': algorithm 'fedavgg' is"),
@@ -370,3 +370,32 @@ def test_one_entry_of_a_list_may_stand_alone_in_a_task():
     config = Config.from_flags("heterofl", schedule="buffered", task=["digits,capacities=0.5"])
     (narrow,) = (task.choices.algorithm for task in config.tasks.values())
     assert narrow.capacities == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "merges"),
+    [
+        ("fedavg", {}, 30),
+        ("sync-st", {}, 30),
+        ("fedast", {}, 600),
+        ("fedast", {"clients": 7}, 70),
+        ("fedbuff", {}, 180),
+        ("fedbuff", {"clients": 7, "buffer": 4}, 53),
+        ("fedasync", {}, 1800),
+        ("fedasync", {"rounds": 30}, 30),
+        ("hist", {"schedule": "buffered", "buffer": 2, "cells": 4}, 60),
+    ],
+)
+def test_by_default_merges_take_the_updates_of_30_rounds(algorithm, flags, merges):
+    """30 n / b, rounded up; over cells 30 N / B."""
+    config = Config.from_flags(algorithm, **flags)
+    assert config.training.rounds == merges
+    assert Config.of(tomllib.loads(config.to_toml())) == config
+
+
+def test_default_merges_follow_the_schedule_and_a_given_network():
+    config = Config.from_flags("fedast")
+    again = config.model_copy(update={"schedule": {"name": "buffered", "buffer": 10}})
+    assert again.training.rounds == 180
+    network = {"cells": 1, "clients": 9}
+    assert config.model_copy(update={"given": {"network": network}}).training.rounds == 90

@@ -48,7 +48,7 @@ def test_equal_tables_are_one_run(tmp_path):
 def test_runs_end_by_seconds_or_targets_before_they_end_by_merges():
     table = "digits,step_seconds=0.1"
     shared = {"delays": "shifted-exponential", "task": [table]}
-    assert Config.from_flags("fedast", **shared).training.rounds == 30
+    assert Config.from_flags("fedast", **shared).training.rounds == 600  # 30 n / b
     assert Config.from_flags("fedast", **shared, max_seconds=9).training.rounds == ENDLESS
     assert Config.from_flags("fedast", **shared, max_seconds=9, rounds=7).training.rounds == 7
     shared["task"] = [table + ",target=0.9"]

@@ -51,7 +51,9 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     ),
     "transmit_power_w": over_the_air,
     "coherence": lambda run: cells(run) and over_the_air(run),
-    **dict.fromkeys(("cpu_hz", "cycles_per_step", "switched_capacitance"), computes),
+    **dict.fromkeys(
+        ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
+    ),
     "downlink_mbps": computes,
     "slowdown": lambda run: cells(run) and computes(run),
     "cells": cells,
@@ -101,6 +103,7 @@ VALUES = {
     "cpu_hz": (1e9, 2e9),
     "coherence": "round",
     "step_seconds": 0.1,
+    "cycles_per_flop": 0.1,
     "path_gain_db": (-3.0, 3.0),
     "busy_clients": 5,
     "downlink_mbps": 5.0,

@@ -1,4 +1,4 @@
-"""kill -9 under every schedule: rows and models of the resumed run are those of a whole one."""
+"""kill -9 under every schedule: rows and models of the resumed run equal an uninterrupted one."""
 
 import signal
 import subprocess

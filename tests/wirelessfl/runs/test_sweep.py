@@ -1,4 +1,4 @@
-"""Sweeps: the same runs in turn, in processes and on Ray; failures that keep the others."""
+"""Sweeps: the same runs in sequence, in processes and on Ray; failures do not stop the others."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
 
 
 def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
-    """In the order asked for, equal settings once, and a second sweep runs nothing."""
+    """In the requested order, equal settings once, and a second sweep runs nothing."""
     wanted = configs()
     wanted.append(wanted[0])
     seen = []
@@ -80,7 +80,7 @@ class Broken(FedAvg):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
-    """Our errors and a user's own, each reason once."""
+    """Errors of this package and of a user's class, each reason once."""
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
@@ -163,7 +163,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
     pytest.importorskip("ray")
-    with pytest.raises(ConfigError, match=f"ray is {address}, and no cluster answers there"):
+    with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
         sweep(configs(), tmp_path, ray=address)
 
 
@@ -180,7 +180,7 @@ print(json.dumps([result.rows for result in results]))
 
 
 def test_a_local_ray_gives_the_same_rows(tmp_path):
-    """In a process of its own: Ray leaves threads and sockets behind that are not ours."""
+    """In a separate process: Ray leaves its own threads and sockets behind."""
     pytest.importorskip("ray")
     done = subprocess.run(
         [sys.executable, "-c", ON_RAY, str(tmp_path / "ray")],
@@ -231,7 +231,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
 
 
 def test_runs_are_told_apart_by_what_is_not_a_default():
-    """So a setting that is added later, and left at its default, finds the runs made before it."""
+    """So a setting that is added later, with its default value, still finds earlier runs."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
     others = (
@@ -282,5 +282,5 @@ def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
     assert is_finished(config, tmp_path), "made before there was the setting"
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
     assert not is_finished(config, tmp_path)
-    with pytest.raises(ConfigError, match="holds a run made when settings left out had other def"):
+    with pytest.raises(ConfigError, match="contains a run made with other default settings"):
         kept_run(config, tmp_path)

@@ -1,4 +1,4 @@
-"""Going on with runs in sessions: as if never stopped, whoever comes and goes meanwhile."""
+"""Resuming runs in sessions, for any presence of clients: equal to uninterrupted runs."""
 
 import json
 import signal
@@ -31,8 +31,8 @@ RESUMED = {
 
 @pytest.mark.parametrize("case", RESUMED)
 def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
-    """At every row, transitions among them."""
-    # Runs that time their chunks by themselves may differ by rounding.
+    """At every row, including transitions."""
+    # Runs that choose their chunks by timing may differ by rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
     name = "scaffold" if "scaffold" in case else "fedavg"
     reference = wirelessfl.run(config(name, **flags), data=toy)
@@ -47,7 +47,7 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, ha
 
 
 def test_killed_and_resumed_across_a_transition(tmp_path, same):
-    """kill -9 around the ends of sessions: rows and parameters to the bit."""
+    """kill -9 around the ends of sessions: rows and parameters bit for bit."""
     command = [sys.executable, "-m", "wirelessfl"]
 
     def words(out):

@@ -46,6 +46,7 @@ REPLACED = {
     "snr_db": 20.0,
     "cpu_hz": (1e9, 2e9),
     "cycles_per_step": 1e6,
+    "cycles_per_flop": 2.0,
     "step_seconds": 0.1,
     "transmit_power_w": 0.1,
     "switched_capacitance": 1e-28,
@@ -221,8 +222,8 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
 @pytest.mark.parametrize(
     ("algorithm", "flags", "said"),
     [
-        ("fedavg", {"clients_per_round": 70}, "clients_per_round is 70, with 60 clients"),
-        ("fadamgc", {"tracking_clients": 70}, "tracking_clients is 70, and 60 clients"),
+        ("fedavg", {"clients_per_round": 70}, "clients_per_round=70 conflicts with 60 clients"),
+        ("fadamgc", {"tracking_clients": 70}, "tracking_clients=70 conflicts with 60"),
         ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
         ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks want 59 clients"),
         (
@@ -374,7 +375,9 @@ def test_resume_wants_the_same_also_before_the_first_checkpoint(config, toy, sta
     settings = build(config("fedavg", network=True), data=toy, network=star).config
     directory = wirelessfl.run(settings, data=toy, network=star).directory
     (directory / "checkpoint.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"began with data=\.\.\., network=\.\.\. given"):
+    with pytest.raises(
+        ConfigError, match=r"was started by wirelessfl\.run with data=\.\.\., network=\.\.\.,"
+    ):
         wirelessfl.resume(directory)
     with pytest.raises(ConfigError, match=r"resume got model=\.\.\., data=\.\.\., network"):
         wirelessfl.resume(directory, model=model(), data=toy, network=star)

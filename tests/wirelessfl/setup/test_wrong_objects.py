@@ -63,8 +63,8 @@ def test_settings_and_folders(thing):
     told(lambda: timeline(thing, 1.0), ConfigError, "config is ", "TOML file")
     if not isinstance(thing, int):
         settings = Config.from_flags("fedast", clients=4)
-        told(lambda: timeline(settings, thing), ConfigError, "seconds is ", "above 0")
-    told(lambda: wirelessfl.resume(thing), ConfigError, "path is ", "folder")
+        told(lambda: timeline(settings, thing), ConfigError, "seconds is ", "finite number > 0")
+    told(lambda: wirelessfl.resume(thing), ConfigError, "path is ", "run directory")
     told(lambda: Config.of(thing), ConfigError, "settings are ", "tables by name")
     if thing != ["hist"]:
         told(lambda: Config.from_flags(thing), ConfigError, "algorithm is ", "give a name")

@@ -1,4 +1,4 @@
-"""Small modules to find neurons in."""
+"""Small modules for tests of the neuron finder."""
 
 from torch import nn
 from torch.nn import functional as F
@@ -7,7 +7,7 @@ CLASSES = 4
 
 
 class Layered(nn.Module):
-    """Layers by name, and any function of them and the inputs."""
+    """Layers by name, with any function of them and the inputs as forward."""
 
     def __init__(self, forward, **layers):
         super().__init__()
@@ -29,7 +29,7 @@ def chain(**layers):
 
 
 class Flattening(nn.Module):
-    """A convolution, and a linear layer behind one of the ways to flatten."""
+    """A convolution and a linear layer with one of several ways to flatten in between."""
 
     def __init__(self, flatten, conv=3, width=4):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Levels are the published widths; budgets buy the largest of them; capacities are dealt evenly."""
+"""Levels are the published widths; budgets select the largest; capacities are split evenly."""
 
 from collections import Counter
 from fractions import Fraction
@@ -32,7 +32,7 @@ def chain(inputs, hidden, classes):
 
 
 def convolution():
-    """3x3 kernels on 8x8 pixels, halved to 4x4, flattened: 16 entries of the last layer each."""
+    """3x3 kernels on 8x8 pixels, halved to 4x4, flattened: 16 inputs of the last layer each."""
     shapes = {"conv.weight": (6, 3, 3, 3), "conv.bias": (6,), "fc.weight": (5, 96), "fc.bias": (5,)}
     slots = (Slot("conv.weight", 0), Slot("conv.bias", 0), Slot("fc.weight", 1, 16))
     layers = (Neurons("conv", 6, slots, 2),)
@@ -55,7 +55,7 @@ SHARES = st.one_of(
 
 @given(chains(), SHARES)
 def test_a_width_ratio_keeps_its_floor_of_every_layer(neurons, share):
-    """b * max(1, floor(r W/b)), in rational numbers; shares near a fraction mean the fraction."""
+    """b * max(1, floor(r W/b)) in rational numbers; shares near a fraction are that fraction."""
     levels = levels_of(neurons)
     near = Fraction(share).limit_denominator(14)  # no block is wider
     ratio = near if abs(float(near) - share) < 1e-9 else Fraction(share)
@@ -90,7 +90,7 @@ def test_layers_of_dividing_widths_have_a_level_for_each_neuron():
     assert levels.at(0.49) == 2
     assert levels.at(1e-6) == 0
     assert 1 - 0.9 < 0.1
-    assert levels_of(chain(1, [(20, 1)], 1)).at(1 - 0.9) == 1  # a tenth, but for rounding
+    assert levels_of(chain(1, [(20, 1)], 1)).at(1 - 0.9) == 1  # a tenth, up to rounding
 
 
 def multiplied(neurons, widths):
@@ -100,7 +100,7 @@ def multiplied(neurons, widths):
 
 @pytest.mark.parametrize("neurons", [chain(7, [(10, 1), (6, 2)], 3), convolution()])
 def test_costs_are_those_of_the_shapes(neurons):
-    """Counted on the shapes, level by level; biases multiply nothing, kernels once a pixel."""
+    """Counted from shapes per level; biases do not multiply, kernels once per pixel."""
     levels = levels_of(neurons)
     for widths, parameters, multiplications in zip(
         levels.widths, levels.parameters, levels.multiplications, strict=True
@@ -121,7 +121,7 @@ def test_costs_are_those_of_the_shapes(neurons):
 @pytest.mark.parametrize("budget", ["bytes", "flops"])
 @given(neurons=chains(), share=SHARES)
 def test_a_budget_buys_the_largest_submodel(budget, neurons, share):
-    """Brute force over all levels; below the smallest one, the error's share is one that works."""
+    """Equal to brute force over all levels; the fraction in the error message is accepted."""
     levels = levels_of(neurons)
     costs = [
         neurons.parameters(widths) if budget == "bytes" else multiplied(neurons, widths)
@@ -131,7 +131,7 @@ def test_a_budget_buys_the_largest_submodel(budget, neurons, share):
     if paid:
         assert levels.within(budget, share) == paid[-1]
         return
-    with pytest.raises(ConfigError, match=f"of the model's {budget} is less") as caught:
+    with pytest.raises(ConfigError, match=f"of the model's {budget}, more") as caught:
         levels.within(budget, share)
     least = float(str(caught.value).removesuffix(".").split()[-1])
     assert levels.within(budget, least) >= 0
@@ -139,39 +139,39 @@ def test_a_budget_buys_the_largest_submodel(budget, neurons, share):
 
 
 def test_a_budget_below_the_smallest_submodel_is_refused():
-    """One neuron of 100, with its two weights and its bias, and the output's bias: 4 of 301."""
+    """One neuron of 100 has two weights and a bias; with the output's bias 4 of 301 parameters."""
     levels = levels_of(chain(1, [(100, 1)], 1))
     assert levels.parameters[[0, -1]].tolist() == [4, 301]
     with pytest.raises(ConfigError) as caught:
         levels.within("bytes", 0.001)
     assert str(caught.value) == (
-        "capacities: 0.001 of the model's bytes is less than the smallest submodel, which has "
-        "0.0133 of them: give at least 0.0133."
+        "capacities: the smallest submodel needs a fraction 0.0133 of the model's bytes, more "
+        "than 0.001: give at least 0.0133."
     )
     assert levels.within("bytes", 0.0133) == 0
     assert levels.within("bytes", 1.0) == levels.within("flops", 1.0) == 99
 
 
 def test_budgets_above_one_are_bytes_and_flops_themselves():
-    """k neurons of 100 take 3 k + 1 parameters of 4 bytes, and 2 k multiplications of 2 FLOPs."""
+    """k neurons of 100 need 3 k + 1 parameters of 4 bytes and 2 k multiplications of 2 FLOPs."""
     levels = levels_of(chain(1, [(100, 1)], 1))
     for neurons in (1, 7, 100):
         assert levels.within("bytes", 4 * (3 * neurons + 1)) == neurons - 1
         assert levels.within("bytes", 4 * (3 * neurons + 4) - 1) == min(neurons, 100) - 1
         assert levels.within("flops", 4 * neurons) == neurons - 1
-    with pytest.raises(ConfigError, match=r"15 bytes are less .* takes: give at least 16\."):
+    with pytest.raises(ConfigError, match=r"15 bytes are less .* needs: give at least 16\."):
         levels.within("bytes", 15)
 
 
 def test_shares_out_of_range_and_models_without_neurons_are_refused():
     levels = levels_of(chain(1, [(4, 1)], 1))
     for share in (0.0, -1.0, 1.01, float("nan")):
-        with pytest.raises(ConfigError, match="no share of the full model"):
+        with pytest.raises(ConfigError, match="is not a fraction of the full"):
             levels.at(share)
-        with pytest.raises(ConfigError, match="no share of the full model"):
+        with pytest.raises(ConfigError, match="is not a fraction of the full"):
             levels.within("width", share)
     for amount in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match="bytes buy nothing: give more than 0"):
+        with pytest.raises(ConfigError, match="bytes: give a finite number above 0"):
             levels.within("bytes", amount)
     with pytest.raises(ConfigError, match="no hidden neurons"):
         levels_of(NeuronMap(ParamSpec({"weight": (2, 3)}), ()))
@@ -195,7 +195,7 @@ def test_capacities_are_dealt_evenly_and_once(capacities, clients, seed):
 
 
 def test_capacities_are_dealt_at_random():
-    """Client 0 has each of four equally often: 4000 seeds, standard error 0.007."""
+    """Client 0 gets each of four capacities equally often: 4000 seeds, standard error 0.007."""
     first = Counter(dealt_capacities([1, 0.5, 0.25, 0.125], 8, Stream(s))[0] for s in range(4000))
     assert len(first) == 4
     assert all(abs(n / 4000 - 0.25) < 0.035 for n in first.values())

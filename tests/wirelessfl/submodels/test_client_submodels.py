@@ -1,4 +1,4 @@
-"""Submodels of clients are smaller models: trained as the full one under masks, in any batches."""
+"""Client submodels train like the full model under masks, in any batches."""
 
 import copy
 
@@ -49,7 +49,7 @@ def images(shape, samples=60, classes=4):
 
 
 def full_masks(spec, kept):
-    """[P] of 0 and 1 from what is kept: by parameter, the entries of its first two axes."""
+    """Mask [P] of 0 and 1 from the kept entries of each parameter's first two axes."""
     mask = torch.zeros(spec.size)
     for name, view in spec.views(mask).items():
         first, second = kept[name]
@@ -58,7 +58,7 @@ def full_masks(spec, kept):
 
 
 def kept_of_lenet(conv1, conv2, fc1, fc2):
-    """A channel of the second convolution is 4x4 pixels, which the first layer reads."""
+    """A channel of the second convolution is 4x4 pixels, inputs of the first linear layer."""
     inputs, classes = np.arange(1), np.arange(4)
     pixels = (16 * conv2[:, None] + np.arange(16)).reshape(-1)
     held = {
@@ -88,7 +88,7 @@ def size_of_fcnn(a, b):
 @pytest.mark.parametrize("padding", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5"])
 def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, padding):
-    """Parameters and gradients times the mask; what a job holds and sends has the small size."""
+    """Parameters and gradients equal masked ones; the job's tensors have the small size."""
     module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR}
@@ -145,7 +145,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         found[row] = local - mask * start
         total += found[row]
         weight += mask
-        # Alone, in the coordinates of its own submodel.
+        # Trained alone, in the coordinates of the submodel.
         alone = plan.client_submodels.of(np.array([row]))
         assert alone.spec.size == plan.client_submodels.lengths[row]
         assert torch.equal(alone.index[0].sort().values, torch.nonzero(mask).flatten())
@@ -168,7 +168,7 @@ WAYS = [
 
 @pytest.mark.parametrize("name", ["ra-fed", "ram-fed"])
 def test_batches_chunks_and_executors_agree(config, toy, name):
-    """Parameters within 1e-5 after three rounds; seconds are equal."""
+    """After three rounds parameters are within 1e-5, and seconds are equal."""
     flags = {"clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert reference.config.run.padding == 0.1
@@ -182,7 +182,7 @@ def test_batches_chunks_and_executors_agree(config, toy, name):
 
 
 def test_processes_agree(config, toy):
-    """Two that train give what one does."""
+    """Two processes give the results of one."""
     flags = {"capacities": (1.0, 0.5), "chunk": 2}
     one, two = (
         wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
@@ -193,7 +193,7 @@ def test_processes_agree(config, toy):
 
 
 def test_batches_waste_no_more_than_they_may(config, toy):
-    """Every sender once; padding over all parameters of a batch within the limit."""
+    """Every sender appears once; the padded fraction of each batch is within the limit."""
     flags = {"clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
     setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
     own, number = setup.planner.plan(0).client_submodels, {}
@@ -216,7 +216,7 @@ def test_batches_waste_no_more_than_they_may(config, toy):
 
 
 def test_who_covers_what(config, toy):
-    """Weights and counts by node, against the masks of each client; full cover is exactly 1."""
+    """Weights and counts per node equal those of the clients' masks; full coverage is exactly 1."""
     flags = {"cells": 2, "local": "ra-fed", "capacities": (0.5, 0.2), "clients": 7}
     setup = build(config("hfedavg", **flags), data=toy, model=model())
     plan = setup.planner.plan(0)
@@ -235,9 +235,9 @@ def test_who_covers_what(config, toy):
 
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5", "resnet18"])
 def test_who_covers_what_is_who_has_it(kind):
-    """Where each submodel lies in the full vector: pixels, kernels, norms and residual sums, too.
+    """Coverage equals that of each submodel's index: pixels, kernels, norms and residual sums.
 
-    A node without clients covers nothing, nor does a client without weight.
+    A node without clients covers nothing, nor does a client of weight 0.
     """
     module, shape = {
         "fcnn": (model(), (12,)),
@@ -265,7 +265,7 @@ def test_who_covers_what_is_who_has_it(kind):
 
 
 def test_group_norms_train_by_equal_widths_alone(config):
-    """Channels that are not there would count in a norm: padding asked for is refused."""
+    """Padding channels would affect a group norm, so requesting padding is an error."""
     data = images((3, 32, 32), samples=30, classes=10)
 
     def resnet():
@@ -278,7 +278,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
     with pytest.raises(ConfigError) as caught:
         build(settings, data=data, model=resnet())
     message = str(caught.value)
-    assert message.startswith("padding is 0.1: idle neurons change what a submodel of ResNet18")
+    assert message.startswith("padding is 0.1: idle neurons change the gradient of a submodel")
     assert message.endswith("Choose 0.")
     assert "\n" not in message
     setup = build(config("ra-fed", **flags), data=data, model=resnet())
@@ -290,7 +290,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
     for job in jobs:
         assert (job.submodels.index >= 0).all()
     training.train(plan, training.server.cloud)
-    # The narrow submodel by itself is a ResNet of half the width.
+    # The narrow submodel is a ResNet of half the width.
     small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
     assert (
         small.spec.shapes
@@ -299,7 +299,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
 
 
 def test_a_submodel_is_the_narrow_model(config, toy):
-    """The first neurons of a network, copied into a network of that width, give its logits."""
+    """A network's first neurons, copied into a narrow network, give the submodel's logits."""
     module = model((8, 4))
     setup = build(config("heterofl", capacities=(0.5,)), data=toy, model=module)
     own, objective = setup.planner.plan(0).client_submodels.of(np.array([0])), setup.model.objective

@@ -1,4 +1,4 @@
-"""Poor coverage is refused in words that name the neurons."""
+"""Insufficient coverage is an error that names the neurons."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from wirelessfl.submodels.neurons import Neurons
 
 
 def refusal(held):
-    """What ``check_coverage`` says of a layer of 300, each client holding its set of ``held``."""
+    """Message of ``check_coverage`` for a layer of 300 neurons and the clients' sets ``held``."""
     layers = [Neurons("layers.0", 2, ()), Neurons("layers.1", 300, ())]
     chosen = [[np.arange(2), np.array(sorted(mine), np.int64)] for mine in held]
     with pytest.raises(ConfigError) as caught:
@@ -21,20 +21,20 @@ def refusal(held):
 def test_poor_coverage_is_refused_with_the_neurons_in_ranges():
     all_but = set(range(300)) - set(range(150, 200)) - {203}
     assert refusal([all_but, set(range(150)), all_but]) == (
-        "neurons 150 to 199 and 203 of layer 'layers.1' are held by none of the 3 clients of "
-        "round 1, and min_coverage is 2. Give clients larger shares, or take more clients a round; "
-        'of all masks, "covered" ones cover most evenly.'
+        "neurons 150 to 199 and 203 of layer 'layers.1' are covered by none of the 3 clients of "
+        "round 1, but min_coverage is 2. Increase capacities or the number of clients per round, "
+        'or choose masks "covered", which have the most even coverage.'
     )
     everything = set(range(300))
     only = refusal([everything, everything - {4, 9, 10}])
-    assert only.startswith("neurons 4 and 9 to 10 of layer 'layers.1' are held by only 1 of the 3")
+    assert only.startswith("neurons 4 and 9 to 10 of layer 'layers.1' are covered by only 1 of the")
     assert refusal([everything, everything - {7}]).startswith("neuron 7 of layer 'layers.1' is ")
     gaps = refusal([set(range(0, 300, 2))] * 2)
     assert gaps.startswith("neurons 1, 3, 5, 7, 9, 11, 13, 15 and 142 more of layer")
 
 
 def test_enough_coverage_passes():
-    """Of 20 held by 10 neurons, and 12 by 6 in three blocks: twice each."""
+    """Counts of 20 for 10 neurons, and of 12 for 6 in three blocks, cover each neuron twice."""
     layers = [Neurons("a", 10, ()), Neurons("b", 6, (), 3)]
     counts = np.array([[5, 3], [7, 6], [8, 3]])
     clients = np.arange(3)

@@ -1,4 +1,4 @@
-"""The picture of masks shows what mask makers deal."""
+"""The plot of masks shows the masks of ``deal_masks``."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from wirelessfl.submodels import Dealing, Neurons, coverage, deal_masks, draw_ma
 
 
 def test_panels_are_the_masks_and_how_often_they_cover(tmp_path):
-    """Each image is the mask that ``deal_masks`` deals; crosses stand at uncovered neurons."""
+    """Each image shows the masks of ``deal_masks``; crosses mark uncovered neurons."""
     counts, width, path = [6, 3, 3], 12, tmp_path / "masks.png"
     figure = draw_masks(counts, width, path, kinds=("ordered", "covered"), rounds=2, seed=4)
     assert path.stat().st_size > 1000
@@ -28,6 +28,8 @@ def test_panels_are_the_masks_and_how_often_they_cover(tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"path is .*masks.txt.*: give a name in .png"):
+    with pytest.raises(
+        ConfigError, match=r"path is .*masks.txt.*: give a file name that ends in .png"
+    ):
         draw_masks([2], 4, tmp_path / "masks.txt")
     assert not list(tmp_path.iterdir())

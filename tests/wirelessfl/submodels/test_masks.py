@@ -1,4 +1,4 @@
-"""Masks hold what was asked, where their kind says, and cover what the theorem says."""
+"""Masks have the requested sizes and positions, and the coverage that the theorem states."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -35,7 +35,7 @@ def layer(width, blocks=1, name="hidden"):
 
 @st.composite
 def cases(draw):
-    """Layers, counts that fit them, and a round."""
+    """Random layers, suitable counts, and a round."""
     shapes = draw(
         st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=1, max_size=3)
     )
@@ -54,7 +54,7 @@ def listed(chosen):
 
 
 def by_block(neurons, layer):
-    """The neurons of each block, numbered from its first."""
+    """The neurons of each block, with indices relative to the block."""
     size = layer.width // layer.blocks
     return [neurons[neurons // size == b] - b * size for b in range(layer.blocks)]
 
@@ -86,7 +86,7 @@ def test_ordered_masks_are_the_first_neurons(case):
 
 
 def test_rolling_masks_follow_the_window_of_fedrolex():
-    """Three of 5: 0-2, 1-3, 2-4, then round the end; two blocks of 3 roll each in itself."""
+    """Three of 5: 0-2, 1-3, 2-4, then wrapped; each of two blocks of 3 rolls separately."""
     windows = [[0, 1, 2], [1, 2, 3], [2, 3, 4], [0, 3, 4], [0, 1, 4], [0, 1, 2]]
     paired = [[0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5], [0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5]]
     for number in range(6):
@@ -99,7 +99,7 @@ def test_rolling_masks_follow_the_window_of_fedrolex():
 
 @given(cases())
 def test_rolling_masks_meet_every_neuron_once_a_turn(case):
-    """In as many rounds as a block has neurons, each is held in as many as a client has of them."""
+    """Over one turn of a block, each neuron is kept in as many rounds as a client has neurons."""
     layers, counts, deal = case
     for place, one in enumerate(layers):
         seen = np.zeros((len(deal.clients), one.width), dtype=int)
@@ -112,10 +112,10 @@ def test_rolling_masks_meet_every_neuron_once_a_turn(case):
 
 @pytest.mark.parametrize("kind", ["random", "static", "covered", "partition"])
 def test_neurons_and_pairs_are_held_equally_often(kind):
-    """Drawn uniformly: a neuron with n/W = 0.4, a pair with n(n-1)/(W(W-1)) = 0.1.
+    """Uniform subsets: a neuron with probability n/W = 0.4, a pair with n(n-1)/(W(W-1)) = 0.1.
 
-    Of 4000 draws the standard errors are 0.0077 and 0.0047; the tolerance is five of them. Arcs
-    of one circle, too, are uniform subsets: here the second client's.
+    With 4000 draws the standard errors are 0.0077 and 0.0047; the tolerance is five of them. Arcs
+    of a common circle are uniform subsets, too: the second client is checked here.
     """
     draws, width, count = 4000, 5, 2
     held = np.zeros((draws, width), dtype=bool)
@@ -132,7 +132,7 @@ def test_neurons_and_pairs_are_held_equally_often(kind):
 
 @pytest.mark.parametrize("kind", ["random", "covered", "partition", "static"])
 def test_what_is_drawn_afresh(kind):
-    """Rounds, clients, layers and blocks differ; static masks are the same in every round."""
+    """Masks differ over rounds, clients, layers and blocks; static masks not over rounds."""
     layers = [layer(60, name="a"), layer(60, name="b"), layer(120, 2, name="c")]
     counts = np.array([[20, 20, 40]] * 3)
     first = deal_masks(kind, layers, counts, dealing(0))
@@ -149,7 +149,7 @@ def test_what_is_drawn_afresh(kind):
 
 @given(cases(), st.data())
 def test_static_masks_nest(case, data):
-    """A client's smaller mask lies in its larger one, also of another round."""
+    """A client's smaller mask is a subset of its larger one, also of another round's."""
     layers, counts, deal = case
     smaller = [
         [
@@ -179,7 +179,7 @@ def test_masks_do_not_depend_on_who_else_takes_part(kind, case):
 
 @given(cases())
 def test_covered_masks_attain_the_best_least_coverage(case):
-    """Floor or ceil of sum/width everywhere; no kind has a higher least coverage."""
+    """Coverage is floor or ceil of sum/width; no kind has a higher minimum."""
     layers, counts, deal = case
     total = counts.sum(0)
     for kind in BY_COUNTS:
@@ -196,7 +196,7 @@ def test_covered_masks_attain_the_best_least_coverage(case):
 
 @given(st.data())
 def test_partition_without_overlap_deals_the_neurons_of_hist(data):
-    """Each layer's neurons in one random order, cut in the proportions of the sizes."""
+    """Each layer's neurons in random order, divided in the proportions of the sizes."""
     widths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
     cuts = sorted(data.draw(st.lists(st.integers(0, max(widths)), max_size=4)))
     sizes = np.diff([0, *cuts, max(widths)])
@@ -214,7 +214,7 @@ def test_partition_without_overlap_deals_the_neurons_of_hist(data):
 
 @given(cases())
 def test_parts_overlap_by_what_was_asked(case):
-    """A part is its own neurons and the next round(overlap * own) of the circle, up to a turn."""
+    """A part is its n neurons plus the next round(overlap * n) on the circle, at most one turn."""
     layers, counts, deal = case
     disjoint = deal_masks("partition", layers, counts, replace(deal, overlap=0.0))
     wider = deal_masks("partition", layers, counts, deal)
@@ -230,7 +230,7 @@ def test_parts_overlap_by_what_was_asked(case):
 
 @pytest.mark.parametrize(("overlap", "shared"), [(0.0, 0), (0.2, 2), (0.5, 5), (1.0, 10)])
 def test_adjacent_parts_share_neurons(overlap, shared):
-    """Four parts of 10: each shares with its successor, the last with the first, no others."""
+    """Four parts of 10: only neighbours on the circle share neurons."""
     deal = dealing(clients=range(4), overlap=overlap)
     parts = [set(mine[0]) for mine in deal_masks("partition", [layer(40)], [[1]] * 4, deal)]
     for a, b in combinations(range(4), 2):
@@ -254,7 +254,7 @@ def test_nobody_takes_part():
 def test_wrong_counts_are_refused():
     deal = dealing(clients=(4, 5))
     two = [layer(8, 2)]
-    with pytest.raises(ValueError, match="there are 2 clients and 1 layers"):
+    with pytest.raises(ValueError, match=r"counts has shape .*: give \[2, 1\]"):
         deal_masks("ordered", two, [[2]], deal)
     for wrong in (0, 3, 10, -2):
         with pytest.raises(ValueError, match=rf"counts\[1\] of layer 'hidden' is {wrong}: give a"):
@@ -270,7 +270,7 @@ def test_wrong_rounds_are_refused():
     for overlap in (-0.1, float("inf"), float("nan")):
         with pytest.raises(ConfigError, match="overlap is"):
             dealing(overlap=overlap)
-    with pytest.raises(ValueError, match="count from 0"):
+    with pytest.raises(ValueError, match="give a round's index"):
         dealing(number=-1)
     with pytest.raises(ValueError, match="twice"):
         dealing(clients=(1, 1))

@@ -1,4 +1,4 @@
-"""Neurons that tracing finds: left out by indexing, models compute what they should."""
+"""Neurons found by tracing: models without some of them compute the correct function."""
 
 import math
 
@@ -32,12 +32,12 @@ def weights(module):
 
 
 def entries(neurons, slot):
-    """Positions on the slot's axis of the given neurons."""
+    """Positions of the given neurons on the slot's axis."""
     return (neurons[:, None] * slot.repeat + torch.arange(slot.repeat)).flatten()
 
 
 def some(layer, share=0.5, seed=0):
-    """Random neurons of ``layer``, equally many of each block, in order."""
+    """Random sorted neurons of ``layer``, the same number from each block."""
     torch.manual_seed(seed)
     size = layer.width // layer.blocks
     each = max(1, int(size * share))
@@ -67,9 +67,9 @@ def silenced(found, tensors, kept):
 
 
 def lost_are_as_if_zero(module, *shape):
-    """A submodel's logits are those of the full model whose other neurons have zero weights."""
+    """A submodel's logits equal those of the full model with zero weights of omitted neurons."""
     torch.manual_seed(1)
-    for parameter in module.parameters():  # norms begin with ones and zeros, which hide mistakes
+    for parameter in module.parameters():  # norms start with ones and zeros, which hide errors
         nn.init.normal_(parameter, std=0.3)
     neurons = found(module, *shape)
     x = torch.randn(5, *shape)
@@ -105,7 +105,7 @@ def test_channels_and_neurons_of_convolutional_networks(name):
     assert [layer.name for layer in neurons.layers] == layers
     modules = dict(module.named_modules())
     assert list(neurons.widths) == [len(modules[layer].weight) for layer in layers]
-    # Everything but the axes of inputs and logits is cut, and once.
+    # Every axis except those of inputs and logits is cut once.
     cut = {(s.parameter, s.axis) for layer in neurons.layers for s in layer.slots}
     axes = {(n, a) for n, shape in neurons.spec.shapes.items() for a in range(min(len(shape), 2))}
     last = "fc2" if name == "cifar-cnn" else "fc3"
@@ -137,7 +137,7 @@ def test_sizes_are_those_of_a_smaller_model():
 
 @pytest.mark.parametrize("make", [LeNet5, ResNet18])
 def test_multiplications_are_counted_as_layers_do_them(make):
-    """Hooks count outputs' pixels times entries of the weight that is there."""
+    """Hooks count output pixels times entries of the submodel's weight."""
     shape = (1, 28, 28) if make is LeNet5 else (3, 32, 32)
     module = LeNet5(shape, CLASSES) if make is LeNet5 else ResNet18(shape, CLASSES, width=8)
     neurons = found(module, *shape)
@@ -159,7 +159,7 @@ def test_multiplications_are_counted_as_layers_do_them(make):
 
 
 def test_channels_of_a_residual_network():
-    """Batch norms act on each channel alone, so lost channels are zero in sums too."""
+    """Batch norms act on each channel separately, so omitted channels are zero in sums too."""
     module = ResNet18((3, 32, 32), CLASSES, norm="batch", width=4)
     neurons = lost_are_as_if_zero(module, 3, 32, 32)
     stages = ["conv", "blocks.2.conv2", "blocks.4.conv2", "blocks.6.conv2"]
@@ -172,7 +172,7 @@ def test_channels_of_a_residual_network():
 
 
 def test_a_narrow_residual_network_is_a_smaller_one():
-    """Group norms act on the channels that are there: those of a model built small."""
+    """Group norms act on the kept channels, as in a model built with that width."""
     torch.manual_seed(0)
     large = ResNet18((3, 32, 32), CLASSES, width=8)
     for parameter in large.parameters():
@@ -202,7 +202,7 @@ class Grouped(nn.Module):
 
 
 def test_blocks_keep_the_groups_of_norms():
-    """Each group of the full model is normalised over those of its channels that are kept."""
+    """Each group is normalised over its kept channels."""
     torch.manual_seed(0)
     module = Grouped()
     for parameter in module.parameters():
@@ -326,7 +326,7 @@ def test_a_channel_for_each_group_stays_whole():
 
 
 class Restless(nn.Module):
-    """Draws, counts, remembers, and works in place."""
+    """A module that draws, counts, has state and works in place."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Models whose neurons cannot be left out are refused in one line that says why."""
+"""Models whose neurons cannot be omitted raise a one-line error that says why."""
 
 import pytest
 import torch
@@ -69,7 +69,7 @@ REFUSED = {
     "mean of neurons": (
         Layered(
             lambda m, x: m.fc(m.conv(x).mean(1).flatten(1)),
-            conv=nn.Conv2d(1, 4, 3),  # as many channels as rows: shapes do not tell them apart
+            conv=nn.Conv2d(1, 4, 3),  # as many channels as rows: shapes are ambiguous
             fc=nn.Linear(16, CLASSES),
         ),
         "'conv' .* operation 'mean'",
@@ -107,7 +107,7 @@ REFUSED = {
         chain(fc1=nn.Linear(5, 6), inner=Layered(looping, fc=nn.Linear(6, CLASSES))),
         "layer 'inner', cannot be traced",
     ),
-    "grouped": (images(two=nn.Conv2d(6, 6, 1, groups=2)), "'two' is a convolution of 2 groups"),
+    "grouped": (images(two=nn.Conv2d(6, 6, 1, groups=2)), "'two' is a convolution with 2 groups"),
     "transposed": (images(two=nn.ConvTranspose2d(6, 6, 1)), "'two' is of type ConvTranspose2d"),
     "flattened groups": (
         chain(**CONV, flat=nn.Flatten(), norm=nn.GroupNorm(2, 96), fc=nn.Linear(96, CLASSES)),
@@ -137,7 +137,7 @@ def test_what_cannot_be_narrowed_is_refused(name):
 
 
 def test_texts():
-    """The product's LSTM is refused by name; an embedding stays whole, and is no reason to."""
+    """The built-in LSTM is rejected by name; an embedding is kept whole and is not an error."""
     tokens = torch.zeros(3, 5, dtype=torch.long)
     module = LSTM((5,), 8, hidden=(4,))
     with pytest.raises(ConfigError, match=r"model LSTM, layer 'layers\.0', cannot be traced"):

@@ -1,4 +1,4 @@
-"""Partitions are disjoint and whole; extraction, masking and merging agree."""
+"""Partitions are disjoint and complete; extraction, masking and merging agree."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def splits(draw):
 
 @given(splits())
 def test_neurons_are_disjoint_and_whole(case):
-    """(3): masks are disjoint and their union is all neurons, in every split layer."""
+    """(3): in every partitioned layer the masks are disjoint and their union is all neurons."""
     _, partition, sizes, seed = case
     cells = dealt(partition, sizes, seed)
     for i, layer in enumerate(partition.layers):
@@ -62,7 +62,7 @@ def test_neurons_are_disjoint_and_whole(case):
 
 @given(splits())
 def test_coverage_of_parameters(case):
-    """alternate: owned parameters once, shared ones everywhere. all: cross blocks rest."""
+    """alternate: partitioned parameters once, shared ones everywhere; all: no cross blocks."""
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     index = submodels.index
@@ -101,7 +101,7 @@ def test_gather_then_merge_gives_the_model_back(case):
 
 @given(splits(), st.lists(st.integers(1, 5), min_size=4, max_size=4))
 def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
-    """Against dictionaries of contributions, written out."""
+    """Merging equals a reference with dictionaries of contributions."""
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     random = Stream(seed).generator(1)
@@ -124,7 +124,7 @@ def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
 @pytest.mark.parametrize("scheme", ["alternate", "all"])
 @pytest.mark.parametrize("model", ["fcnn", "deep", "lenet5"])
 def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
-    """Ten SGD steps of (5) on the masked full model, and on the extracted one, cell by cell."""
+    """Ten SGD steps of (5) on the masked full model and the extracted submodel of each cell."""
     torch.manual_seed(0)
     shape = (1, 28, 28) if model == "lenet5" else (9,)
     module = {
@@ -184,9 +184,9 @@ def test_what_cannot_be_split_is_refused():
         check(Awkward(nn.LayerNorm(8)))
     with pytest.raises(ConfigError, match=r"'third' is not an nn\.Linear"):
         check(Awkward(nn.ReLU()), ("first", "third"))
-    with pytest.raises(ConfigError, match="does not say which layers"):
+    with pytest.raises(ConfigError, match="does not declare which layers"):
         check(Awkward(nn.ReLU()), None)
-    with pytest.raises(ConfigError, match="do not follow"):
+    with pytest.raises(ConfigError, match="name consecutive layers"):
         check(Awkward(nn.ReLU()), ("second", "first"))
     with pytest.raises(ConfigError, match="running statistics"):
         check(Awkward(nn.BatchNorm1d(8)))
@@ -194,7 +194,7 @@ def test_what_cannot_be_split_is_refused():
 
 
 class Branching(Awkward):
-    """Which tracing cannot follow."""
+    """A module that tracing does not support."""
 
     def forward(self, x):
         return super().forward(x if x.sum() > 0 else -x)
@@ -216,7 +216,9 @@ def test_a_frozen_bias_is_refused_where_it_would_be_cut():
     module.second.bias.requires_grad_(False)
     check(module)
     module.first.bias.requires_grad_(False)
-    with pytest.raises(ConfigError, match=r"'first' cannot be split, because 'first.bias' is fro"):
+    with pytest.raises(
+        ConfigError, match=r"'first' cannot be partitioned, because 'first.bias' is"
+    ):
         check(module)
 
 

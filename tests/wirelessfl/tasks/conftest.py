@@ -1,4 +1,4 @@
-"""A task of any algorithm at the level of objects: what settings allow it, or do not yet."""
+"""A task of any algorithm, built from objects."""
 
 from types import SimpleNamespace
 
@@ -29,9 +29,9 @@ def issue(learner, number, client, *, lost=False):
 
 @pytest.fixture
 def task(config, toy):
-    """A maker of tasks on the toy data, and of the rounds that they are compared with.
+    """A factory of tasks on the toy data, and of the rounds that they are compared with.
 
-    ``learner(algorithm)`` starts afresh; the executor and the data are those of ``rounds``.
+    ``learner(algorithm)`` creates a new one; executor and data are those of ``rounds``.
     """
 
     def make(*, clients=4, hidden=(9,), flags=None):

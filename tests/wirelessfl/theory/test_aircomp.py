@@ -1,4 +1,4 @@
-"""Theorem 2 by hand, and its noise term against gradients that noise alone causes."""
+"""Theorem 2 by hand, and its noise term against gradients caused by noise alone."""
 
 import numpy as np
 import pytest
@@ -39,10 +39,10 @@ def test_errors_may_differ_by_round():
 
 @pytest.mark.parametrize("local_steps", [1, 8])
 def test_the_corrected_term_bounds_what_noise_causes(local_steps):
-    """f(x) = L |x|^2 / 2 from its optimum: every gradient on the path comes from the air's noise.
+    """f(x) = L |x|^2 / 2 from its optimum: only receiver noise causes gradients on the path.
 
-    An edge round is x -> (1 - gamma L)^H x + gamma z, so that its square settles at gamma^2 s^2 /
-    (1 - (1 - gamma L)^(2H)). The standard error of the mean over the path is under 1 %.
+    An edge round is x -> (1 - gamma L)^H x + gamma z, so E|x|^2 converges to gamma^2 s^2 /
+    (1 - (1 - gamma L)^(2H)). The standard error of the mean over the path is below 1 %.
     """
     smoothness, size, variance, rounds = 8.0, 2000, 0.7, 4000
     sizes = {"edge_rounds": 1, "local_steps": local_steps, "cell_sizes": (1, 1)}
@@ -56,7 +56,7 @@ def test_the_corrected_term_bounds_what_noise_causes(local_steps):
     measured = smoothness**2 * np.mean(norms)
     settled = (gamma * smoothness) ** 2 * size * variance
     settled /= 1 - (1 - gamma * smoothness) ** (2 * local_steps)
-    assert 0.9 * settled < measured < 1.01 * settled  # the path begins at the optimum
+    assert 0.9 * settled < measured < 1.01 * settled  # the path starts at the optimum
     run = {
         **sizes,
         "rounds": rounds,
@@ -77,8 +77,8 @@ def test_the_corrected_term_bounds_what_noise_causes(local_steps):
 @pytest.mark.parametrize(
     ("mse", "message"),
     [
-        (-1.0, "mse holds -1"),
-        (np.inf, "mse holds inf"),
+        (-1.0, "mse contains -1"),
+        (np.inf, "mse contains inf"),
         (np.ones(5), r"mse has shape \[5\]: give one number, \[7\], or \[7, 5\]"),
     ],
 )

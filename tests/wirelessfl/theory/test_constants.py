@@ -27,7 +27,7 @@ def half_squared_error(outputs, labels):
 
 @pytest.fixture
 def regression():
-    """A linear model w.x on 5 clients of different sizes, and three models to look at."""
+    """A linear model w.x on 5 clients of different sizes, and three points."""
     random = STREAM.child("data").generator()
     inputs = random.standard_normal((31, 4)).astype(np.float32)
     labels = random.standard_normal(31).astype(np.float32)
@@ -111,7 +111,7 @@ class Bowl(nn.Module):
 
 
 def test_smoothness_is_a_magnitude():
-    """The largest magnitude may belong to a negative eigenvalue, and 0 to a linear loss."""
+    """The largest magnitude may be a negative eigenvalue's; it is 0 for a linear loss."""
     samples = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
     clients = [np.arange(3), np.arange(3, 6)]
 
@@ -178,7 +178,7 @@ def test_smoothness_of_a_network_is_that_of_its_hessian(classifier):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 9])
 def test_gradient_variance_is_that_of_all_batches(classifier, size):
-    """Every batch of a client of five, one by one; all of its data has no variance."""
+    """All batches of a client with five samples; the batch of all samples has no variance."""
     module, flat, inputs, labels = classifier
     client = np.array([0, 2, 3, 7, 11])
     found = estimate_constants(
@@ -218,7 +218,7 @@ def test_the_module_stays_as_it_is(classifier):
 
 
 def test_sampled_clients_limit_two_of_the_constants(regression):
-    """The deltas keep all clients; L and sigma^2 are those of some single client."""
+    """The deltas use all clients; L and sigma^2 are those of a single client."""
     points = regression[-1][:1]
     every = estimate(regression, points)
     one = estimate(regression, points, clients_sampled=1)
@@ -248,7 +248,7 @@ def test_sampled_clients_limit_two_of_the_constants(regression):
 
 
 def test_the_path_is_gradient_descent_when_a_batch_is_everything(regression):
-    """Only the clients' samples count, each client's once."""
+    """Only the clients' samples are used, each client's once."""
     module, inputs, labels, clients, _ = regression
     used = clients[:3]
     options = {"batch_size": 1000, "stream": STREAM, "step_size": 0.1, "loss": half_squared_error}
@@ -302,12 +302,12 @@ def test_wrong_arguments_are_named(regression, options, message):
 
 def test_data_that_does_not_fit_is_named(regression):
     module, inputs, labels, clients, points = regression
-    with pytest.raises(ValueError, match="cell_of has 5 entries: give one for each of 4 clients"):
+    with pytest.raises(ValueError, match="cell_of has 5 entries: give one for each of the 4"):
         estimate((module, inputs, labels, clients[:4], points), points)
     outside = [*clients[:4], np.array([31])]
-    with pytest.raises(ValueError, match=r"clients\[4\] is \[31\]: .* 31 samples"):
+    with pytest.raises(ValueError, match=r"clients\[4\] is \[31\]: .* in \[0, 30\]"):
         estimate((module, inputs, labels, outside, points), points)
-    with pytest.raises(ValueError, match="31 inputs, 30 labels and 5 clients"):
+    with pytest.raises(ValueError, match="inputs has 31 entries, labels 30 and clients 5"):
         estimate((module, inputs, labels[:30], clients, points), points)
     with pytest.raises(ValueError, match="step_size is 0"):
         sgd_path(module, inputs, labels, clients, batch_size=2, stream=STREAM, step_size=0)

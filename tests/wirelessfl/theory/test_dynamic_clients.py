@@ -1,4 +1,4 @@
-"""The bound for changing clients: by hand, and against simulated rounds on quadratics."""
+"""The bound for dynamic clients: by hand, and against simulated rounds on quadratics."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ SECOND = RoundConstants(
 
 
 def test_every_term_by_hand():
-    """Two rounds with other clients, in exact arithmetic; beta eta is 1/2 in both."""
+    """Two rounds with different clients, in exact arithmetic; beta eta is 1/2 in both."""
     half, fifth = Fraction(1, 2), Fraction(1, 5)
     over = [1 / (1 - half), 1 / (1 - fifth)]
     by_hand = {
@@ -71,7 +71,7 @@ def test_every_term_by_hand():
 
 
 def test_every_corrected_term_by_hand():
-    """Mean steps e of the first round are 7/3, so that V = 2/3 (2/7)^2 + 1/3 (4/7)^2 = 8/49."""
+    """In the first round e is 7/3, so V = 2/3 (2/7)^2 + 1/3 (4/7)^2 = 8/49."""
     half, fifth, e = Fraction(1, 2), Fraction(1, 5), Fraction(7, 3)
     over = [1 / (1 - half), 1 / (1 - fifth)]
     noise = Fraction(3, 4) * 25 * 9 / (2 * 7)
@@ -98,7 +98,7 @@ def test_every_corrected_term_by_hand():
 
 @pytest.mark.parametrize("corrected", [False, True])
 def test_terms_that_drop_out(corrected):
-    """Full batches are without noise, single steps without drift."""
+    """Full batches have no noise, single steps no drift."""
     full = gradient_norm_bound([replace(FIRST, batch=FIRST.samples)], corrected=corrected)
     assert full.sampling == full.drift == 0 < full.dissimilarity
     single = gradient_norm_bound([replace(FIRST, steps=[1, 1])], corrected=corrected)
@@ -132,7 +132,7 @@ def test_the_condition_by_hand():
 
 @pytest.mark.parametrize(("fewest", "positive"), [(1, True), (2, True), (3, True), (4, False)])
 def test_as_printed_somebody_must_take_at_most_three_steps(fewest, positive):
-    """1 / (1 - sqrt(1/2)) = 3.41; the others may take any number."""
+    """1 / (1 - sqrt(1/2)) = 3.41 limits the fewest steps; other clients may take any number."""
     assert (condition([fewest, 9]).value > 0) == positive
     assert condition([fewest, 9], corrected=True).value > 0
 
@@ -156,7 +156,7 @@ def test_uneven_steps_use_up_what_drift_may_take():
     st.floats(0.05, 0.95),
 )
 def test_the_corrected_condition_is_what_the_proof_needs(clients, zeta_1, share):
-    """At the limit, uneven steps and drift take Lambda of the gradient, and 1/(1 - q) <= 3/2."""
+    """At the limit, uneven steps and drift reach Lambda of the gradient, and 1/(1 - q) <= 3/2."""
     samples, steps = np.array(clients).T
     beta, most = 2.0, int(steps.max())
     eta = largest_step_size(
@@ -182,14 +182,14 @@ def test_the_corrected_condition_is_what_the_proof_needs(clients, zeta_1, share)
 
 
 def test_the_deviation_is_the_one_that_bounds_gradients():
-    """f = beta/2 ||w - d||^2: variance of gradients is beta^2 times that of the data; (13)."""
+    """(13): for f = beta/2 ||w - d||^2 gradients have beta^2 times the variance of the data."""
     data = Stream(1, ("data",)).generator().standard_normal((9, 3, 2))
     sum_sq = sum(((one - data.mean(0)) ** 2).sum() for one in data)
     assert data_deviation(data) == pytest.approx(math.sqrt(sum_sq))
     gradients = 4.0 * (0.5 - data.reshape(9, 6))
     variance = gradients.var(0, ddof=1).sum()
     assert variance <= 2 * 4.0**2 * data_deviation(data) ** 2 / 9
-    # Not so if it were the sample variance, as the text has it.
+    # (13) does not hold for the sample variance that the paper's text names.
     assert variance > 2 * 4.0**2 * data_deviation(data) ** 2 / 8 / 9
     assert data_deviation([[5.0, 1.0]]) == 0
 
@@ -198,9 +198,9 @@ def test_the_deviation_is_the_one_that_bounds_gradients():
     ("changes", "message"),
     [
         ({"samples": [8]}, r"batch has shape \[2\]"),
-        ({"samples": []}, r"samples has shape \[0\]: give one number for each client"),
+        ({"samples": []}, r"samples has shape \[0\]: give one number per client"),
         ({"samples": [2.5, 8]}, r"samples\[0\] is 2\.5: give an integer"),
-        ({"batch": [2, 5]}, r"batch\[1\] is 5, of 4 samples"),
+        ({"batch": [2, 5]}, r"batch\[1\] is 5 with samples\[1\] = 4: give a batch"),
         ({"batch": [0, 4]}, r"batch\[0\] is 0"),
         ({"steps": [0, 1]}, r"steps\[0\] is 0"),
         ({"deviation": [1.0]}, r"deviation has shape \[1\]: .* 2 clients"),
@@ -208,9 +208,9 @@ def test_the_deviation_is_the_one_that_bounds_gradients():
         ({"step_size": 0.0}, r"step_size is 0\.0"),
         ({"smoothness": 0.0}, r"smoothness is 0\.0"),
         ({"variability": math.nan}, "variability is nan"),
-        ({"zeta_1": 0.9}, r"zeta_1 is 0\.9: give a finite number of at least 1"),
+        ({"zeta_1": 0.9}, r"zeta_1 is 0\.9: give a finite number >= 1"),
         ({"zeta_2": -1}, "zeta_2 is -1"),
-        ({"drift_share": 1.0}, r"drift_share is 1\.0: give a number between 0 and 1"),
+        ({"drift_share": 1.0}, r"drift_share is 1\.0: give a number above 0 and below 1"),
         ({"decrease": math.inf}, "decrease is inf"),
     ],
 )
@@ -236,14 +236,14 @@ BETA = 2.0
 
 
 def loss(w, data):
-    """F(w) [runs], the mean over all samples of those present."""
+    """F(w) [runs], the mean over all samples of the present clients."""
     everything = np.concatenate(data)
     apart = (w - everything.mean(0)) ** 2
     return BETA / 2 * (apart.sum(-1) + ((everything - everything.mean(0)) ** 2).sum(-1).mean())
 
 
 def trained(w, data, batches, steps, eta, random):
-    """One round from w [runs, d]: (7) for each client, weighed by its samples."""
+    """One round from w [runs, d]: (7) for each client, weighted by its samples."""
     total = sum(map(len, data))
     merged = np.zeros_like(w)
     for own, batch, number in zip(data, batches, steps, strict=True):
@@ -256,10 +256,10 @@ def trained(w, data, batches, steps, eta, random):
 
 
 def measured(rounds, start, runs, random, drift_share, corrected):
-    """Mean squared gradient norms [runs], the bound of each run [runs], and the bound itself.
+    """Mean squared gradient norms [runs], the bound of each run [runs], and the mean bound.
 
-    ``rounds`` are (data, batches, steps); the step size is just below the largest. The bound of a
-    run has its own decrease of the loss for the mean, in which the bound is linear.
+    ``rounds`` are (data, batches, steps); the step size is just below its limit. The bound of a run
+    uses the run's decrease of the loss instead of the mean; the bound is linear in it.
     """
     w = np.tile(start, (runs, 1))
     norms, falls, constants = [], [], []
@@ -306,7 +306,7 @@ def measured(rounds, start, runs, random, drift_share, corrected):
 
 
 def those_present(random, number, uneven, most, size=3):
-    """``number`` rounds in which half of six clients, with data of their own, are there."""
+    """``number`` rounds in which half of six clients with different data are present."""
     data = [
         2 * random.standard_normal(size) + random.standard_normal((n, size))
         for n in random.integers(1, 30, 6)
@@ -326,7 +326,7 @@ def those_present(random, number, uneven, most, size=3):
     ("corrected", "uneven", "most"), [(False, False, 3), (True, False, 5), (True, True, 5)]
 )
 def test_rounds_of_changing_clients_stay_below_the_bound(seed, corrected, uneven, most):
-    """Printed where all of a round take as many steps, up to 3; corrected also where not."""
+    """The printed bound needs equal numbers of steps, at most 3; the corrected one does not."""
     random = Stream(seed, ("rounds", most)).generator()
     rounds = those_present(random, 25, uneven, most)
     start = 3 * random.standard_normal(3)
@@ -337,10 +337,10 @@ def test_rounds_of_changing_clients_stay_below_the_bound(seed, corrected, uneven
 
 
 def test_uneven_steps_break_the_printed_bound():
-    """Two clients of full batches at -1 and 1, with 1 and 2 steps: from (17) on they are lost.
+    """Two clients with full batches at -1 and 1 take 1 and 2 steps, which (17) ignores.
 
-    The rounds settle near 1/3, where the mean of e_k grad F_k is 0 and grad F is beta / 3; the loss
-    falls no further, (b) and (c) are 0, and (d) goes with the square of the step size.
+    The rounds converge to 1/3, where the mean of e_k grad F_k is 0 and grad F is beta / 3. There
+    the loss decreases no further, (b) and (c) are 0, and (d) is proportional to the squared step.
     """
     data = [np.array([[-1.0]]), np.array([[1.0]])]
     rounds = [(data, [1, 1], [1, 2])] * 400
@@ -350,15 +350,17 @@ def test_uneven_steps_break_the_printed_bound():
         assert bound.holds
         assert bounds == pytest.approx(bound.total)
         assert norms > 0.9 * (BETA / 3) ** 2 > 10 * bound.total
-        # The corrected one needs its fifth term.
+        # The corrected bound needs its fifth term.
         norms, _, bound = measured(rounds, np.array([1 / 3]), 1, random, share, True)
         assert bound.holds
         assert bound.total - bound.uneven_steps < norms <= bound.total
 
 
 def test_the_sample_variance_breaks_the_printed_bound():
-    """A client alone, at its optimum: steps of single samples keep it beta eta / 2 of the variance
-    away, up to a share of beta eta."""
+    """A single client at its optimum: steps on single samples move it away.
+
+    Its squared distance is beta eta / 2 of the variance, up to a relative error of beta eta.
+    """
     random = Stream(3, ("alone",)).generator()
     data = random.standard_normal((100, 2))
     constants = RoundConstants(

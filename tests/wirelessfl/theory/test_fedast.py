@@ -1,4 +1,4 @@
-"""Round times of FedAST against simulated clients, its bound by hand and by substitution."""
+"""FedAST: round durations against simulated clients; its bound by hand and substitution."""
 
 import math
 from fractions import Fraction
@@ -23,13 +23,13 @@ def mean_and_error(samples):
 
 @pytest.mark.parametrize(("buffer", "requests", "rate"), [(3, 24, 0.5), (1, 7, 2.0), (20, 5, 1.0)])
 def test_a_buffer_fills_as_often_as_simulated(buffer, requests, rate):
-    """Requests that renew themselves: mean gap between server rounds over independent runs."""
+    """Reissued requests: mean time between server rounds over independent runs."""
     rng, runs, rounds = np.random.default_rng(1), 400, 30
-    # A request returns at the running sums of its delays; enough of them to fill all buffers.
+    # A request returns at the cumulative sums of its delays, often enough to fill all buffers.
     turns = 6 * buffer * rounds // requests + 40
     returns = rng.exponential(1 / rate, (runs, requests, turns)).cumsum(-1)
     arrivals = np.sort(returns.reshape(runs, -1))[:, : buffer * rounds]
-    assert (returns[..., -1].min(1) > arrivals[:, -1]).all()  # no request ran out of turns
+    assert (returns[..., -1].min(1) > arrivals[:, -1]).all()  # every request had enough delays
     mean, error = mean_and_error(arrivals[:, -1] / rounds)
     expected = buffer_seconds(buffer=buffer, requests=requests, rate_hz=rate)
     assert 3 * error < 0.04 * expected
@@ -73,7 +73,7 @@ def test_the_straggler_effect_grows_as_the_logarithm(tasks, rate):
 
 @given(st.integers(1, 200), st.data())
 def test_mitigation_is_one_client_after_the_other(requests, data):
-    """All of n is the first k, and then all of the n - k that are still out."""
+    """Waiting for all n is waiting for the first k, then for the other n - k."""
     k = data.draw(st.integers(1, requests))
     first = arrival_seconds(arrival=k, requests=requests, rate_hz=1)
     rest = synchronous_round_seconds(requests=[requests - k], rate_hz=1) if k < requests else 0.0
@@ -81,7 +81,7 @@ def test_mitigation_is_one_client_after_the_other(requests, data):
 
 
 def test_shifted_exponential_draws():
-    """Mean 3 beta, standard deviation 2 beta, nothing below beta, and its distribution function."""
+    """Mean 3 beta, standard deviation 2 beta, minimum beta, and the distribution function."""
     law, number = ShiftedExponential(0.148), 200_000
     draws = law.quantile(np.random.default_rng(4).random(number))
     by_hand = 0.148 + np.random.default_rng(5).exponential(2 * 0.148, number)
@@ -90,10 +90,10 @@ def test_shifted_exponential_draws():
         assert 3 * error < 0.01 * law.mean_seconds
         assert mean == pytest.approx(law.mean_seconds, rel=0.01)
         assert samples.min() >= 0.148
-        # A share of n draws has a standard error of at most 1 / (2 sqrt(n)), here 0.0011.
+        # A fraction of n draws has a standard error of at most 1 / (2 sqrt(n)), here 0.0011.
         for x in (0.2, 0.3, 0.6, 1.5):
             assert (samples <= x).mean() == pytest.approx(law.cdf(x), abs=0.0045)
-    # Of an exponential's standard deviation: sqrt(2 / n), here 0.3 %.
+    # An exponential's standard deviation has a relative error of sqrt(2 / n), here 0.3 %.
     assert draws.std() == pytest.approx(2 * 0.148, rel=0.02)
 
 
@@ -119,7 +119,7 @@ RUN = {
 
 
 def test_the_bound_by_hand():
-    """sqrt(T b tau) = 120."""
+    """By hand, with sqrt(T b tau) = 120."""
     bound = fedast_corollary_1(**RUN)
     by_hand = {
         "initial_gap": Fraction(15, 120),
@@ -141,7 +141,7 @@ def test_the_bound_by_hand():
     st.integers(0, 30),
 )
 def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, steps, staleness):
-    """(4) with the learning rates of the corollary, whose conditions are those of the theorem."""
+    """(4) with the corollary's learning rates; its conditions are those of the theorem."""
     changes = {"rounds": rounds, "buffer": buffer, "requests": requests, "local_steps": steps}
     bound = fedast_corollary_1(**RUN | changes | {"largest_staleness": staleness})
     smooth, local, spread, gap = 3.0, 11.0, 2.0, 5.0
@@ -170,9 +170,9 @@ def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, 
         (lambda: buffer_seconds(buffer=1, requests=1, rate_hz=0), "rate_hz is 0"),
         (lambda: synchronous_round_seconds(requests=[0], rate_hz=1), "sum of requests is 0"),
         (lambda: synchronous_round_seconds(requests=[2, -1], rate_hz=1), r"requests\[1\] is -1"),
-        (lambda: arrival_seconds(arrival=5, requests=4, rate_hz=1), "arrival is 5, of 4 requests"),
+        (lambda: arrival_seconds(arrival=5, requests=4, rate_hz=1), "arrival is 5 with requests=4"),
         (lambda: ShiftedExponential(0), "shift_seconds is 0"),
-        (lambda: ShiftedExponential(1).quantile([0.5, 1.1]), r"probability holds 1\.1"),
+        (lambda: ShiftedExponential(1).quantile([0.5, 1.1]), r"probability contains 1\.1"),
         (lambda: fedast_corollary_1(**RUN | {"rounds": 1.5}), r"rounds is 1\.5"),
         (lambda: fedast_corollary_1(**RUN | {"heterogeneity": -1}), "heterogeneity is -1"),
     ],

@@ -39,7 +39,7 @@ def bound(constants=CONSTANTS, **changes):
 
 
 def test_every_term_by_hand():
-    """N = 3 and N~ = 1/2 + 1/3 + 1/6 = 1, in exact arithmetic."""
+    """By hand in exact arithmetic, with N = 3 and N~ = 1/2 + 1/3 + 1/6 = 1."""
     by_hand = {
         "initial_gap": Fraction(4 * 23 * 4, 7 * 5 * 2),
         "gradient_noise": Fraction(100 * 1 * 3 * 11, 4),
@@ -97,7 +97,7 @@ def test_a_subclass_may_add_a_term():
 
 
 def test_the_four_limits_by_hand():
-    """N = 4, N~ = 1/2 + 1/2 + 1/4 + 1/4 = 3/2, E = 5, H = 3, L = 7."""
+    """By hand, with N = 4, N~ = 1/2 + 1/2 + 1/4 + 1/4 = 3/2, E = 5, H = 3, L = 7."""
     limit = step_size_limit(edge_rounds=5, local_steps=3, cell_sizes=(2, 2, 4, 4), smoothness=7)
     assert limit.descent == pytest.approx(1 / (45 * 2 * 5 * 3 * 7))
     assert limit.noise == pytest.approx(1.5 / (4 * 3 * 7))
@@ -140,7 +140,7 @@ def test_the_corollary_needs_so_many_rounds_and_not_one_less(e, h, cell_sizes, s
 
 
 def test_the_corollary_where_equality_holds():
-    """(2 T)^(-1/2) = 1 / (45 sqrt 2) at T = 2025, which rounding must not turn into 2026."""
+    """(2 T)^(-1/2) = 1 / (45 sqrt 2) at T = 2025; rounding must not give 2026."""
     run = {"edge_rounds": 1, "local_steps": 1, "cell_sizes": (1, 1)}
     assert smallest_rounds(**run, smoothness=1) == 2025
     step_size = corollary_1_step_size(rounds=2025, **run)
@@ -168,10 +168,10 @@ def test_a_mask_at_the_cap_has_the_partition_term_of_the_threshold():
         ({"parameters": 0}, "parameters is 0"),
         ({"step_size": 0.0}, "step_size is 0.0"),
         ({"initial_gap": -1.0}, "initial_gap is -1.0"),
-        ({"largest_mask": 300}, "largest_mask holds 300.0: .*333.333, 1000"),
-        ({"largest_mask": 1001}, "largest_mask holds 1001.0"),
+        ({"largest_mask": 300}, "largest_mask contains 300.0: .*333.333, 1000"),
+        ({"largest_mask": 1001}, "largest_mask contains 1001.0"),
         ({"largest_mask": [400] * 6}, r"largest_mask has shape \[6\]: .* 7 rounds"),
-        ({"model_norm_sq": math.nan}, "model_norm_sq holds nan"),
+        ({"model_norm_sq": math.nan}, "model_norm_sq contains nan"),
         ({"constants": Constants(0, 1, 1, 1)}, "smoothness is 0"),
     ],
 )
@@ -196,7 +196,7 @@ def test_wrong_constants_and_caps_are_named():
 
 @dataclass(frozen=True)
 class Quadratics:
-    """``hessian`` A [d, d]; ``slopes`` b_i, one array [n_j, d] a cell; ``variance`` sigma^2."""
+    """``hessian`` A [d, d]; ``slopes`` b_i, one array [n_j, d] per cell; ``variance`` sigma^2."""
 
     hessian: np.ndarray
     slopes: list
@@ -247,7 +247,7 @@ def simulate(problem, masks, edge_rounds, local_steps, step_size, start, random)
 
 @pytest.mark.parametrize("seed", range(8))
 def test_hist_on_random_quadratics_stays_below_the_bound(seed):
-    """Masks of unequal sizes, drawn afresh; the step size is the largest that meets (13)."""
+    """Masks of unequal sizes, drawn anew each round; the largest step size that meets (13)."""
     random = Stream(seed, ("quadratics",)).generator()
     cells, e, h, d, rounds = 2 + seed % 2, *random.integers(1, 4, 2).tolist(), 6, 60
     factor = random.standard_normal((d, d))
@@ -276,19 +276,19 @@ def test_hist_on_random_quadratics_stays_below_the_bound(seed):
 
 
 def far_from_the_optimum():
-    """One step from 0, the optimum elsewhere: only the initial gap can pay for the gradient."""
+    """One step from 0, away from the optimum: only the initial gap bounds the gradient."""
     problem = Quadratics(np.eye(2), [np.ones((1, 2)), np.ones((1, 2))])
     return "initial_gap", problem, 1, 1, 0.01, np.zeros(2)
 
 
 def cells_that_disagree():
-    """Each cell is content with its half of 0, and would move only the other half."""
+    """Each cell has zero gradient on its half at 0, and a gradient only on the other half."""
     problem = Quadratics(np.eye(2), [np.array([[0.0, 1.0]]), np.array([[1.0, 0.0]])])
     return "partition", problem, 4000, 10, 2e-4, np.zeros(2)
 
 
 def halves_that_belong_together():
-    """Cells agree, but each half is optimal for the other half zeroed: A_jj x_j = b_j."""
+    """Cells have equal losses, but each half is optimal if the other is zero: A_jj x_j = b_j."""
     hessian = np.array([[1.0, 0.5], [0.5, 1.0]])
     problem = Quadratics(hessian, [np.ones((1, 2)), np.ones((1, 2))])
     return "model_norm", problem, 300, 1, 0.01, np.ones(2)

@@ -1,4 +1,4 @@
-"""The bounds of RA-Fed and RAM-Fed: by hand, and against both algorithms on quadratics."""
+"""The bounds of RA-Fed and RAM-Fed by hand, and their limits, rates and errors."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ from wirelessfl.theory import (
     submodel_noise,
 )
 
-# r = 3; with the step size 1/1200 L gamma T is 1/100, below the limit 1 / (16 sqrt(3)).
+# r = 3. The step size 1/1200 gives L gamma T = 1/100, below the limit 1 / (16 sqrt(3)).
 RUN = SubmodelRun(
     rounds=50,
     local_steps=6,
@@ -58,7 +58,7 @@ def test_every_term_of_ra_fed_by_hand():
 
 
 def test_every_printed_term_of_ram_fed_by_hand():
-    """gamma^2 T^2 is 1/40000, N / Gamma* L^2 is 12."""
+    """By hand, with gamma^2 T^2 = 1/40000 and N / Gamma* L^2 = 12."""
     tau, moved = 19, Fraction(1, 40_000)
     by_hand = {
         "initial_gap": Fraction(2 * 5 * 1200, 6 * 50),
@@ -72,7 +72,7 @@ def test_every_printed_term_of_ram_fed_by_hand():
 
 
 def test_every_term_of_ram_fed_by_hand():
-    """T_2 with the L^2 of smoothness, and 8 w^2 in T_5."""
+    """By hand, with the L^2 of smoothness in T_2 and 8 w^2 in T_5."""
     tau, x_sq = 19, Fraction(1, 10_000)
     by_hand = {
         "initial_gap": Fraction(2 * 5 * 1200, 6 * 50),
@@ -88,10 +88,10 @@ def test_every_term_of_ram_fed_by_hand():
 
 
 def test_ram_fed_with_several_ages_by_hand():
-    """3 T_2 + 2 T_3, put together from the lines of the proof, each block of coordinates apart."""
+    """3 T_2 + 2 T_3 from the lines of the proof, separately for each block of coordinates."""
     r, l_sq, d, sigma, delta, g, norm = 3, 4, 2, 7, 11, 17, 13
     moved, w = Fraction(1, 40_000), Fraction(3, 4)
-    step = moved * g * (3 * (d + r + r * d) + d)  # T_6 + T_7, a move of the server
+    step = moved * g * (3 * (d + r + r * d) + d)  # T_6 + T_7, a step of the server
     t_4 = 19 * step  # summed over ages, as below
     own = 4 * moved / 6 * sigma + 32 * moved * (delta + g)
     t_5 = d * own + 8 * w * 23
@@ -103,7 +103,7 @@ def test_ram_fed_with_several_ages_by_hand():
 
 
 def test_what_is_printed_differs_only_where_it_slips():
-    """Without submodel noise RA-Fed is as printed; RAM-Fed is so only at L = 1."""
+    """Without submodel noise RA-Fed's bound equals the printed one; RAM-Fed's only at L = 1."""
     clean = replace(RUN, noise=0.0)
     assert ra_fed_bound(clean, step_size=STEP) == ra_fed_bound(clean, step_size=STEP, printed=True)
     for smoothness, sign in ((0.5, -1), (1.0, 0), (2.0, 1)):
@@ -128,7 +128,7 @@ def test_the_limits_are_those_of_the_proof(steps, clients, data, smoothness):
     x = smoothness * gamma * steps
     needed = [32 * x**2 * r * 8, 96 * x**3 * r * 8, 1.5 * x * 8, 4 * x]
     assert max(needed) == pytest.approx(1)
-    assert needed[0] == pytest.approx(1)  # the only one that binds
+    assert needed[0] == pytest.approx(1)  # the smallest limit
     assert ra_fed_bound(run, step_size=gamma).holds
     assert not ra_fed_bound(run, step_size=1.001 * gamma).holds
     gamma = run.ram_fed_largest_step_size
@@ -153,7 +153,7 @@ def at_its_rate(coverage, steps, rounds, noise=0.0, delta_sq=None):
 @pytest.mark.parametrize("coverage", [1, 4, 12])
 @pytest.mark.parametrize("steps", [1, 5, 40])
 def test_the_rate_of_ra_fed(coverage, steps):
-    """sqrt(Gamma* T Q) times the bound goes to 8 F / c + 12 c L N sigma^2, whatever Gamma*, T."""
+    """sqrt(Gamma* T Q) times the bound converges to 8 F / c + 12 c L N sigma^2."""
     limit = 8 * 5 * 8 + 12 / 8 * 2 * 12 * 7
     errors = []
     for rounds in (10**6, 10**8, 10**10):
@@ -162,12 +162,12 @@ def test_the_rate_of_ra_fed(coverage, steps):
         errors.append(bound.total * math.sqrt(coverage * steps * rounds) / limit - 1)
     assert np.all(np.diff(errors) < 0)
     assert 0 < errors[-1] < 1e-3
-    # What is left goes with 1 / sqrt(Q), so that the bound itself is within O(1/Q) of its rate.
+    # The rest decreases with 1 / sqrt(Q), so the bound is within O(1/Q) of its rate.
     assert errors[1] / errors[2] == pytest.approx(10, rel=0.05)
 
 
 def test_noise_and_heterogeneity_leave_a_floor():
-    """Neither rounds nor steps remove submodel noise or a delta that data has."""
+    """Submodel noise and the data's delta remain for any number of rounds and steps."""
     for changes, floor in (
         ({"noise": 0.75}, 64 * 3 * 4 * 0.75 * 13),
         ({"delta_sq": 11.0}, 24 * 11),
@@ -175,7 +175,7 @@ def test_noise_and_heterogeneity_leave_a_floor():
         bound = at_its_rate(4, 6, 10**12, **changes)
         assert floor < bound.total == pytest.approx(floor, rel=1e-3)
         assert bound.floor == pytest.approx(floor, rel=1e-6)
-    # RAM-Fed's delta goes, its sigma stays.
+    # In RAM-Fed's bound delta vanishes and sigma remains.
     run = replace(RUN, rounds=10**12, noise=0.0)
     bound = ram_fed_bound(run, step_size=run.rate_step_size(), **MEMORY)
     assert bound.data_heterogeneity < 1e-4
@@ -185,7 +185,7 @@ def test_noise_and_heterogeneity_leave_a_floor():
 
 @pytest.mark.parametrize("scale", [0.3, 2.0])
 def test_the_rounds_that_the_rate_needs(scale):
-    """256 c^2 L^2 T N, and 16 c^2 L^2 T Gamma*."""
+    """The limits hold from Q = 256 c^2 L^2 T N and 16 c^2 L^2 T Gamma* on."""
     for least, limit in ((256 * 12, "ra_fed"), (16 * 4, "ram_fed")):
         rounds = least * scale**2 * 4 * 6
         for factor, fits in ((0.99, False), (1.01, True)):
@@ -199,7 +199,7 @@ GROWING = ("clients", "smoothness", "gradient_variance", "delta_sq", "noise", "m
 
 @pytest.mark.parametrize("name", [*GROWING, "initial_gap", "rounds", "coverage"])
 def test_each_argument_moves_the_bounds_its_way(name):
-    """More rounds and more coverage help, all else hurts."""
+    """The bound decreases with rounds and coverage, and increases with every other argument."""
     value = getattr(RUN, name)
     more = replace(RUN, **{name: value + 1})
     for bound in (
@@ -224,7 +224,7 @@ def test_what_masks_and_compression_are_worth():
     masks = np.zeros((2, 3, 4), dtype=bool)
     masks[0, :, 0], masks[1, :2, 1], masks[1, 2, 3] = True, True, True
     assert minimum_coverage(masks) == 1
-    masks[1, 2, 3] = False  # coordinates 2 and 3 are left out: nobody covers them
+    masks[1, 2, 3] = False  # no client covers coordinates 2 and 3
     assert minimum_coverage(masks) == 2
     model = np.array([3.0, 4.0])
     assert relative_error(model * [[1, 0], [0, 1], [1, 1]], model) == pytest.approx(4 / 5)
@@ -252,7 +252,7 @@ def test_where_clients_start_is_bounded_by_the_noise(seed, grid):
         ({"local_steps": 1.5}, r"local_steps is 1\.5: give an integer"),
         ({"clients": 0}, "clients is 0"),
         ({"coverage": 0}, "coverage is 0"),
-        ({"coverage": 13}, "coverage is 13, of 12 clients: give 1 to 12"),
+        ({"coverage": 13}, "coverage is 13 with clients=12: give a number from 1 to 12"),
         ({"smoothness": 0.0}, r"smoothness is 0\.0: give a finite number that is positive"),
         ({"gradient_variance": -1}, "gradient_variance is -1"),
         ({"delta_sq": math.nan}, "delta_sq is nan"),
@@ -287,14 +287,14 @@ def test_wrong_constants_are_named(changes, message):
         (lambda: ram_fed_bound(RUN, step_size=1.0, ages=0, **MEMORY), "ages is 0"),
         (
             lambda: ram_fed_bound(RUN, step_size=1.0, ages=2, printed=True, **MEMORY),
-            "ages is 2: the printed bound is for 1; take printed=False",
+            "ages=2 conflicts with printed=True",
         ),
-        (lambda: minimum_coverage(np.ones((2, 3, 4))), "masks is float64 of shape"),
+        (lambda: minimum_coverage(np.ones((2, 3, 4))), "masks has dtype float64 and shape"),
         (lambda: minimum_coverage(np.ones((3, 4), dtype=bool)), r"shape \[3, 4\]: give booleans"),
-        (lambda: minimum_coverage(np.zeros((1, 3, 4), dtype=bool)), "covers no coordinate"),
+        (lambda: minimum_coverage(np.zeros((1, 3, 4), dtype=bool)), "masks contains no True"),
         (lambda: relative_error([1.0, math.nan], [1.0, 1.0]), "changed has shape"),
         (lambda: relative_error(1.0, 1.0), r"changed has shape \[\]"),
-        (lambda: relative_error([1.0], [0.0]), "model is 0 and changed is not"),
+        (lambda: relative_error([1.0], [0.0]), "model is 0 but changed is not"),
         (lambda: submodel_noise(-0.1), r"mask_error is -0\.1"),
         (lambda: submodel_noise(0.1, math.inf), "compression_error is inf"),
     ],

@@ -1,6 +1,6 @@
-"""The bounds of RA-Fed and RAM-Fed against both algorithms written out, on quadratics.
+"""The bounds of RA-Fed and RAM-Fed against reference versions of both algorithms on quadratics.
 
-F_n(x) = (x - a_n)^T A (x - a_n) / 2, so that L is the largest eigenvalue of A, and
+F_n(x) = (x - a_n)^T A (x - a_n) / 2, so L is the largest eigenvalue of A, and
 ||grad F_n - grad F|| = ||A (a_n - mean a)|| at all models. Every array of models is [runs, d].
 """
 
@@ -25,7 +25,7 @@ RUNS = 100
 
 @dataclass
 class Quadratics:
-    """A [d, d], a [N, d], sigma^2 of a gradient's noise over all d coordinates."""
+    """A [d, d], a [N, d], and sigma^2, a gradient's noise variance over all d coordinates."""
 
     hessian: np.ndarray
     optima: np.ndarray
@@ -55,7 +55,7 @@ class Quadratics:
         return (self.slope(x) * (x - self.optima.mean(0))).sum(1) / 2
 
     def train(self, n, x, mask, steps, gamma, random):
-        """Delta [runs, d] of client n from x, and the largest E||gradient||^2 on its way."""
+        """Delta [runs, d] of client n from x, and the largest E||gradient||^2 on its path."""
         local, largest = x.copy(), 0.0
         for _ in range(steps):
             gradient = (local - self.optima[n]) @ self.hessian
@@ -69,7 +69,7 @@ class Quadratics:
 
 @dataclass
 class Measured:
-    """What a run showed: per run and round, and the largest relative errors and gradients."""
+    """Measurements per run and round, and the largest relative errors and gradients."""
 
     left: np.ndarray  # [runs], mean over rounds of the squared gradient norm that is bounded
     norms: np.ndarray  # [rounds, runs], ||theta_q||^2
@@ -81,7 +81,7 @@ class Measured:
     ages: int = 1
 
     def constants(self, problem, masks, steps, one):
-        """Of run ``one``. The bounds are linear in its gap and norms, so that means carry over."""
+        """Constants of run ``one``; the bounds are linear in its gap and norms."""
         return SubmodelRun(
             rounds=len(self.norms),
             local_steps=steps,
@@ -117,7 +117,7 @@ def ra_fed(problem, masks, steps, gamma, start, random, grid=0.0):
 
 
 def ram_fed(problem, masks, steps, gamma, start, random, filling):
-    """Counted from round ``filling`` on, when memory must be full."""
+    """RAM-Fed, measured from round ``filling`` on, when memory must be full."""
     x, clients = start, masks.shape[1]
     memory = np.zeros((clients, *x.shape))
     written = np.full(masks.shape[1:], -1)
@@ -129,7 +129,7 @@ def ram_fed(problem, masks, steps, gamma, start, random, filling):
             gap = problem.gap(x)
         if q >= filling:
             left.append((problem.slope(x) ** 2).sum(1))
-            rounds = [np.unique(own) for own in written]  # of the different ages of each client
+            rounds = [np.unique(own) for own in written]  # the distinct ages of each client
             most = max(most, *map(len, rounds))
             squares.append(sum(((q - own) ** 2).sum() for own in rounds) / clients)
             stale.append(sum(norms[then] for own in rounds for then in own) / clients)
@@ -171,14 +171,14 @@ def ram_fed_bound_of(seen, problem, masks, steps, gamma, one):
 
 
 def check(bounds, left):
-    """Mean room below the bound is above three standard errors."""
+    """The mean distance to the bound exceeds three standard errors."""
     assert all(bound.holds for bound in bounds)
     room = np.array([bound.total for bound in bounds]) - left
     assert 3 * room.std(ddof=1) / math.sqrt(len(room)) < room.mean()
 
 
 def rolling_then_random(random, filling, rounds, clients, d):
-    """``filling`` rounds in which all clients pass over all coordinates, then random masks."""
+    """``filling`` rounds in which all clients cover all coordinates, then random masks."""
     masks = random.random((filling + rounds, clients, d)) < 0.6
     q, n, i = np.ogrid[:filling, :clients, :d]
     masks[:filling] = (i - q - n) % d < 2
@@ -186,7 +186,7 @@ def rolling_then_random(random, filling, rounds, clients, d):
 
 
 def whole_clients(random, filling, rounds, clients, d):
-    """Full models, of half of the clients after the first round: the one age of the proof."""
+    """Full models; half of the clients after the first round: the proof's single age."""
     takes_part = random.random((filling + rounds, clients, 1)) < 0.5
     takes_part[:filling] = True
     return np.broadcast_to(takes_part, (filling + rounds, clients, d)).copy()
@@ -198,10 +198,10 @@ def whole_clients(random, filling, rounds, clients, d):
 )
 @pytest.mark.parametrize("seed", range(6))
 def test_ra_fed_stays_below_its_bound(seed, make_masks, grid):
-    """The largest step size; random masks leave coordinates out now and then.
+    """At the largest step size; random masks sometimes omit coordinates.
 
-    The left side is 0.6 to 10 % of the bound with full models, and 0.003 to 0.15 % with random
-    masks, where submodel noise makes up 98 % of the bound.
+    The measured mean is 0.6 to 10 % of the bound with full models. With random masks it is 0.003 to
+    0.15 %, and submodel noise makes up 98 % of the bound.
     """
     random = Stream(seed, ("ra-fed",)).generator()
     clients, steps, d = 3 + seed % 3, 1 + seed % 4, 5
@@ -216,7 +216,7 @@ def test_ra_fed_stays_below_its_bound(seed, make_masks, grid):
     bounds = []
     for one in range(RUNS):
         run = seen.constants(problem, masks, steps, one)
-        run = replace(run, delta_sq=problem.deltas_sq.mean())  # the mean will do
+        run = replace(run, delta_sq=problem.deltas_sq.mean())  # the mean is sufficient
         bounds.append(ra_fed_bound(run, step_size=gamma))
     check(bounds, seen.left)
 
@@ -226,8 +226,8 @@ def test_ra_fed_stays_below_its_bound(seed, make_masks, grid):
 def test_ram_fed_stays_below_its_bound(seed, make_masks):
     """At a tenth of the largest step size.
 
-    The left side is 0.6 to 1.7 % of the bound with full models, where the terms of G make up most
-    of it, and 0.001 to 0.01 % with masks, where submodel noise makes up at least 90 %.
+    The measured mean is 0.6 to 1.7 % of the bound with full models, and the terms with G make up
+    most of the bound. With masks it is 0.001 to 0.01 %, and submodel noise makes up at least 90 %.
     """
     random = Stream(seed, ("ram-fed",)).generator()
     clients, steps, d, rounds = 3 + seed % 3, 1 + seed % 4, 5, 60
@@ -259,25 +259,25 @@ HALVES = np.eye(2, dtype=bool)
 
 
 def far_from_the_optimum():
-    """One step from 0, the optimum elsewhere: only the initial gap can pay for the gradient."""
+    """One step from 0, away from the optimum: only the initial gap bounds the gradient."""
     return "initial_gap", Quadratics(np.eye(2), np.ones((2, 2))), HALVES, 1, np.zeros(2)
 
 
 def halves_that_belong_together():
-    """Clients agree, but each half is optimal for the other half zeroed."""
+    """Clients have equal losses, but each half is optimal when the other half is zero."""
     hessian = np.array([[1.0, 0.5], [0.5, 1.0]])
     optima = np.tile(np.linalg.solve(hessian, np.ones(2)), (2, 1))
     return "submodel_noise", Quadratics(hessian, optima), HALVES, 300, np.ones(2)
 
 
 def clients_that_disagree():
-    """Each client is content with its half of 0, and would move only the other half."""
+    """Each client has zero gradient on its half at 0, and a gradient only on the other half."""
     optima = np.array([[0.0, -2.0], [-2.0, 0.0]])
     return "data_heterogeneity", Quadratics(np.eye(2), optima), HALVES, 300, np.zeros(2)
 
 
 def noise_at_the_optimum():
-    """Full models that start where all are content."""
+    """Full models that start at every client's optimum."""
     problem = Quadratics(np.eye(2), np.zeros((2, 2)), variance=1.0)
     return "gradient_noise", problem, np.ones((2, 2), dtype=bool), 300, np.zeros(2)
 
@@ -308,7 +308,7 @@ def test_ra_feds_bound_holds_only_with_its_term(case):
     [(far_from_the_optimum, 2, 1e-3), (halves_that_belong_together, 2000, 2e-3)],
 )
 def test_ram_feds_bound_holds_only_with_its_term(case, rounds, gamma):
-    """As above, with halves that change hands in every round, so that memory fills."""
+    """As above, with halves swapped between clients every round, so that memory fills."""
     term, problem, _, _, start = case()
     random = Stream(0, ("terms",)).generator()
     masks = np.stack([HALVES[::-1], HALVES] * (rounds // 2 + 1))
@@ -320,10 +320,10 @@ def test_ram_feds_bound_holds_only_with_its_term(case, rounds, gamma):
 
 
 def test_memory_that_is_never_filled_breaks_ram_feds_bound():
-    """The clients that disagree, with fixed halves: what one lacks its memory never learns.
+    """Two clients with fixed halves: the memory of one never gets the other's coordinates.
 
-    No model moves from 0, where grad F is (1, 1), and submodel noise is 0: all that is left of the
-    bound goes with the step size and the rounds. RA-Fed pays by delta.
+    The models stay at 0, where grad F is (1, 1) and submodel noise is 0. All other terms of the
+    bound vanish with the step size and the number of rounds. RA-Fed's bound contains delta instead.
     """
     _, problem, masks, rounds, start = clients_that_disagree()
     random = Stream(0, ("static",)).generator()
@@ -332,7 +332,7 @@ def test_memory_that_is_never_filled_breaks_ram_feds_bound():
     assert seen.left[0] == pytest.approx(2)
     assert seen.gradient == pytest.approx(4)
     run = replace(seen.constants(problem, masks, 1, 0), rounds=10**7)  # more of the same rounds
-    # All clients write in all rounds, what they write: tau_q = 1.
+    # All clients write their coordinates in every round: tau_q = 1.
     memory = {"gradient_bound": 4.0, "staleness_sq": 1.0, "stale_norm_sq": 0.0}
     for printed in (False, True):
         result = ram_fed_bound(run, step_size=gamma, printed=printed, **memory)

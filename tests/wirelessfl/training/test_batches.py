@@ -12,7 +12,7 @@ from wirelessfl.training.batches import BatchSource
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 50), st.integers(1, 25))
 def test_batches_pass_over_the_data_again_and_again(size, batch_size, first, steps):
-    """From any step on: the passes, cut into batches, are permutations of the client's samples."""
+    """From any step on, the batches of a pass form a permutation of the client's samples."""
     own = np.arange(size) * 3 + 5
     source = BatchSource([own], batch_size, Stream(1))
     batches = source.draw(np.array([0]), np.array([first]), steps)

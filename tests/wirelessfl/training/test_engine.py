@@ -23,7 +23,7 @@ from wirelessfl.training.vmapped import VmapExecutor
 
 
 class Residual(nn.Module):
-    """No chain of layers."""
+    """A model that is not a chain of layers."""
 
     def __init__(self):
         super().__init__()
@@ -34,8 +34,10 @@ class Residual(nn.Module):
 
 
 def unusual():
-    """Strides, padding, dilation, no biases, other activations and pooling, odd sizes, one class
-    of dropout that is off."""
+    """Strides, padding, dilation, no biases, other activations and pooling, odd sizes.
+
+    One dropout layer is off.
+    """
     return nn.Sequential(
         nn.Conv2d(2, 4, (3, 2), stride=(1, 2), padding=1, bias=False),
         nn.GELU(),
@@ -55,7 +57,7 @@ def unusual():
 
 
 def shared_memory():
-    """Activations whose output another layer sees through a view, and must not overwrite."""
+    """Activations whose output another layer uses through a view and must not overwrite."""
     return nn.Sequential(
         nn.Conv2d(1, 3, 3),
         nn.Tanh(),
@@ -104,12 +106,12 @@ class Momentum(FedAvg):
 @pytest.mark.parametrize("rule", [FedAvg, Momentum])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_path_equals_the_plain_loop(name, rule, engine):
-    """Clients with 5 to 50 samples: padded batches, small batches, several passes."""
+    """Clients with 5 to 50 samples: padded batches, small batches and several passes."""
     torch.manual_seed(0)
     make, shape = MODELS[name]
     module = make()
     data = engine.training_data(shape, [20, 5, 50, 16, 33])
-    steps = 2 if name == "cifar-cnn" else 7  # of 86,000 ReLUs one soon flips by rounding
+    steps = 2 if name == "cifar-cnn" else 7  # one of 86,000 ReLUs soon flips by rounding
     task, job = engine.job_for(module, data, lr=0.01, steps=steps)
     extra = {"momentum": 0.5, "weight_decay": 0.1} if rule is Momentum else {}
     expected = engine.plain_loop(module, data, job, lr=0.01, **extra)
@@ -146,9 +148,9 @@ def test_what_is_no_chain_is_refused_by_name(engine):
     for module, why in (
         (Residual(), "not a module|not fed"),
         (nn.Sequential(nn.Linear(9, 4), nn.LayerNorm(4)), "LayerNorm"),
-        (tied, "frozen, or tied"),
+        (tied, "frozen or tied"),
         (nn.Sequential(twice, nn.ReLU(), twice, nn.Linear(9, 4)), "used twice"),
-        (frozen, "frozen, or tied"),
+        (frozen, "frozen or tied"),
         (nn.Sequential(nn.Flatten()), "no linear layer"),
     ):
         if any(p.requires_grad for p in module.parameters()):
@@ -163,19 +165,19 @@ def hooked():
 
 
 def test_what_stacks_to_another_function_is_found(engine):
-    """Modules that look like chains: tried before they are trained."""
+    """Modules that look like chains: gradients are compared before training."""
     for module, shape, why in (
         (FCNN((9,), 4), (9,), None),
-        (hooked(), (9,), "another gradient"),
+        (hooked(), (9,), "a different gradient"),
         (
             nn.Sequential(nn.Linear(9, 5), nn.LeakyReLU(inplace=True), nn.Linear(5, 4)),
             (9,),
-            "do not stack",
+            "cannot be stacked",
         ),
         (
             nn.Sequential(nn.Linear(3, 5), nn.Flatten(), nn.Linear(15, 4)),
             (3, 3),
-            "do not stack",
+            "cannot be stacked",
         ),
     ):
         task, data = Objective.of(module), engine.training_data(shape, [20])
@@ -186,7 +188,7 @@ def test_what_stacks_to_another_function_is_found(engine):
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
 def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
-    """Three cells of 1, 4 and 8 neurons together equal each alone, and padding stays zero."""
+    """Cells of 1, 4 and 8 neurons train together like each alone, and padding stays zero."""
     module = FCNN((9,), 4, hidden=(13,), dropout=0.3)
     data = engine.training_data((9,), [20, 30, 5, 50])
     partition = make_partition(module, Objective.of(module).spec)
@@ -215,7 +217,7 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
 
 
 def test_recordings_are_bounded_and_serve_any_client(engine):
-    """One recording a shape; the oldest makes room; a replay's result is the right client's."""
+    """One recording per shape; the oldest is dropped; a replay returns the right clients."""
     module = FCNN((9,), 4, hidden=(13,))
     data = engine.training_data((9,), [20] * 12)
     task, job = engine.job_for(module, data)
@@ -232,7 +234,7 @@ def test_recordings_are_bounded_and_serve_any_client(engine):
 
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
 def test_memory_is_bounded_by_the_chunk(kind, monkeypatch, engine):
-    """No tensor of the engine holds more clients than a chunk."""
+    """No tensor of the executor has more clients than a chunk."""
     data = engine.training_data((9,), [10] * 20)
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     executor, seen = kind(task, data, chunk=6), []
@@ -299,7 +301,7 @@ from wirelessfl.setup import build
 
 def peak():
     status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss would count the parent that started this process
+    if status.exists():  # ru_maxrss would include the parent process
         line = next(l for l in status.read_text().splitlines() if l.startswith("VmHWM"))
         return 1024 * int(line.split()[1])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
@@ -314,11 +316,11 @@ def prepared(hidden):
     )
     return build(config, data=data, model=FCNN((500,), 4, hidden=(hidden,)))
 
-warm = prepared(8)  # what is paid once: libraries, threads
+warm = prepared(8)  # one-time costs: libraries, threads
 warm.training.train(warm.planner.plan(0), warm.training.server.cloud)
 setup = prepared(4000)
 if Path("/proc/self/clear_refs").exists():
-    Path("/proc/self/clear_refs").write_text("5")  # the peak of the preparation does not count
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak after the preparation
 before = peak()
 setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
 print(peak() - before)
@@ -326,7 +328,7 @@ print(peak() - before)
 
 
 def test_a_submodel_costs_the_memory_of_a_submodel():
-    """Peak resident memory that a round adds: a quarter of the model takes far below half."""
+    """A round of a quarter of the model adds far below half the peak resident memory."""
     added = {}
     for algorithm in ("hfedavg", "hist"):
         command = [sys.executable, "-c", MEASURE, algorithm]
@@ -358,5 +360,5 @@ def test_payloads_must_have_their_shape(engine, wrong):
 
     data = engine.training_data((9,), [20, 5])
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
-    with pytest.raises(ConfigError, match=r"gives 'update' as a .* of shape .*clients by param"):
+    with pytest.raises(ConfigError, match=r"returns 'update' as a .* of shape .*clients by param"):
         engine.updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Long()))

@@ -1,4 +1,4 @@
-"""Which models can train together, and what is said of those that cannot."""
+"""Models that can train together, and messages for those that cannot."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from wirelessfl.training.trial import check_model, why_not_vmapped
 
 
 class Counts(nn.Linear):
-    """Changes a buffer in every forward pass."""
+    """A module that changes a buffer in every forward pass."""
 
     def __init__(self):
         super().__init__(9, 4)
@@ -23,7 +23,7 @@ class Counts(nn.Linear):
 
 
 class Branches(nn.Linear):
-    """Looks at the data to decide what to do, which vmap cannot follow."""
+    """A module that branches on values, which vmap does not support."""
 
     def __init__(self):
         super().__init__(9, 4)
@@ -39,7 +39,7 @@ def batchnorm():
 
 
 def test_what_cannot_train_together_trains_alone_and_says_why(engine):
-    """A batch norm sees padding as samples; branches on data cannot be vmapped."""
+    """Batch norm treats padding as samples; vmap does not support branches on values."""
     x, y = engine.samples((9,))
     for module, reason in ((batchnorm(), "mixes the samples"), (Branches(), "under vmap")):
         assert check_model(Objective.of(module), x[:4], y[:4], 4) is None
@@ -66,7 +66,7 @@ def test_modules_that_do_not_fit_are_explained(engine):
 
 
 def test_parameters_reached_by_another_way_are_refused():
-    """They would be the same for all clients, and never move."""
+    """Such parameters would be the same for all clients and never change."""
 
     class Hidden(nn.Module):
         def __init__(self):
@@ -78,5 +78,5 @@ def test_parameters_reached_by_another_way_are_refused():
             return self.last(torch.tanh(x @ self.weights[0].t()))
 
     x, y = torch.randn(4, 9), torch.tensor([0, 1, 2, 3])
-    with pytest.raises(ConfigError, match=r"uses its parameter 'first.weight' by another way"):
+    with pytest.raises(ConfigError, match=r"uses its parameter 'first.weight' other than by"):
         check_model(Objective.of(Hidden()), x, y, 4)

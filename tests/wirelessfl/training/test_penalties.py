@@ -1,4 +1,4 @@
-"""Terms of the loss that compare models: formulas by NumPy, executors by plain autograd."""
+"""Terms that compare models: formulas against NumPy, executors against plain autograd."""
 
 import copy
 import pickle
@@ -80,7 +80,7 @@ def test_plain_distillation_is_the_divergence_from_the_teacher():
 
 @given(st.sets(st.integers(0, 5)), st.integers(0, 10_000))
 def test_relation_distillation_written_out(old, seed):
-    """Whatever classes are old: the sample's own, none, all."""
+    """For any old classes: the sample's class, none, all."""
     student, teacher = normal(7, 6, seed=seed), normal(7, 6, seed=seed + 1, scale=3.0)
     labels = torch.arange(7) % 6
     found = RelationDistillation(0.5, tuple(old)).loss(
@@ -104,7 +104,7 @@ def test_without_old_classes_relation_distillation_is_the_cross_entropy():
 
 @pytest.mark.parametrize("penalty", [PLAIN, RELATION, RelationDistillation(1.0, (0, 1, 2, 3))])
 def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
-    """Its probabilities underflow to zero."""
+    """A teacher whose probabilities underflow to zero."""
     student = torch.zeros(4, 4, requires_grad=True)
     teacher = torch.eye(4).roll(1, 0) * 1e4
     penalty.loss(Outputs(student), {"teacher": Outputs(teacher)}, torch.arange(4)).sum().backward()
@@ -113,7 +113,7 @@ def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
 
 
 def branched():
-    """No chain of layers; its last linear layer is not the last that it defines."""
+    """Not a chain of layers; its last linear layer is not the last that it defines."""
 
     class Branched(nn.Module):
         def __init__(self):
@@ -138,7 +138,7 @@ class Keeping(FedAvg):
     """FedAvg whose clients have previous models, which the test sets."""
 
     client_state: ClassVar = ("previous",)
-    decay: float = 0.0  # above 0 no step is plain SGD
+    decay: float = 0.0  # above 0 a step is not plain SGD
 
     def gradient(self, grads, params, cohort):
         return grads + self.decay * params
@@ -152,8 +152,10 @@ class Keeping(FedAvg):
 
 
 def case(engine, name, penalties, *, decay=0.0, steps=5):
-    """A job whose clients have previous models and, in two groups, models and teachers of their
-    own; client 3 trains for the first time."""
+    """A job whose clients have previous models; client 3 trains for the first time.
+
+    Each of two groups has a separate model and teacher.
+    """
     torch.manual_seed(0)
     make, shape = MODELS[name]
     module = make()
@@ -178,7 +180,7 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
 
 @dataclass(frozen=True)
 class Own:
-    """What clients have kept."""
+    """State that clients have kept."""
 
     previous: torch.Tensor
 
@@ -193,7 +195,7 @@ def with_params(module, flat):
 
 
 def run(model, x):
-    """Logits, and the input of the last linear layer."""
+    """Logits and the input of the last linear layer."""
     last = getattr(model, "last", [m for m in model.modules() if isinstance(m, nn.Linear)][-1])
     seen = []
     with last.register_forward_hook(lambda layer, inputs, output: seen.append(inputs[0])):
@@ -201,7 +203,7 @@ def run(model, x):
 
 
 def term_by_hand(penalty, model, x, y, job, row):
-    """The mean over a batch without padding, by whole models."""
+    """Mean loss over a batch without padding, on full models."""
     sent, teacher = (job.servers[name][job.node[row]] for name in ("params", "teacher"))
     logits, z = run(model, x)
     if isinstance(penalty, Contrast):
@@ -223,7 +225,7 @@ def term_by_hand(penalty, model, x, y, job, row):
 
 
 def train_by_hand(module, data, job, penalties):
-    """Every client: a copy of the model, plain autograd, one batch after the other."""
+    """Train every client on a copy of the model by plain autograd, one batch at a time."""
     changes, batches = [], job.batches(data.source)
     for row in range(len(job.clients)):
         start = job.servers["params"][job.node[row]]
@@ -247,7 +249,7 @@ def train_by_hand(module, data, job, penalties):
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, engine):
-    """Padded batches, clients with anchors of their own; plain SGD, which may be fused, or not."""
+    """Padded batches and different anchors per client, with plain SGD (maybe fused) and without."""
     steps = 2 if name == "lenet5" else 5
     module, data, task, job = case(engine, name, penalties, decay=decay, steps=steps)
     expected = train_by_hand(module, data, job, penalties)
@@ -261,7 +263,7 @@ def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, eng
 
 
 def test_workers_train_with_terms(engine):
-    """They get what servers send beside the algorithm's own, and what clients keep."""
+    """Penalties receive additional tensors of the servers and the clients' state."""
     _, data, task, job = case(engine, "fcnn", (CONTRAST, PLAIN))
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
@@ -272,7 +274,7 @@ def test_workers_train_with_terms(engine):
 
 
 def test_teachers_run_without_dropout(path, engine):
-    """A teacher without gradient through masks: it is the mean network, whatever the student is."""
+    """A teacher runs without dropout, so its output does not depend on the student's masks."""
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
     data = engine.training_data((9,), SIZES)
     task, job = engine.job_for(module, data, steps=1)
@@ -299,7 +301,7 @@ def test_teachers_run_without_dropout(path, engine):
 
 
 def test_a_recording_is_made_for_its_terms(engine):
-    """The same executor with and without, and with another weight."""
+    """One executor with and without a penalty, and with another weight."""
     _, data, task, job = case(engine, "fcnn", (PLAIN,))
     for executor in (
         VmapExecutor(task, data, 5, flat=True),
@@ -322,7 +324,7 @@ def test_terms_are_equal_by_their_settings_and_go_to_other_processes():
 
 def test_stacked_layers_have_no_features(engine):
     _, data, task, job = case(engine, "fcnn", (CONTRAST,))
-    with pytest.raises(ConfigError, match=r'"stacked" has no features.*Choose "vmap"'):
+    with pytest.raises(ConfigError, match=r'"stacked" does not compute features.*executor "vmap"'):
         engine.updates(StackedExecutor(task, data, 5), job)
 
 
@@ -332,7 +334,7 @@ def toy_model():
 
 
 def plain_moon(setup, rounds):
-    """Global models of MOON, client by client, by autograd on copies of the model."""
+    """Global models of MOON by autograd on copies of the model, client by client."""
     training, spec = setup.training, setup.model.objective.spec
     source, data = training.executor.data.source, training.executor.data
     x, kept, path = training.server.cloud["params"].clone(), {}, []
@@ -366,7 +368,7 @@ def plain_moon(setup, rounds):
 
 
 def test_moon_keeps_each_clients_last_model(config, toy):
-    """Two of six clients a round: who is absent for rounds still has its own, fresh ones none."""
+    """Two of six clients per round: absent clients keep their models, new clients have none."""
     settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, rounds=6)
     expected, kept = plain_moon(build(settings, data=toy, model=toy_model()), 6)
     setup = build(settings, data=toy, model=toy_model())

@@ -1,4 +1,4 @@
-"""Recorded programs: the same numbers as the functions that they were recorded from."""
+"""Recorded programs give the same numbers as the functions they were recorded from."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def normal(*shape, seed=0):
 
 
 def by_autograd(loss):
-    """Gradients with respect to all inputs but the last, which is the data."""
+    """Gradients with respect to all inputs except the last one, the data."""
 
     def gradients(*tensors):
         leaves = [tensor.detach().requires_grad_() for tensor in tensors[:-1]]
@@ -29,7 +29,7 @@ def by_autograd(loss):
 
 
 def product_of_weights(v, w, x):
-    """The gradient of each is a product with the other."""
+    """Parameters whose gradients are products with each other."""
     return (x @ v @ w).square().mean()
 
 
@@ -42,7 +42,7 @@ def tied(v, w, x):
 
 
 def overwriting(v, w, x):
-    """Activations in place: what a product has read is written later, and the reverse."""
+    """In-place activations: inputs of a product are written later, and vice versa."""
     hidden = F.relu(x @ v, inplace=True)
     return (hidden @ w).mul_(2.0).add_(1.0).square().mean()
 
@@ -52,12 +52,12 @@ def unused(v, w, x):
 
 
 def shared_memory(v, w, x):
-    """Through slices and expanded views of the weights."""
+    """Gradients through slices and expanded views of the weights."""
     return ((x @ v[:, :4].contiguous()) * w[0, :4].expand(len(x), 4)).square().mean()
 
 
 def of_itself(v, w, x):
-    """The gradient of one is the other, times a number."""
+    """Parameters whose gradients are each other, times a number."""
     return (v * w.t()[: len(v)]).sum() + 0.0 * x.sum()
 
 
@@ -66,7 +66,7 @@ def scalar_views(v, w, x):
 
 
 class FrozenRow(torch.autograd.Function):
-    """A product whose gradient is written to, through a view, after it is made."""
+    """A matrix product whose gradient is written to through a view afterwards."""
 
     @staticmethod
     def forward(ctx, x, w):
@@ -101,10 +101,10 @@ LOSSES = [
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 @pytest.mark.parametrize("flipped", [False, True])
 def test_a_recorded_step_is_a_step(loss, flipped):
-    """Also on other values than it was recorded with, and several times."""
+    """Replays are correct several times and on other values than the recorded ones."""
     v = normal(6, 6, seed=1)
     w = normal(6, 6, seed=2)
-    if flipped:  # memory in the other order
+    if flipped:  # other memory order
         v, w = v.t(), w.t()
     gradients = by_autograd(loss)
     step = record_descent(gradients, [v, w, normal(9, 6)], 2, LR)
@@ -120,7 +120,7 @@ def test_a_recorded_step_is_a_step(loss, flipped):
 
 
 def test_updates_are_fused_with_the_products():
-    """One operation a weight, and nothing of its size besides."""
+    """One operation per weight, and no other operation of its size."""
 
     def loss(w, b, x):
         return F.linear(x, w, b).relu().square().mean()
@@ -140,7 +140,7 @@ def test_what_depends_on_the_data_or_draws_is_not_recorded():
         lambda x: [x * x.sum().item()],
         lambda x: [x[x > 0]],
         lambda x: [F.dropout(x)],
-        lambda x: [torch.tensor([1.0, 2.0, 3.0, 4.0]).mul_(2.0) * x],  # would grow at each replay
+        lambda x: [torch.tensor([1.0, 2.0, 3.0, 4.0]).mul_(2.0) * x],  # would grow with each replay
     ):
         with pytest.raises(NotRecordableError):
             record(function, [x])
@@ -168,7 +168,7 @@ def test_indexing_and_attention_are_recorded():
 
 
 class Padded(nn.Module):
-    """Tokens, one of which is padding whose embedding does not move."""
+    """Tokens with a padding token whose embedding does not change."""
 
     def __init__(self):
         super().__init__()
@@ -197,7 +197,7 @@ def test_a_shape_that_cannot_be_recorded_does_not_decide_for_others(engine):
             self.layer = nn.Linear(9, 4)
 
         def forward(self, x):
-            alone = torch._C._functorch.maybe_current_level() is None  # no vmap around
+            alone = torch._C._functorch.maybe_current_level() is None  # outside vmap
             return -self.layer(x) if alone and float(x.sum()) > 1e9 else self.layer(x)
 
     data = engine.training_data((9,), [20, 30, 40, 25])
@@ -208,7 +208,7 @@ def test_a_shape_that_cannot_be_recorded_does_not_decide_for_others(engine):
 
 
 class Looking(nn.Module):
-    """Looks into its input: no program, but it trains."""
+    """A module that branches on its input cannot be recorded, but it trains."""
 
     def __init__(self):
         super().__init__()
@@ -225,7 +225,7 @@ def test_what_cannot_be_recorded_trains_all_the_same(engine):
     found = engine.updates(VmapExecutor(objective, data, 1, flat=True), job)
     assert torch.equal(found, engine.updates(VmapExecutor(objective, data, 1), job))
     assert found[:, : objective.spec.offsets["spare.weight"]].abs().min() > 0
-    assert not found[:, objective.spec.offsets["spare.weight"] :].any()  # unused, not an error
+    assert not found[:, objective.spec.offsets["spare.weight"] :].any()  # unused
 
 
 def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):

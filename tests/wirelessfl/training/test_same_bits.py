@@ -1,4 +1,4 @@
-"""The same settings give the same bits: nothing is timed, and neither load nor workers count."""
+"""Equal settings give equal bits: results do not depend on timing, load or workers."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ REGIMES = {
 
 @contextmanager
 def loaded():
-    """Three processes that compete for the cores."""
+    """Three processes that load the cores."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     try:
         yield
@@ -70,7 +70,7 @@ def test_two_fresh_runs_are_equal_one_of_them_under_load(tmp_path, same, algorit
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize("algorithm", ["hist", "ram-fed"])
 def test_workers_do_not_change_bits(tmp_path, same, algorithm, executor):
-    """Chunks and padding are those of one process, whatever their number."""
+    """Chunks and padding do not depend on the number of processes."""
     flags = SMALL | {"clients": 6, "rounds": 2, "executor": executor}
     if algorithm == "ram-fed":
         flags |= {"budget": "width", "capacities": (0.3, 0.5, 0.6, 0.7, 0.9, 1.0)}
@@ -140,18 +140,18 @@ def test_the_work_of_a_step_is_counted_from_the_layers(module, shape, multiplica
     tokens = isinstance(module, nn.Sequential) and isinstance(module[0], nn.Embedding)
     x = torch.zeros(2, *shape, dtype=torch.long if tokens else torch.float32)
     seconds = estimated_step_seconds(Objective.of(module), x, batch_size=50)
-    flop = 6 * multiplications * 50  # forward, and two products backward
+    flop = 6 * multiplications * 50  # one product forward, two backward
     assert seconds == pytest.approx(1e-4 + flop / 6e10)
 
 
 def test_chunks_by_default():
-    """As large as pays: by the measurements that docs/performance.md shows."""
+    """Default chunks follow the measurements in docs/performance.md."""
     small, image = Objective.of(FCNN((64,), 10)), Objective.of(LeNet5((1, 28, 28), 10))
     large = Objective.of(FCNN((784,), 10))
     assert default_chunk(StackedExecutor, small, 60, 50, 2e-4) == 20
     assert default_chunk(StackedExecutor, small, 7, 50, 2e-4) == 7
     assert default_chunk(StackedExecutor, large, 60, 50, 1.3e-3) == 8  # 8 MB of parameters
-    assert default_chunk(StackedExecutor, image, 60, 50, 2e-3) == 15  # four chunks at least
+    assert default_chunk(StackedExecutor, image, 60, 50, 2e-3) == 15  # at least four chunks
     assert default_chunk(StackedExecutor, image, 3, 50, 2e-3) == 1
     assert default_chunk(VmapExecutor, image, 60, 50, 2e-3) == 1  # convolutions one by one
     assert default_chunk(VmapExecutor, small, 60, 50, 2e-4) == 20

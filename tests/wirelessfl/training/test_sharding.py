@@ -1,4 +1,4 @@
-"""Processes that share the clients of every round: the rows of one process."""
+"""Processes that share the clients of every round give the rows of one process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from wirelessfl.training.shards import Shards, sharded
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "--"]
-TORCHRUN += ["wirelessfl"]  # behind --, torchrun does not take --local for its own
+TORCHRUN += ["wirelessfl"]  # after --, torchrun does not parse --local
 SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
 
 
@@ -33,7 +33,7 @@ def together(*words, check=True, cwd=None):
 
 
 def said(done):
-    """The errors on stderr, by their kind; torchrun adds its own."""
+    """Our error lines on stderr, without torchrun's."""
     kinds = re.findall(r"^(\w*Error): ", done.stderr, re.MULTILINE)
     return [kind for kind in kinds if kind != "ChildFailedError"]
 
@@ -43,13 +43,13 @@ def rows_of(out):
 
 
 def assert_same(out, other):
-    """Accuracy and loss to 1e-5, the air's error to 1e-4 of itself, what is simulated exactly."""
+    """Compare accuracy and loss to 1e-5, AirComp errors to a relative 1e-4, the rest exactly."""
     for one, two in zip(rows_of(out), rows_of(other), strict=True):
         assert one.keys() == two.keys()
         for name, value in one.items():
-            if name in ("accuracy", "loss"):
+            if name.endswith(("accuracy", "loss")):
                 assert value == pytest.approx(two[name], abs=1e-5)
-            elif name.startswith(("air_error", "compression_error")):  # of what was trained
+            elif name.startswith(("air_error", "compression_error")):  # depends on trained values
                 assert value == pytest.approx(two[name], rel=1e-4)
             elif name != "wall_seconds":
                 assert value == two[name], name
@@ -78,7 +78,7 @@ def test_one_process_is_alone():
 
 
 CASES = {
-    "one client for two": ["fedavg", "--clients", 1, "--rounds", 2],
+    "one client for two": ["fedavg", "--clients", 1, "--rounds", 2, "--validation-fraction", 0.2],
     "weights, and what clients keep": "hfedavg --local scaffold --clients 8 --cells 2 --rounds 4 "
     "--clients-per-round 5 --tracking-clients 3 --split dirichlet --weighting samples".split(),
     "uneven cells over the air, updates held": "hist --clients 7 --cells 3 --rounds 2 --uplink "
@@ -94,7 +94,7 @@ CASES = {
 def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys):
     words = [*map(str, CASES[case]), *SMALL]
     done = together("run", *words, "--out", tmp_path / "two")
-    assert done.stdout.count("rows, parameters and settings") == 1  # the first alone speaks
+    assert done.stdout.count("rows, parameters and settings") == 1  # only rank 0 prints
     assert main(["run", *words, "--workers", "1", "--out", str(tmp_path / "one")]) == 0
     capsys.readouterr()
     moved = assert_same(tmp_path / "two", tmp_path / "one")
@@ -113,13 +113,13 @@ def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine):
     )
     engine.wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 3)
     os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
-    assert process.wait(60) != 0  # torchrun notices, and ends the other
+    assert process.wait(60) != 0  # torchrun notices and ends the other process
     assert rows_of(out)[-1]["round"] < 100  # work remained
     together("resume", out)
     assert main(["run", *words, "--workers", "1", "--out", str(whole)]) == 0
     capsys.readouterr()
     assert_same(out, whole)
-    done = together("resume", out)  # a finished run is read
+    done = together("resume", out)  # reads a finished run
     assert "100" in done.stdout
 
 
@@ -136,7 +136,7 @@ sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find threads in")
 def test_the_connection_ends_with_the_run(tmp_path):
-    """A thread of it that is left can abort the process when it exits, now and then."""
+    """A remaining thread of the process group can abort the process when it exits."""
     script = tmp_path / "script.py"
     script.write_text(THREADS)
     words = ["run", "fedavg", "--clients", "2", "--rounds", "1", *SMALL]
@@ -177,7 +177,7 @@ class Failing(FedAvg):
 
 
 def test_what_only_one_process_sees_is_said_once(tmp_path):
-    """A changed configuration, which the first finds; a client that fails in the second."""
+    """A changed configuration, found by rank 0, and a client that fails in rank 1."""
     words = ["fedavg", "--clients", 2, "--rounds", 2, *SMALL]
     out = tmp_path / "out"
     together("run", *words, "--out", out)
@@ -192,7 +192,7 @@ def test_what_only_one_process_sees_is_said_once(tmp_path):
     assert said(done) == ["TrainingError", "TrainingError"]
     assert "client 1, round 1, edge round 1: ValueError: of the user" in done.stderr
     assert "one of the 2 processes that share the clients has ended" in done.stderr
-    assert done.stderr.count("Traceback") == 1  # torchrun's own
+    assert done.stderr.count("Traceback") == 1  # from torchrun itself
 
 
 def test_sessions_are_shared_too(tmp_path):

@@ -1,4 +1,4 @@
-"""Parameters with two names train as one in every executor; others are refused before any work."""
+"""Tied parameters train as one in every executor; unsupported ties are rejected at the start."""
 
 import copy
 
@@ -43,7 +43,7 @@ def layer_twice():
 
 
 class Autoencoder(nn.Module):
-    """A tied parameter that is no layer's, read in two ways."""
+    """A tied parameter outside any layer, used in two ways."""
 
     def __init__(self):
         super().__init__()
@@ -65,13 +65,15 @@ def made(make):
 
 @pytest.mark.parametrize("kind", TIED)
 def test_every_executor_equals_torch_on_the_module(kind, path, engine):
-    """``plain_loop`` runs torch.optim.SGD on copies of the module, whose ties torch keeps."""
+    """``plain_loop`` runs torch.optim.SGD on copies of the module, which keep the ties."""
     module = made(TIED[kind])
     data = engine.training_data((12,), [20, 5, 50, 16, 33])
     objective, job = engine.job_for(module, data, lr=0.05)
     assert objective.spec.size == sum(p.numel() for p in module.parameters())
     if path.startswith("stacked"):
-        with pytest.raises(ConfigError, match=r'"stacked" cannot train .*(tied|twice|not fed)'):
+        with pytest.raises(
+            ConfigError, match=r'"stacked" cannot train .*(tied|twice|inputs other)'
+        ):
             engine.paths[path](objective, data)
         return
     before = copy.deepcopy(module.state_dict())
@@ -82,7 +84,7 @@ def test_every_executor_equals_torch_on_the_module(kind, path, engine):
 
 
 def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
-    """Full-batch steps of every client on the module itself, and their mean."""
+    """Full-batch steps of every client on the module itself, then their mean."""
     server = copy.deepcopy(module)
     for _ in range(rounds):
         clients = []
@@ -120,7 +122,7 @@ def test_a_run_trains_both_names(kind, executor, config, toy):
     assert result.params.keys() == module.state_dict().keys()
     module.load_state_dict(result.params, strict=False)
     assert module[2].weight is module[0].weight
-    untied = Chain()  # what knows of no tie gets both
+    untied = Chain()  # code unaware of the tie gets both parameters
     untied.load_state_dict(result.params)
     for loaded in (module, untied):
         for name, value in expected.state_dict().items():
@@ -211,7 +213,7 @@ def test_what_cannot_be_trained_is_refused_before_any_work(case, config, toy):
 
 
 def test_parameters_may_lie_side_by_side_in_one_memory():
-    """As in recurrent layers on GPUs: halves of a vector, columns in turn; integers if frozen."""
+    """Views as in recurrent layers on GPUs: halves of a vector, columns; frozen integers too."""
     memory = torch.randn(12, 24)
     module = Chain()
     module[0].weight = nn.Parameter(memory[:, ::2])

@@ -1,4 +1,4 @@
-"""The chunk size that the timing at start chooses."""
+"""The chunk size chosen by timing at the start."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
     assert candidates(7, 1000) == [1, 6, 7]
     assert candidates(60, 1000) == [1, 6, 10, 20, 60]
     assert candidates(100_000, 1000) == [1, 6, 10, 20, 60, 200]
-    assert candidates(100_000, 238_510) == [1, 6]  # 8.4 MB of parameters at most
+    assert candidates(100_000, 238_510) == [1, 6]  # at most 8.4 MB of parameters
     assert candidates(100_000, 10**6) == [1]
     assert candidates(100_000, 10**9) == [1]
 
@@ -19,12 +19,12 @@ def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
     ("seconds_a_client", "expected"),
     [
         ({5: 4.0, 10: 2.0, 20: 1.0, 60: 2.0}, 20),
-        ({5: 1.0, 10: 0.95, 20: 0.95, 60: 0.95}, 5),  # not worth it
-        ({5: 1.0, 20: 2.0, 60: 0.1, 200: 0.1}, 5),  # a slower one ends the search
+        ({5: 1.0, 10: 0.95, 20: 0.95, 60: 0.95}, 5),  # gain too small
+        ({5: 1.0, 20: 2.0, 60: 0.1, 200: 0.1}, 5),  # a slower size ends the search
     ],
 )
 def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
-    """With a clock that each chunk size moves by its known cost."""
+    """A clock advances by the known cost of each chunk size."""
     clock = [0.0]
     monkeypatch.setattr("wirelessfl.training.tuning.time.perf_counter", lambda: clock[0])
 

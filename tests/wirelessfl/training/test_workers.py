@@ -1,4 +1,4 @@
-"""Worker processes: the same numbers, and a clean end whatever happens."""
+"""Worker processes give the same numbers and always end cleanly."""
 
 import json
 import multiprocessing.forkserver
@@ -55,7 +55,7 @@ def one_thread():
 
 
 def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
-    """Jobs of several sizes one after the other, through the same processes."""
+    """The same processes train jobs of several sizes one after the other."""
     task, data, job = work
     for inner in (
         StackedExecutor(task, data, 2),
@@ -76,7 +76,7 @@ def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
 
 def test_a_failure_in_a_worker_is_told_and_ends_them(work, engine):
     task, data, job = work
-    data.inputs[24] = float("nan")  # client 1's
+    data.inputs[24] = float("nan")  # a sample of client 1
     executor = WorkersExecutor(LoopExecutor(task, data), 2)
     with pytest.raises(TrainingError, match=r"client 1, round 1, local step .: the loss is nan"):
         engine.updates(executor, job)
@@ -88,7 +88,7 @@ def test_any_exception_names_its_place(work, engine):
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
     executor.start()
-    for own in (inner, executor):  # the same line, wherever it happens, and of whoever is first
+    for own in (inner, executor):  # the same message in every process, from the first failure
         with pytest.raises(
             TrainingError, match=r"^clients? [0-2].*, round 1: TypeError: .*vmapped\.py, line"
         ):
@@ -104,14 +104,14 @@ def test_a_consumer_that_stops_half_way_leaves_nothing_behind(work, engine):
     pids = executor.pids
     chunks.close()
     assert not any(map(alive, pids))
-    assert len(engine.updates(executor, job)) == 7  # they start again
+    assert len(engine.updates(executor, job)) == 7  # the workers start again
     executor.close()
 
 
 @posix
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
-    """Whether it is killed between jobs or in the middle of one, where work remains."""
+    """The worker is killed between jobs, or during a job with work remaining."""
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
     engine.updates(executor, job)
@@ -129,7 +129,7 @@ def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
     if idle:
         kill()
     else:
-        job = replace(job, local_steps=20_000)  # takes minutes; the dead worker's part never ends
+        job = replace(job, local_steps=20_000)  # takes minutes, so work remains
         threading.Thread(target=kill_at_work).start()
     with pytest.raises(WorkerDiedError, match=rf"{victim} has ended \(exit code -9, SIGKILL\)"):
         list(executor.train(job))
@@ -166,7 +166,7 @@ LONG += ["--workers", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0
 
 @pytest.fixture
 def long_run(tmp_path, engine):
-    """A run of the command line with two workers, in the middle of its work."""
+    """A command-line run with two workers, while it trains."""
     out = tmp_path / "run"
     process = subprocess.Popen(
         command("run", "hist", *LONG, "--out", out),
@@ -177,7 +177,7 @@ def long_run(tmp_path, engine):
     )
     rows = out / "rows.jsonl"
 
-    def trained():  # before, while workers start, nobody hears Ctrl-C
+    def trained():  # earlier, while workers start, Ctrl-C is ignored
         return rows.exists() and rows.read_bytes().count(b"\n") > 1
 
     engine.wait_until(lambda: process.poll() is not None or trained(), 90)
@@ -221,7 +221,7 @@ class TestCommandLine:
 
     def test_ctrl_c_ends_all(self, long_run, engine):
         process, out, workers = long_run
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(process.pid, signal.SIGINT)  # like a terminal
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 130
         assert f"wirelessfl resume {out}" in errors
@@ -235,7 +235,7 @@ class TestCommandLine:
 
 
 def test_the_number_of_workers_is_resolved_and_stored(config, toy):
-    """One by default from Python; where a run is short, also when it may be more."""
+    """From Python one worker by default; one also if a run is short."""
     for workers in (None, "auto", 1):
         settings = config(rounds=1, workers=workers)
         assert build(settings, data=toy).config.run.workers == 1
@@ -280,7 +280,7 @@ def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers):
     assert (done.returncode == 0) == (workers is None), done.stderr
     if workers == 2:
         assert '__name__ == "__main__"' in last_line(done)
-        assert done.stderr.count("Traceback") == 1  # the script's own, none of its workers
+        assert done.stderr.count("Traceback") == 1  # from the script, not from its workers
         assert not (tmp_path / "run").exists()
 
 
@@ -297,7 +297,7 @@ def test_a_program_from_standard_input_has_no_workers(tmp_path):
 
 
 class Layer(nn.Linear):
-    """Stands for a layer that a session defines."""
+    """A substitute for a layer defined in an interactive session."""
 
 
 def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
@@ -313,7 +313,7 @@ def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
 
 
 def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, monkeypatch):
-    """Where its socket cannot be made, as in a folder with a long path."""
+    """The fork server's socket cannot be created, e.g. if its path is too long."""
 
     def fail():
         raise OSError("AF_UNIX path too long")
@@ -350,7 +350,7 @@ def test_a_stored_configuration_runs_on_a_machine_with_fewer_cores(
 
 
 def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeypatch):
-    """Their tables store numbers of workers of their own."""
+    """Each task's stored settings contain a number of workers."""
     flags = {"clients": 8, "rounds": 3, "hidden": (8,), "local_steps": 2, "checkpoint_seconds": 0}
     flags |= {"task": ["digits,requests=4", "digits,requests=4,name=two"], "eval_every": 1}
 

@@ -1,4 +1,4 @@
-"""Links of a fixed rate: seconds and bytes from what each algorithm sends, both ways."""
+"""Fixed-rate links: seconds and bytes of the payloads of each algorithm, up and down."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ TRANSFERS = {
 
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
-    """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, asked or not."""
+    """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, including idle ones."""
     settings = config(name, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25)
     setup = build(settings, data=toy)
     down, up = TRANSFERS[name]
@@ -42,7 +42,7 @@ def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
 
 @pytest.mark.parametrize(("wait", "up"), [("mean", 1.25), ("slowest", 2)])
 def test_selective_tracking_sends_less(config, toy, wait, up):
-    """One of four tracks: 1.25 uploads on average, and 2 by the slowest."""
+    """One of four clients tracks: 1.25 uploads on average, and 2 for the slowest."""
     settings = config(
         "fadamgc", clients_per_round=4, tracking_clients=1, uplink="fixed", wait=wait,
         rate_mbps=8, step_seconds=0.25,
@@ -55,7 +55,7 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
 
 
 def test_each_cell_takes_the_mean_of_its_own(config, toy):
-    """One tracker among four clients in two cells: cells of 3.5 and of 3 transfers."""
+    """One tracker among four clients in two cells: cells with 3.5 and with 3 transfers."""
     settings = config(
         "hfedavg", local="fadamgc", cells=2, clients_per_round=4, tracking_clients=1,
         edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
@@ -74,7 +74,7 @@ def test_a_rate_down_of_its_own(config, toy):
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp"])
 def test_wireless_links_carry_the_same_vectors(config, toy, uplink):
-    """Two uploads take twice the seconds and joules of one; who does not track sends one."""
+    """Two uploads take twice the seconds and joules of one; clients that do not track send one."""
     flags = {"uplink": uplink, "cpu_hz": (1e15, 1e15), "switched_capacitance": 0}
     one = build(config("local-adam", **flags), data=toy).planner.plan(0).cost
     two = build(config("fadamgc", **flags), data=toy).planner.plan(0).cost

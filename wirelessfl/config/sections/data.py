@@ -18,6 +18,13 @@ class DataSection(Section):
         None,
         description="folder of the data sets (default: $WIRELESSFL_DATA, or a cache)",
     )
+    validation_fraction: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="fraction of training samples held out for validation, by which targets "
+        "and best rows go",
+    )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
         description="range of pixels: [-1, 1] (signed), [0, 1] (unit), or mean 0 and variance 1 "

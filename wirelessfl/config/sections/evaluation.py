@@ -27,5 +27,6 @@ class EvaluationSection(Section):
         None,
         gt=0,
         le=1,
-        description="target accuracy; the summary reports its cost, and tasks end there",
+        description="target accuracy (validation, if any); the summary reports its cost, and tasks "
+        "end there",
     )

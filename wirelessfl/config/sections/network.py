@@ -33,6 +33,11 @@ class NetworkSection(Section):
         None, description="block-fading coherence interval (default: the uplink's)"
     )
     cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles per step of the full model")
+    cycles_per_flop: float | None = Field(
+        None,
+        gt=0,
+        description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
+    )
     step_seconds: float | None = Field(
         None,
         gt=0,

@@ -19,8 +19,8 @@ class TrainingSection(Section):
     rounds: int = Field(
         30,
         ge=1,
-        description="T, global rounds (per session), or merges per task; unlimited for tasks with "
-        "--max-seconds or --target",
+        description="T, global rounds (per session), or merges per task (default: 30 rounds, or "
+        "merges of as many updates; none for tasks with --max-seconds or --target)",
     )
     max_seconds: float | None = Field(
         None, gt=0, description="simulated seconds until the run ends (default: none)"
