@@ -285,7 +285,7 @@ def test_each_cell_covers_enough(make):
 def test_a_cell_that_covers_too_little_is_named(make):
     """Three clients with half of the neurons each hold 45 of the required 60."""
     flags = {"capacities": (0.5,), "masks": "covered", "min_coverage": 2, "cells": 2}
-    with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, and min_cov"):
+    with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, but min_cov"):
         make("hfedavg", local="ra-fed", **flags)
 
 
