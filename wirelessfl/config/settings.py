@@ -94,7 +94,7 @@ class Settings(Section):
                 for key, value in tables[kind].items()
                 if (kind, key) in self._origin.places or value != filled.get(key)
             }
-            if given:  # its settings keep the choice they were given for
+            if given and kind not in DEFAULTS:  # the choice that they were given for
                 given["name"] = tables[kind]["name"]
             tables[kind] = given
         return tables
