@@ -109,7 +109,9 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
         rate = LENET5.get(settings["algorithm"], LENET5_OTHERS)
     if settings["split"] != "dirichlet":
         settings.pop("alpha", None)
-    if not settings["overlap"]:
+    if not settings.get("overlap"):
         settings.pop("shared_labels", None)
+    if settings.get("eval_every") == 1:
+        settings.pop("eval_first", None)
     chosen = {"rounds": training.rounds, "lr": rate.lr, "lr_ratio": rate.ratio}
     return chosen | of_algorithm(settings) | of_warm_start(settings) | settings

@@ -99,7 +99,7 @@ def tables_from_flags(
 def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Table and key of each flag, with the choices in ``tables``."""
     homes = flag_homes(chosen_classes(named_tables(tables)))
-    return {flag: homes.get(flag, (flag, "name")) for flag in flags}
+    return {flag: homes.get(flag, (flag, "name")) for flag in flags if flags[flag] is not None}
 
 
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:

@@ -136,23 +136,22 @@ class RunDirectory:
             ) from error
 
     def _check_version(self) -> None:
-        """Refuse a checkpoint of an incompatible version of the package.
+        """Check that this version of the package can resume the checkpoint.
 
         Raises:
-            ConfigError: its layout differs, or resuming it would give other results; or it is
-                damaged.
+            ConfigError: the layout differs, the results would differ, or it is damaged.
         """
         state = self._state()
         if state is None:
             return
         remedy = f"Start a new run: wirelessfl run --config {self.path}/config.toml --out NEW"
-        layout = state.get("layout", 1)  # the first one did not say
+        layout = state.get("layout", 1)  # layout 1 has no such entry
         if layout != CHECKPOINT_LAYOUT:
             age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
             raise ConfigError(
-                f"the run in {self.path} was begun with {age} version of wirelessfl (checkpoint "
-                f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}). {remedy}. It names "
-                "settings that this version does not have."
+                f"the run in {self.path} was started with {age} version of wirelessfl (checkpoint "
+                f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}). {remedy}. It "
+                "names settings that this version does not have."
             )
         if state.get("schema") != ROWS_SCHEMA:
             raise ConfigError(
@@ -161,8 +160,8 @@ class RunDirectory:
             )
         if not state["finished"] and state["numerics"] != NUMERICS:
             raise ConfigError(
-                f"{self.path} began with numerics {state['numerics']}, and this version of "
-                f"wirelessfl has {NUMERICS}: its results differ. {remedy}"
+                f"the run in {self.path} was started with numerics {state['numerics']}, and this "
+                f"version of wirelessfl has {NUMERICS}: its results would differ. {remedy}"
             )
 
     def _write_about(self, told: dict[str, Any]) -> None:

@@ -301,7 +301,7 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     text = file.read_text()
     assert '[split]\nname = "noniid"' in text
     file.write_text(text.replace("[split]", "[gone]"))  # whatever settings had been called
-    with pytest.raises(ConfigError, match=r"begun with a later version of wirelessfl") as caught:
+    with pytest.raises(ConfigError, match=r"started with a later version of wirelessfl") as caught:
         wirelessfl.resume(settings.run.out, data=toy)
     assert "\n" not in str(caught.value)
     file.write_text(text)

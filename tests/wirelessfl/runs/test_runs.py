@@ -176,10 +176,10 @@ def test_a_module_with_its_own_dropout_runs_in_the_loop_and_says_so(config, toy,
     same(first, wirelessfl.run(config("hfedavg"), data=toy, model=own()))
     submodels = wirelessfl.run(config("hist", layers="0, 3"), data=toy, model=own())
     assert submodels.rows[-1]["accuracy"] > 0.4
-    with pytest.raises(wirelessfl.ConfigError, match=r"dropout is 0\.5, and the model is given"):
+    with pytest.raises(wirelessfl.ConfigError, match=r"replaces dropout=0\.5: leave this"):
         wirelessfl.run(config("hfedavg", dropout=0.5), data=toy, model=own())
-    with pytest.raises(wirelessfl.ConfigError, match="norm is batch, and the model is given"):
-        wirelessfl.run(config("hfedavg", norm="batch"), data=toy, model=own())
+    with pytest.raises(wirelessfl.ConfigError, match="model=resnet18, norm=batch: leave these"):
+        wirelessfl.run(config("hfedavg", model="resnet18", norm="batch"), data=toy, model=own())
     with pytest.raises(wirelessfl.ConfigError, match='Choose "loop"'):
         wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=own())
 
