@@ -22,8 +22,8 @@ class DataSection(Section):
         0.0,
         ge=0,
         lt=1,
-        description="fraction of training samples held out for validation, by which targets "
-        "and best rows go",
+        description="fraction of training samples held out for validation; targets and best "
+        "rows then use validation accuracy",
     )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
@@ -32,7 +32,7 @@ class DataSection(Section):
     )
     tokenizer: str | None = Field(
         None,
-        description="tokenizer, on the hub or in a folder (default: that of --pretrained)",
+        description="tokenizer: a name on the hub or a folder (default: that of --pretrained)",
     )
     max_length: int | None = Field(
         None, ge=1, description="tokens per text, cut or padded (default: 128)"
