@@ -1,4 +1,4 @@
-"""The choices that a command line names, before its flags are known."""
+"""Finds the choices that a command line names, on which its flags depend."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wirelessfl.config.tables import named_tables, read_toml
 def chosen_tables(prog: str, words: Sequence[str]) -> dict[str, Any]:
     """Tables with the names of the choices on the command line and in its configuration file.
 
-    Of several values in a sweep, the first counts.
+    If a sweep gives several values, the first counts.
 
     Args:
-        prog: the command.
-        words: those behind it.
+        prog: the command, e.g. "wirelessfl run".
+        words: the words after it.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -52,7 +52,7 @@ def chosen_tables(prog: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def user_flags(tables: Mapping[str, Any]) -> Iterator[Flag]:
-    """Flags of the choices taken, the user's among them.
+    """Flags of the choices in ``tables``, including the user's own classes.
 
     Raises:
         ConfigError: a name is unknown.
