@@ -224,7 +224,7 @@ def _submodels(measurement: Measurement, clients: int) -> Rows:
 
 
 def goals(tables: Mapping[str, Rows]) -> Rows:
-    """Each goal beside what was measured."""
+    """Each goal with the measured value."""
 
     def ratio(work: str, *names: str) -> float:
         table = next(rows for title, rows in tables.items() if title.startswith(f"{work}:"))

@@ -1,4 +1,4 @@
-"""Mask sizes: wall time of the exact method beside mixed-integer programs, in one run."""
+"""Mask sizes: wall time of the exact method and of mixed-integer programs, in one run."""
 
 from __future__ import annotations
 

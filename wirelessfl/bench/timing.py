@@ -41,20 +41,20 @@ def with_threads(threads: int, call: Callable[[], Any]) -> Any:
 
 
 def wait(device: torch.device) -> None:
-    """Until all that was asked of ``device`` is done."""
+    """Wait until ``device`` has finished all pending work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def sgemm_rate(size: int = 2048, repeats: int = 5) -> float:
-    """Measured float32 matrix products, in FLOP/s, the best of a few."""
+    """Rate of float32 matrix products in FLOP/s, the best of a few measurements."""
     a, b = torch.ones(size, size), torch.ones(size, size)
     best = min(seconds_of(lambda: a @ b) for _ in range(repeats + 1))
     return 2 * size**3 / best
 
 
 def copy_rate(device: torch.device, megabytes: int = 256) -> float:
-    """Bytes a second that a large copy reads and writes."""
+    """Bytes per second that a large copy reads and writes."""
     source = torch.ones(megabytes * 250_000, device=device)
     target = torch.empty_like(source)
 

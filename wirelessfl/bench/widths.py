@@ -1,4 +1,4 @@
-"""Widths of clients: wall time of the exact method beside a mixed-integer program, in one run."""
+"""Widths of clients: wall time of the exact method and of a mixed-integer program, in one run."""
 
 from __future__ import annotations
 

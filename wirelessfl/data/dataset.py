@@ -20,7 +20,7 @@ class Dataset:
     """Samples to train and to test on.
 
     Args:
-        name: what it is called in settings and messages.
+        name: name in settings and messages.
         train_inputs: [n, channels, height, width] or [n, features...], float32; the data sets of
             this package are scaled to [-1, 1]. Or int64, e.g. token ids [n, length]; those below
             256 may be uint8, an eighth of the memory: models get them ``widened``.

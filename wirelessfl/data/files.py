@@ -79,7 +79,7 @@ def find_place(
     Args:
         dataset: its folder's name.
         data_dir: the folder around it.
-        source: address of a data set that is not downloaded by itself, for the message.
+        source: address of a data set that is not downloaded automatically, for the message.
 
     Raises:
         DataError: ``data_dir`` is given and has no folder of that name, or WIRELESSFL_DATA names
@@ -91,14 +91,14 @@ def find_place(
             download = "Leave --data-dir out to download them."
             remedy = f"Get them from {source}." if source else download
             raise DataError(
-                f"{folder} is no folder: --data-dir {data_dir} needs a folder {dataset!r} with the "
+                f"{folder} is not a folder: --data-dir {data_dir} needs a folder {dataset!r} with the "
                 f"files of that data set. {remedy}"
             )
         return Place(dataset, folder, "--data-dir")
     root = os.environ.get(ENVIRONMENT)
     if root and not Path(root).is_dir():
         raise DataError(
-            f"{ENVIRONMENT} is {root!r}, which is no existing folder. Correct it, or unset it to "
+            f"{ENVIRONMENT} is {root!r}, which is not an existing folder. Correct it, or unset it to "
             "download data sets to the cache."
         )
     if root and Path(root, dataset).is_dir():

@@ -33,7 +33,7 @@ def checked_labels(labels: ArrayLike | Tensor) -> NDArray[np.integer[Any]]:
     """``labels`` [n] as an array.
 
     Raises:
-        DataError: they are no integers [n], or one is negative.
+        DataError: they are not integers [n], or one is negative.
     """
     array = _integers("labels", labels)
     if array.ndim != 1:
@@ -89,7 +89,7 @@ def _integers(
     try:
         array = np.asarray(values)
     except ValueError as error:  # a list of lists of several lengths
-        raise DataError(f"{name} is no array: {error}; {wanted}") from None
+        raise DataError(f"{name} is not an array: {error}; {wanted}") from None
     if array.dtype.kind not in "iu":
         raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {wanted}")
     return array

@@ -36,7 +36,7 @@ def label_counts(
         [classes, clients].
 
     Raises:
-        DataError: labels are no integers >= 0, or one is beyond ``classes``.
+        DataError: labels are not integers >= 0, or one is not below ``classes``.
     """
     labels = checked_labels(labels)
     largest = int(labels.max()) if labels.size else -1

@@ -56,7 +56,7 @@ def pretrained_folder(
         return folder.resolve()
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ConfigError(
-            f"{setting} is {name!r}, which is no folder: give one with {wanted}, or a name on the "
+            f"{setting} is {name!r}, which is not a folder: give one with {wanted}, or a name on the "
             f"hub, e.g. {HUB_MODEL}."
         )
     hub = language_package("huggingface_hub", f"{setting} {name!r}")
@@ -70,7 +70,7 @@ def pretrained_folder(
             if offline:
                 continue
             raise ConfigError(
-                f"{setting} is {name!r}, which is no folder here and cannot be fetched from the "
+                f"{setting} is {name!r}, which is not a folder here and cannot be fetched from the "
                 f"hub: {_first_line(error)} Connect to the internet once, or give a folder with "
                 f"{wanted}."
             ) from error

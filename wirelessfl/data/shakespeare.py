@@ -140,7 +140,7 @@ def roles_of(text: str, where: str) -> dict[str, str]:
             role, block = first[:-1].strip(), rest
         if role is None:
             raise DataError(
-                f"{where} begins with {first[:40]!r}, which is no role with a colon behind it. Get "
+                f"{where} begins with {first[:40]!r}, which is not a role followed by a colon. Get "
                 f"it again: it is published at {_PLAY_URL}"
             )
         speeches.setdefault(role, []).extend([block] if block else [])
@@ -168,7 +168,7 @@ def _leaf_part(folder: Path) -> dict[str, Samples]:
     """Samples by user of all files of a part, users in order of their names.
 
     Raises:
-        DataError: there is no file, or one is not as LEAF writes it.
+        DataError: no files exist, or one is not in LEAF's format.
     """
     paths = sorted(folder.glob("*.json"))
     if not paths:
@@ -234,7 +234,7 @@ def _absent(place: Place) -> str:
 
 
 def _ids() -> Ids:
-    """The id of each character below 256; the last, which is no letter, stands for all behind."""
+    """The id of each character below 256; the last, not a letter, represents all others."""
     ids = np.full(256, OTHER, dtype=np.uint8)
     ids[np.frombuffer(LETTERS.encode("latin-1"), dtype=np.uint8)] = np.arange(len(LETTERS))
     return ids

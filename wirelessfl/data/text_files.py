@@ -223,7 +223,7 @@ def _json_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
         except ValueError as error:
             raise DataError(f"{where} is not JSON: {error}. {advice}") from error
         if not isinstance(row, dict):
-            raise DataError(f"{where} is no object with columns. {advice}")
+            raise DataError(f"{where} is not an object with columns. {advice}")
         yield where, row
 
 
@@ -246,7 +246,7 @@ def read_text(path: Path, advice: str) -> str:
     """The file as UTF-8 text, line ends as they are.
 
     Raises:
-        DataError: it cannot be read, or is no UTF-8.
+        DataError: it cannot be read, or is not UTF-8.
     """
     try:
         content = path.read_bytes()

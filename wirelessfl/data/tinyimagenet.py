@@ -138,7 +138,7 @@ def _opened(folder: Path) -> Iterator[_Files]:
     if not archive.is_file():
         raise DataError(
             f"{folder} has neither wnids.txt, nor {FOLDER}, nor {ARCHIVE}. {NAME} has no published "
-            f"checksum and is not downloaded by itself: get {URL} and put it there."
+            f"checksum and is not downloaded automatically: get {URL} and put it there."
         )
     try:
         opened = zipfile.ZipFile(archive)
@@ -232,7 +232,7 @@ def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
             size = image.size
             pixels = np.asarray(image.convert("RGB")) if size == (SIDE, SIDE) else None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{where} is no JPEG, or damaged ({error}). {_AGAIN}") from error
+        raise DataError(f"{where} is not a JPEG, or is damaged ({error}). {_AGAIN}") from error
     if pixels is None:
         raise DataError(f"{where} is {size[0]}x{size[1]}, expected {SIDE}x{SIDE}. {_AGAIN}")
     return pixels.transpose(2, 0, 1)

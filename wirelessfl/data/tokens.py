@@ -111,7 +111,7 @@ def digest_of(paths: Sequence[Path], root: Path) -> str:
 
 @dataclass(frozen=True)
 class TokenCache:
-    """One file a data set, tokenizer and length: in the user's cache, else beside the data.
+    """One file per data set, tokenizer and length: in the user's cache, else next to the data.
 
     Args:
         name: of the data set.

@@ -106,7 +106,7 @@ def parameters_of(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Par
     """Parameters that a callable takes, by name; empty if it does not say."""
     try:
         return inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # it has no signature, or is no function
+    except (TypeError, ValueError):  # it has no signature, or is not a function
         return {}
 
 

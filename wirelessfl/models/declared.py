@@ -14,7 +14,7 @@ class Declared:
     Args:
         fully_connected: names of its fully connected layers in order, input to output; HIST
             partitions the neurons between them.
-        bytes_per_sample: memory that a training sample takes beside the parameters; 0: negligible.
+        bytes_per_sample: memory per training sample in addition to the parameters; 0 if negligible.
         test_batch: samples that are evaluated at once.
         vocabulary: number of token ids that it knows, from 0; None: its inputs are not tokens.
     """

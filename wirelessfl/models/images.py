@@ -8,7 +8,7 @@ from wirelessfl.errors import ConfigError
 
 
 def check_images(model: str, input_shape: Sequence[int], side: int, fitting: str) -> None:
-    """Refuse samples that are no square images of the side that a model is made for.
+    """Refuse samples other than square images of the side that a model requires.
 
     Args:
         model: its name.

@@ -63,7 +63,7 @@ class LSTM(nn.Module):
         hidden: width of each LSTM layer.
 
     Raises:
-        ConfigError: the samples are no texts, or there is no layer.
+        ConfigError: the samples are not texts, or there are no layers.
     """
 
     test_batch = 256

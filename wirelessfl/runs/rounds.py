@@ -56,7 +56,7 @@ class RoundsEngine:
         return Samples(self.setup.model.test_inputs, self.setup.model.test_labels)
 
     def validation_samples(self) -> Samples | None:
-        """Likewise validation samples; None: none are held out."""
+        """Accuracy and loss on validation samples; None without validation."""
         return self.setup.model.validation
 
     def tensors(self) -> dict[str, Tensor]:

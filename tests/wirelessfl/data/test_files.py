@@ -229,7 +229,7 @@ def test_a_damaged_file_in_the_cache_is_named_not_replaced(server, file, place):
 
 
 def test_an_explicit_folder_is_never_filled(server, file, cache, tmp_path):
-    with pytest.raises(DataError, match=r"is no folder: --data-dir .* needs a folder 'toy'"):
+    with pytest.raises(DataError, match=r"is not a folder: --data-dir .* needs a folder 'toy'"):
         find_place("toy", tmp_path)
     (tmp_path / "toy").mkdir()
     with pytest.raises(DataError, match=r"has no toy-ubyte.gz or toy-ubyte. Put it there"):

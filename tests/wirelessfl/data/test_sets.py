@@ -84,7 +84,7 @@ def test_groups_may_be_a_list():
         ({"train_inputs": torch.arange(3)}, r"train_inputs is torch.int64 \[3\]"),
         ({"groups": [1, 2]}, r"tiny: groups is int64 \[2\]; give one integer for each of the 3"),
         ({"groups": ["a", "b", "c"]}, "tiny: groups is <U1"),
-        ({"groups": [[1], [1, 2], [3]]}, "tiny: groups is no array"),
+        ({"groups": [[1], [1, 2], [3]]}, "tiny: groups is not an array"),
         ({"classes": 2.5}, "classes is 2.5"),
         ({"train_inputs": torch.zeros(3, 1, 2, 2, dtype=torch.float64)}, "train_inputs is torch.f"),
         ({"train_inputs": torch.zeros(3)}, "train_inputs is"),

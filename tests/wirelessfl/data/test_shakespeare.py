@@ -72,7 +72,7 @@ def test_speeches_belong_to_the_heading_above_them():
             "ALL": "Resolved:\nresolved.",
             "Ghost": "",
         }
-    with pytest.raises(DataError, match="play begins with 'Speak', which is no role with a colon"):
+    with pytest.raises(DataError, match="play begins with 'Speak', which is not a role"):
         roles_of("Speak\n\nALL:\nspeak", "play")
 
 

@@ -156,8 +156,11 @@ def damage(name):
             r"does not name val/images/val_0.JPEG \(1 such",
         ),
         "another size": (put(image, jpeg((1, 2, 3), (64, 63))), "n01_1.JPEG is 64x63, expected"),
-        "truncated": (put(image, jpeg(colour("n01", 1))[:-200]), "n01_1.JPEG is no JPEG, or dam"),
-        "no image": (put(image, b"<html>"), "n01_1.JPEG is no JPEG, or damaged"),
+        "truncated": (
+            put(image, jpeg(colour("n01", 1))[:-200]),
+            "n01_1.JPEG is not a JPEG, or is dam",
+        ),
+        "no image": (put(image, b"<html>"), "n01_1.JPEG is not a JPEG, or is damaged"),
     }[name]
 
 

@@ -365,12 +365,12 @@ def test_a_stored_configuration_repeats(settings, base, same):
         ({"hidden": ("5",)},
          r'hidden=.* is a setting of model "fcnn" or "mlp" .*, and model is "gpt2-lora"'),
         ({"dataset": "digits", "data_dir": None},
-         r'max_length=12 conflicts with dataset "digits", which takes none: choose 20news.*, '
+         r'max_length=12 conflicts with dataset "digits", which does not use it: choose 20news.*, '
          r"or leave max_length out\.$"),
         ({"dataset": "digits", "data_dir": None, "max_length": None},
          r"takes texts as token ids .*\(1, 8, 8\)\. Choose sst2"),
         ({"max_length": 17}, "max_length is 17, and pretrained .* at most 16 tokens"),
-        ({"pretrained": "/not/there"}, r"tokenizer is '/not/there', which is no folder"),
+        ({"pretrained": "/not/there"}, r"tokenizer is '/not/there', which is not a folder"),
         ({"pretrained": "./gone", "tokenizer": "BASE"}, r"pretrained is './gone', which is no"),
         ({"lora_rank": 0}, "lora_rank is 0"),
         ({"lora_alpha": 0}, "lora_alpha is 0"),
@@ -465,7 +465,7 @@ def test_the_hub_is_asked_once_and_its_absence_explained(base, monkeypatch, caps
     assert calls == [True]
     monkeypatch.setattr(huggingface_hub, "snapshot_download", absent)
     message = (
-        "pretrained is 'gpt2-tiny', which is no folder here and cannot be fetched from the hub: We "
+        "pretrained is 'gpt2-tiny', which is not a folder here and cannot be fetched from the hub: We "
         "couldn't connect to the hub. Connect to the internet once, or give a folder with "
         "config.json and model.safetensors or model.safetensors.index.json."
     )
