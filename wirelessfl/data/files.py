@@ -91,15 +91,15 @@ def find_place(
             download = "Leave --data-dir out to download them."
             remedy = f"Get them from {source}." if source else download
             raise DataError(
-                f"{folder} is not a folder: --data-dir {data_dir} needs a folder {dataset!r} with the "
-                f"files of that data set. {remedy}"
+                f"{folder} is not a folder: --data-dir {data_dir} needs a folder {dataset!r} with "
+                f"the files of that data set. {remedy}"
             )
         return Place(dataset, folder, "--data-dir")
     root = os.environ.get(ENVIRONMENT)
     if root and not Path(root).is_dir():
         raise DataError(
-            f"{ENVIRONMENT} is {root!r}, which is not an existing folder. Correct it, or unset it to "
-            "download data sets to the cache."
+            f"{ENVIRONMENT} is {root!r}, which is not an existing folder. Correct it, or unset it "
+            "to download data sets to the cache."
         )
     if root and Path(root, dataset).is_dir():
         return Place(dataset, Path(root, dataset), "WIRELESSFL_DATA")

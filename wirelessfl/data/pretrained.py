@@ -56,8 +56,8 @@ def pretrained_folder(
         return folder.resolve()
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ConfigError(
-            f"{setting} is {name!r}, which is not a folder: give one with {wanted}, or a name on the "
-            f"hub, e.g. {HUB_MODEL}."
+            f"{setting} is {name!r}, which is not a folder: give one with {wanted}, or a name on "
+            f"the hub, e.g. {HUB_MODEL}."
         )
     hub = language_package("huggingface_hub", f"{setting} {name!r}")
     for offline in (True, False):
@@ -66,7 +66,7 @@ def pretrained_folder(
                 found = hub.snapshot_download(
                     name, allow_patterns=list(patterns), local_files_only=offline
                 )
-        except (OSError, ValueError, RuntimeError) as error:  # ValueError: no possible name
+        except (OSError, ValueError, RuntimeError) as error:  # ValueError: an invalid name
             if offline:
                 continue
             raise ConfigError(

@@ -41,7 +41,7 @@ class GPT2LoRA(nn.Module):
         pad_id: the token that pads; None for that of the base's configuration.
 
     Raises:
-        ConfigError: the base is unavailable or not a GPT-2, or samples are not texts or are too long.
+        ConfigError: the base is unavailable or not a GPT-2; samples are not texts or are too long.
     """
 
     test_batch = 64

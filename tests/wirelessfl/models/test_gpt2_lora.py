@@ -465,8 +465,8 @@ def test_the_hub_is_asked_once_and_its_absence_explained(base, monkeypatch, caps
     assert calls == [True]
     monkeypatch.setattr(huggingface_hub, "snapshot_download", absent)
     message = (
-        "pretrained is 'gpt2-tiny', which is not a folder here and cannot be fetched from the hub: We "
-        "couldn't connect to the hub. Connect to the internet once, or give a folder with "
+        "pretrained is 'gpt2-tiny', which is not a folder here and cannot be fetched from the hub: "
+        "We couldn't connect to the hub. Connect to the internet once, or give a folder with "
         "config.json and model.safetensors or model.safetensors.index.json."
     )
     with pytest.raises(ConfigError) as caught:

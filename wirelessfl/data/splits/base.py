@@ -96,7 +96,7 @@ def check_sizes(sizes: IntArray, required: int) -> None:
         required: minimum number of samples per client.
 
     Raises:
-        DataError: there is one.
+        DataError: a client has fewer.
     """
     if sizes.min() < required:
         raise DataError(
