@@ -252,7 +252,7 @@ def test_an_environment_that_names_no_folder_is_an_error(cache, tmp_path, monkey
     (tmp_path / "file").write_text("")
     for name in ("absent", "file"):
         monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path / name))
-        with pytest.raises(DataError, match=f"WIRELESSFL_DATA is .*{name}', .*no .*unset it"):
+        with pytest.raises(DataError, match=f"WIRELESSFL_DATA is .*{name}', .*not an .*unset it"):
             find_place("toy")
     (tmp_path / "mine" / "toy").mkdir(parents=True)
     assert find_place("toy", tmp_path / "mine").chosen_by == "--data-dir"

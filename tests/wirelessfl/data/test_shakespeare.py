@@ -133,7 +133,7 @@ def test_leafs_files_come_first_and_keep_their_split(tmp_path, inner):
 
 
 def test_what_is_absent_or_broken_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"no folder.*github.com/TalwalkarLab/leaf.*input.txt"):
+    with pytest.raises(DataError, match=r"not a folder.*github.com/TalwalkarLab/leaf.*input.txt"):
         load_shakespeare(tmp_path)
     home = tmp_path / "shakespeare"
     home.mkdir()
