@@ -1,4 +1,4 @@
-"""Texts of error messages: similar names, what a setting accepts, and pydantic's errors."""
+"""Wording of error messages: similar names, accepted values, and summaries of pydantic's errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
 
-    Case is ignored, and "_" equals "-". ``min_similarity`` is difflib's cutoff, from 0 to 1.
+    Ignores case and treats "_" as "-". ``min_similarity`` is difflib's cutoff, from 0 to 1.
     """
     plain = {name.lower().replace("_", "-"): name for name in known}
     asked = str(word).lower().replace("_", "-")
@@ -44,7 +44,7 @@ def without_none(annotation: Any) -> Any:
 
 
 def needed(info: FieldInfo) -> str:
-    """What a setting accepts, as an instruction, such as "give a whole number >= 1."."""
+    """Tell the user which values a setting accepts, e.g. "give a whole number >= 1."."""
     kind = without_none(info.annotation)
     if get_origin(kind) is Literal:
         return f"choose {', '.join(map(str, get_args(kind)))}."
@@ -75,7 +75,7 @@ def _wrong(name: str, value: object, info: FieldInfo) -> str:
 
 
 def _limits(info: FieldInfo) -> str:
-    """Limits of a setting as text, such as " >= 0 and < 1"."""
+    """Limits of a setting as text, e.g. " >= 0 and < 1"."""
     limits = [
         f"{sign} {getattr(entry, key):g}"
         for key, sign in LIMITS
@@ -90,13 +90,13 @@ def explain(
     find: Callable[[tuple[Any, ...]], tuple[str, FieldInfo] | None],
     unknown: Callable[[str, str, object], str],
 ) -> str:
-    """Summarise pydantic's errors in one line: which setting, which value, what is needed.
+    """Summarise pydantic's errors in one line that names settings, values and remedies.
 
     Args:
         error: pydantic's errors.
-        find: gives the name and the field of a setting from an error's location; None if the
-            location is not a single setting.
-        unknown: gives the message for an unknown setting, from its section ("" outside of
+        find: returns name and field of the setting at an error's location; None if the location
+            is not a single setting.
+        unknown: returns the message for an unknown setting, given its section ("" outside
             sections), its name and its value.
     """
     lines: dict[str, str] = {}
@@ -112,12 +112,12 @@ def explain(
             found = str(entry["ctx"]["error"]).removesuffix(".") + "."
             if setting is not None:
                 found = f"{setting[0]}: {found}"
-            elif where:  # an error of a section: the text starts with the setting's name
+            elif where:  # raised for a section: the text begins with the setting's name
                 found = f"{where}.{found}"
             lines[where] = found
         elif setting is None:
             table = entry["type"] in ("model_type", "dict_type")
-            need = "give a table of settings" if table else "this value is not accepted"
+            need = "give a table of settings" if table else "give another value"
             lines[where] = f"{where} is {shown(value)}: {need}."
         else:
             name, info = setting
@@ -127,7 +127,7 @@ def explain(
                 continue
             if index is not None and entry["type"] != "missing":
                 name = f"{name}[{index}]"
-            # Report only the first wrong entry of a list, and not that the list is too short then.
+            # Report only the first wrong entry of a list; it also makes the list too short.
             lines.setdefault(setting[0], _wrong(name, value, info))
     return " ".join(lines.values())
 

@@ -24,7 +24,7 @@ COMMON: dict[str, Any] = {
 
 
 def timelines(out: Path, seed: int = 1) -> list[Path]:
-    """Draw one simulated minute of both without training; return the files."""
+    """Draw one simulated minute of each method without training; return the files."""
     files = []
     for method, settings in METHODS.items():
         line = timeline(Config.from_flags(method, **COMMON, **settings, seed=seed), SECONDS)

@@ -63,7 +63,7 @@ class FANT(Tracked, LocalAdam):
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """y_i; with one variable the part of z_i known so far, and the last received model."""
+        """y_i; with one variable, the last model received, and z_i before the next one arrives."""
         return (*super().client_state, *(("correction", "seen") if not self.tracked else ()))
 
     def begin(self, cohort: Cohort) -> State:
@@ -83,7 +83,7 @@ class FANT(Tracked, LocalAdam):
         return params.sub_(direction.add_(state["correction"]), alpha=self.lr), state
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """The new y_i of tracking clients; with one variable the part of z_i known so far."""
+        """The new y_i of tracking clients; with one variable, z_i before the next model arrives."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
             return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}

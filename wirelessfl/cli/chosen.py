@@ -1,4 +1,4 @@
-"""The choices that a command line names, before its flags are known."""
+"""Finds the choices that a command line names, on which its flags depend."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def chosen_tables(
     """Tables with the names of the choices on the command line and in its configuration file.
 
     Args:
-        prog: the command.
-        words: those behind it.
+        prog: the command, e.g. "wirelessfl run".
+        words: the words after it.
 
     Returns:
         The tables; of several values in a sweep, the first counts. And, by kind, all names of
@@ -57,7 +57,7 @@ def chosen_tables(
 
 
 def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> Iterator[Flag]:
-    """Flags of the choices taken, the user's among them.
+    """Flags of the choices in ``tables``, including the user's own classes.
 
     Args:
         tables: with their names.

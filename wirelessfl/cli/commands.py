@@ -1,4 +1,4 @@
-"""The commands, given their parsed arguments."""
+"""Implements the commands, given their parsed arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def timeline(arguments: argparse.Namespace) -> int:
     if arguments.picture.suffix not in (".png", ".pdf"):
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
     if "out" in flags:  # that of a stored configuration does not matter
-        raise ConfigError(f"out is {flags['out']}, and nothing is trained: leave it out.")
+        raise ConfigError(f"out is {flags['out']}, and timeline trains nothing: leave it out.")
     found = simulated(config, arguments.seconds)
     if arguments.json:
         print(json.dumps(found.summary(), indent=2))
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     tables = _tables(arguments)
     flags = given_flags(arguments, OF_COMMANDS)
     config = Config.merged(tables, flags)
-    if "workers" not in flags:  # those of a stored configuration may be of a larger machine
+    if "workers" not in flags:  # a stored configuration may come from a larger machine
         config = fewer_workers(config)
     with sharded() as shards:
         if config.run.workers is None and shards.count == 1:  # a command can start processes
@@ -125,7 +125,7 @@ def _close(result: RunResult, as_json: bool) -> None:
 
 
 def _changes(result: RunResult) -> list[Transition]:
-    """Costs of changes of clients, if there were any and their rounds were evaluated."""
+    """Costs of client changes; empty without sessions or if their rounds were not evaluated."""
     if result.config.sessions.sessions is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Command-line flags made from the settings themselves: names, kinds of values."""
+"""Command-line flags, generated from the settings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Flag:
 
     Args:
         name: flat name of the setting.
-        section: its table.
-        key: its key there.
-        annotation: type of its values.
-        text: what it is, with its unit.
-        default: its default; None: the text says it.
+        section: table of the setting.
+        key: name of the setting in its table.
+        annotation: type of the value.
+        text: description with the unit.
+        default: default value; None if the text gives it.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Flag:
 
     @property
     def option(self) -> str:
-        """As it is written on the command line."""
+        """The flag as written on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def metavar(self) -> str:
-        """What stands for its value; empty for a switch."""
+        """Placeholder of the value in help pages; empty for a switch."""
         kind = without_none(self.annotation)
         if get_origin(kind) is Literal:
             return "{" + ",".join(str(value) for value in get_args(kind)) + "}"
@@ -69,7 +69,7 @@ def section_flags() -> Iterator[Flag]:
 
 def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
     """The flags of a choice's settings."""
-    # What is chosen of the other kinds does not matter for the names of its flags.
+    # The names of these flags do not depend on the choices of other kinds.
     names = {key: flag for flag, (section, key) in flag_homes({kind: owner}).items()}
     hints = get_type_hints(owner, include_extras=True)
     for entry in fields(owner):
@@ -103,10 +103,10 @@ def add_flags(
     """Add a flag for every setting; the configuration refuses those without effect.
 
     Args:
-        parser: where to.
-        others: settings of the user's choices, which no folder of the package has.
-        lists: whether each takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` if one value
-            is a list itself.
+        parser: receives the flags.
+        others: flags of the user's own classes, which the package does not list.
+        lists: whether each flag takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` if a value
+            is itself a list.
     """
     for kind in KINDS:
         several: dict[str, Any] = {"type": _values} if lists else {}
@@ -119,7 +119,7 @@ def add_flags(
 
 
 def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
-    """One flag; values stay text, the configuration reads and checks them."""
+    """Add one flag; values stay text, which the configuration parses and checks."""
     kind = without_none(flag.annotation)
     options: dict[str, Any] = {"metavar": flag.metavar}
     if kind is bool:

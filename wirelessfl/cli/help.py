@@ -1,4 +1,4 @@
-"""The help of commands that take the settings of a run: those in use, grouped by choice."""
+"""Help pages of commands that take the settings of a run; they list the settings in use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from wirelessfl.config.unused import unused
 TEXTS = {
     "split": "data partition",
     "model": "model, or module:callable",
-    "lr_schedule": "step sizes over the rounds",
-    "compression": "of the model on the downlink",
+    "lr_schedule": "step size over the rounds",
+    "compression": "compression of the model on the downlink",
     "fading": "block fading",
     "uplink": "multiple access of the uplink",
     "schedule": "when clients get work and servers merge",
@@ -28,7 +28,7 @@ TEXTS = {
     "warm_start": "initial model of a session",
     "presence": "client availability model",
 }
-"""What each kind of choice is."""
+"""Description of each kind of choice."""
 GROUPS: Mapping[str, Sequence[str]] = {
     "data": ("data", "split"),
     "model": ("model",),
@@ -40,23 +40,23 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "evaluation": ("evaluation",),
     "run": ("run",),
 }
-"""Headings, with the sections and kinds of choices below each."""
+"""Headings, and the sections and kinds of choices listed below each."""
 COLUMN = 25
 MAX_WIDTH = 100
 TASK = (
     "--task DATASET,KEY=X,...",
-    "one of several tasks, e.g. mnist,model=mlp,lr=0.1,target=0.93; repeat for each",
+    "adds a task, e.g. mnist,model=mlp,lr=0.1,target=0.93; repeat the flag for each task",
 )
 
 Line = tuple[str, str]
-"""A flag with its value, and its text."""
+"""A flag with its placeholder, and its text."""
 
 
 def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
-    """Headings and lines of the settings that a run uses.
+    """Yield headings, and the lines of the settings that a run uses.
 
     Args:
-        tables: the choices that are named; the others are the defaults.
+        tables: the named choices; others have their defaults.
     """
     named = named_tables(tables)
     settings = Settings(**named)
@@ -84,7 +84,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
 
 
 def help_of_all() -> Iterator[tuple[str, list[Line]]]:
-    """Headings and lines of all settings, each with the choices that have it."""
+    """Yield headings, and the lines of all settings with the choices that they belong to."""
     flags = [*all_flags()]
     for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
         found: list[Line] = []
@@ -104,7 +104,7 @@ def page(
 ) -> str:
     """The text of a help page, as wide as the terminal."""
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
-    description += " Defaults stand in brackets."
+    description += " Defaults are in square brackets."
     parts = [f"usage: {usage}", _filled(description, width)]
     for heading, lines in groups:
         if lines:
@@ -128,9 +128,9 @@ def _choice_line(kind: str, default: str | None) -> Line:
 
 
 def _line(flag: Flag, default: Any) -> Line:
-    """A flag, its value and text; many alternatives stand in the text."""
+    """The line of a flag; the text lists alternatives."""
     metavar, text = flag.metavar, flag.text
-    # Defaults that depend on other settings stand in the text.
+    # The text gives defaults that depend on other settings.
     text, found, derived = text.partition(" (default: ")
     if metavar.startswith("{"):
         names = metavar[1:-1].split(",")
@@ -153,12 +153,12 @@ def _shown(value: Any) -> str:
 
 
 def _filled(text: str, width: int) -> str:
-    """Lines of a paragraph; flags and names stay whole."""
+    """Wrap a paragraph without breaking flags and names at hyphens."""
     return textwrap.fill(text, width, break_on_hyphens=False)
 
 
 def _wrapped(name: str, text: str, width: int) -> str:
-    """One flag; its text begins on the next line if the flag is long."""
+    """Wrap the line of a flag; its text begins on the next line if the flag is long."""
     room = max(width - COLUMN, 20)
     body = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
     head = f"  {name}"
@@ -171,7 +171,7 @@ class Help(argparse.Action):
 
     Args:
         tables: the choices that the command line names, see ``chosen_tables``.
-        options: those of ``argparse.Action``.
+        options: arguments of ``argparse.Action``.
     """
 
     def __init__(self, *, tables: Mapping[str, Any], **options: Any) -> None:
@@ -185,7 +185,7 @@ class Help(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> NoReturn:
-        """Print the page and end."""
+        """Print the page and exit."""
         groups: Iterable[tuple[str, list[Line]]]
         if values == "all":
             groups, closing = help_of_all(), ""
@@ -200,7 +200,7 @@ class Help(argparse.Action):
             groups = help_of_run(self.tables)
             name = self.tables["algorithm"]["name"]
             closing = (
-                "These are the settings of the choices taken; name others to see theirs, e.g. "
+                "Only settings of these choices are listed; name others to see theirs, e.g. "
                 f"{parser.prog} {name} --split dirichlet --help. {parser.prog} --help all lists "
                 "every setting."
             )

@@ -19,12 +19,12 @@ USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; a user's error is one line on stderr and exit status 2."""
+    """Run a command; a user's error prints one line on stderr and returns exit status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    leads = launched()[0] == 0  # all processes of torchrun meet the same errors
+    leads = launched()[0] == 0  # all processes of torchrun raise the same errors
     try:
         check_packages()
-        sys.path.append(os.getcwd())  # for modules of the user
+        sys.path.append(os.getcwd())  # for the user's modules
         parsed = _parser(words).parse_args(words)
         status: int = parsed.command(parsed)
     except USER_ERRORS as error:
@@ -58,12 +58,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     sweep = subparsers.add_parser(
         "sweep",
         help="all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
-        description="Run every combination of the given values once. Runs are kept in the folder "
-        "--out (runs/sweep) under the hash of their settings. Flags are those of `run`, with "
-        "values separated by commas, or by semicolons if a value contains commas. A combination "
-        "ignores flags of choices that it does not take. --jobs N sets the number of concurrent "
-        "runs, one CPU thread each (1); --ray ADDRESS runs on a Ray cluster, or on a local one "
-        "(local).",
+        description="Run every combination of the given values once. Runs are stored in the folder "
+        "--out (default: runs/sweep) under the hash of their settings. Flags are as for `run`, "
+        "with values separated by commas, or by semicolons if a value contains commas. A run "
+        "ignores flags that do not apply to its choices. --jobs N sets the number of concurrent "
+        "runs, one CPU thread each (default: 1); --ray ADDRESS runs on a Ray cluster, --ray local "
+        "on this machine.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -73,7 +73,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="draw each client's work: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
         description="Simulate the first seconds of a run under schedule buffered or simultaneous "
         "without training, and draw each client's work and the merges. Flags are those of `run`; "
-        "--seconds X sets the simulated time (20), --picture FILE the .png or .pdf (timeline.png).",
+        "--seconds X sets the simulated time (default: 20), --picture FILE the .png or .pdf "
+        "(default: timeline.png; both are written).",
         allow_abbrev=False,
         add_help=False,
     )
@@ -100,7 +101,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     listing.set_defaults(command=commands.list_choices)
     bench = subparsers.add_parser(
         "bench",
-        help="time engine, whole commands, submodels, simulator and solvers on this machine",
+        help="time the engine, whole commands, submodels, the simulator and the solvers",
     )
     bench.set_defaults(command=commands.bench)
     bench.add_argument(
@@ -108,13 +109,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         nargs="?",
         default="all",
         choices=["all", "engine", "command", "submodels", "simulator", "solvers"],
-        help="default: all",
+        help="what to time (default: all)",
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")
     bench.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="repetitions of each (5)"
+        "--repeats", type=int, default=5, metavar="N", help="repetitions of each (default: 5)"
     )
-    bench.add_argument("--quick", action="store_true", help="few clients, to check that it works")
+    bench.add_argument(
+        "--quick", action="store_true", help="use few clients, to check that everything runs"
+    )
     bench.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
     return parser
 
@@ -122,7 +125,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def _add_run_flags(
     parser: argparse.ArgumentParser, words: Sequence[str], *, lists: bool = False
 ) -> None:
-    """Flags of all settings, and the help of those that the words choose."""
+    """Add flags of all settings, and help on the settings that ``words`` choose."""
     from wirelessfl.cli.chosen import chosen_tables, user_flags
     from wirelessfl.cli.flags import add_flags
     from wirelessfl.cli.help import Help
@@ -135,12 +138,16 @@ def _add_run_flags(
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that ``run`` does not have."""
     parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="X", help="simulated seconds to draw (20)"
+        "--seconds",
+        type=float,
+        default=20.0,
+        metavar="X",
+        help="simulated seconds to draw (default: 20)",
     )
     parser.add_argument(
         "--picture",
         type=Path,
         default=Path("timeline.png"),
         metavar="FILE",
-        help="where to draw, as .png and .pdf (timeline.png)",
+        help="file to save, as .png and .pdf (default: timeline.png)",
     )

@@ -1,4 +1,4 @@
-"""A command line whose errors are one line, with the nearest name that exists."""
+"""A command-line parser with errors of one line that suggest the nearest known name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong, without listing all flags first.
+    """Reports errors without listing all flags first.
 
     Args:
-        lenient: whether ``parse_known_args`` returns unknown words, for another parser.
-        options: those of ``argparse.ArgumentParser``.
+        lenient: whether ``parse_known_args`` returns unknown words instead of raising an error.
+        options: arguments of ``argparse.ArgumentParser``.
     """
 
     def __init__(self, *, lenient: bool = False, **options: Any) -> None:
@@ -22,23 +22,23 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """The arguments; what is unknown ends the command, unless the parser is lenient."""
+        """Parse the arguments; unknown words end the command unless the parser is lenient."""
         found, rest = super().parse_known_args(args, namespace)
         if rest and not self.lenient:
             self._refuse(rest)
         return found, rest
 
     def error(self, message: str) -> NoReturn:
-        """End with exit code 2."""
+        """Print the message and exit with status 2."""
         end = "" if message.endswith((".", "?")) else "."
         self.exit(2, f"{self.prog}: error: {message}{end} See {self.prog} --help.\n")
 
     def _refuse(self, words: Sequence[str]) -> NoReturn:
-        """End with an error that suggests the nearest flag to the first of ``words``."""
+        """Exit with an error that suggests the flag nearest to the first unknown flag."""
         word = next((word for word in words if word.startswith("-")), None)
         if word is None:
             self.error(f"unexpected argument {words[0]!r}")
-        from wirelessfl.wording import suggestion  # needs our packages, which main checks first
+        from wirelessfl.wording import suggestion  # imports packages that main checks first
 
         flag = word.partition("=")[0]
         known = [option for action in self._actions for option in action.option_strings]

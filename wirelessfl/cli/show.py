@@ -25,10 +25,10 @@ def progress(
     Args:
         config: settings of the run.
         console: where to draw.
-        label: title of the run; None: its algorithm and data set.
+        label: title of the run; None for its algorithm and data set.
 
     Yields:
-        A function to call with every row.
+        A function that receives every row.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -86,9 +86,9 @@ TO_TARGET: dict[str, tuple[str, str]] = {
 def with_validation(
     columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, tuple[str, str]], str]:
-    """Columns with the validation accuracy if all runs have one, and what a target is called.
+    """Columns with validation accuracy if all runs have it, and the name of the target's metric.
 
-    It takes the place of the wall-clock seconds, since 80 columns have no room for both.
+    It replaces wall-clock seconds, since a table 80 characters wide has no room for both.
     """
     if not all("validation_accuracy" in summary for summary in summaries):
         return columns, "accuracy"
@@ -164,7 +164,7 @@ def sweep_progress(
         def show(place: int, row: Row) -> None:
             if place not in tasks:
                 tasks[place] = bar.add_task(runs[place][0], total=rounds[place], note="")
-            reached[place] = max(reached[place], row["round"])  # of several tasks, the furthest
+            reached[place] = max(reached[place], row["round"])  # the task that is furthest
             bar.update(tasks[place], completed=row["round"], note=f"{row['accuracy']:.3f}")
             if row["round"] == rounds[place] and "task" not in row:
                 bar.remove_task(tasks.pop(place))

@@ -1,4 +1,4 @@
-"""``wirelessfl sweep``: the runs of all combinations of some settings."""
+"""``wirelessfl sweep``: runs all combinations of the given values."""
 
 from __future__ import annotations
 
@@ -25,22 +25,26 @@ OWN = ("config", "json", "command", "jobs", "ray", "out")
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that ``run`` does not have."""
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs at a time, one CPU thread each (1)"
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="concurrent runs, one CPU thread each (default: 1)",
     )
     parser.add_argument(
-        "--ray", metavar="ADDRESS", help="run on a Ray cluster, or on a local one: local"
+        "--ray", metavar="ADDRESS", help="address of a Ray cluster, or local to start one here"
     )
 
 
 def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
-    """Check all combinations, run them, print a table with a row for each.
+    """Check all combinations, run them, and print a table with one row per run.
 
     Args:
-        arguments: of the command line; settings are lists of values.
-        tables: the configuration that the flags change.
+        arguments: parsed command line; settings are lists of values.
+        tables: the configuration file's tables, which flags override.
     """
     if arguments.jobs < 1:
-        raise ConfigError(f"jobs is {arguments.jobs}: at least one process is needed.")
+        raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
     flags = given_flags(arguments, OWN)
     one = (*PLACES, "algorithm", "task")  # all tasks together are one value
     lists = {name: [value] if name in one else value for name, value in flags.items()}
@@ -52,7 +56,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     for name in varied:
         if configs[0].task and all(name in table for table in configs[0].task):
             raise ConfigError(
-                f"the sweep varies {name}, and every task has its own: the runs would be equal. "
+                f"the sweep varies {name}, but every task sets its own: all runs would be equal. "
                 f"Leave {name} out of the tasks, or vary something else."
             )
     described = [{name: config_value(config, name) for name in varied} for config in configs]
@@ -77,7 +81,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
 
 
 def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]) -> list[Config]:
-    """The configuration of each combination, without flags of choices that it does not take.
+    """The configuration of each combination, without flags that do not apply to its choices.
 
     Raises:
         ConfigError: a wrong setting, or a flag that no combination uses.
@@ -102,7 +106,7 @@ def config_value(config: Config, flag: str) -> Any:
         named = getattr(config, flag)
         return None if named is None else named["name"]
     homes = flag_homes(chosen_classes(dict(config)))
-    if flag not in homes:  # of a choice that this combination does not take
+    if flag not in homes:  # belongs to a choice that this combination does not make
         return None
     section, key = homes[flag]
     table = getattr(config, section)

@@ -1,4 +1,4 @@
-"""Checks of what goes with a schedule: algorithm, uplink, tasks, and settings of rounds."""
+"""Checks that algorithm, uplink, tasks and settings fit the schedule."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from wirelessfl.schedules import Rounds
 
 
 def check_schedule(settings: Settings) -> None:
-    """Refuse algorithms, uplinks, tasks and settings that the schedule does not go with.
+    """Raise if algorithm, uplink, tasks or a setting conflict with the schedule.
 
     Raises:
-        ConfigError: there are such; the message names the settings.
+        ConfigError: they conflict; the message names the settings.
     """
     _check_local(settings)
     match settings.regime:
@@ -33,59 +33,59 @@ def check_schedule(settings: Settings) -> None:
 
 
 def _title(settings: Settings) -> str:
-    """The schedule, as messages name it."""
+    """The schedule's name in messages."""
     return f'schedule "{settings.schedule["name"]}"'
 
 
 def _check_local(settings: Settings) -> None:
-    """Refuse, inside cells, methods whose name stands for a schedule.
+    """Refuse algorithms inside cells whose names imply an asynchronous or multi-task schedule.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: the algorithm inside the cells implies a schedule.
     """
     local = settings.algorithm.get("local", LOCAL)
     if local in PRESETS:
         raise ConfigError(
-            f'local is "{local}", whose name stands for schedule "{PRESETS[local].schedule}", and '
-            f'cells of algorithm "{settings.algorithm["name"]}" have edge rounds. Choose one that '
-            "has synchronous rounds, such as fedavg."
+            f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", and the '
+            f'cells of algorithm "{settings.algorithm["name"]}" have synchronous edge rounds. '
+            "Choose a synchronous algorithm, such as fedavg."
         )
 
 
 def _check_sessions(settings: Settings) -> None:
-    """Refuse sessions of other rounds than the package's.
+    """Refuse sessions under any schedule but the package's ``rounds``.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: the schedule is another, e.g. the user's own.
     """
     sessions = settings.sessions.sessions
     if sessions is not None and settings.choices.schedule != Rounds():
         raise ConfigError(
-            f"sessions is {sessions}, and {_title(settings)} does not say when they begin and end. "
+            f"sessions is {sessions}, and {_title(settings)} has no rule for when sessions end. "
             'Leave it out, or choose schedule "rounds".'
         )
 
 
 def _check_one_model(settings: Settings) -> None:
-    """Refuse several tasks.
+    """Refuse tables of tasks.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: the settings have tables of tasks.
     """
     if settings.task:
         raise ConfigError(
             f"{_title(settings)} trains one model of algorithm "
             f'"{settings.algorithm["name"]}", and there are {len(settings.task)} task tables. '
-            'Choose schedule "buffered" or "simultaneous", with an algorithm without cells, or '
-            "leave them out."
+            'Choose schedule "buffered" or "simultaneous" with an algorithm without cells, or '
+            "leave the tables out."
         )
 
 
 def _check_participation(settings: Settings) -> None:
-    """Refuse numbers of participants that cannot be.
+    """Check the numbers of participating and tracking clients per round.
 
     Raises:
-        ConfigError: they are such.
+        ConfigError: the network or the algorithm does not allow them.
     """
     check_participation(
         settings.choices.algorithm,
@@ -98,16 +98,16 @@ def _check_participation(settings: Settings) -> None:
 
 
 def _check_cells(settings: Settings) -> None:
-    """Refuse what asynchronous cells do not go with.
+    """Raise if algorithm, tasks or a setting conflict with asynchronous cells.
 
     Raises:
-        ConfigError: there is such; the message names the settings.
+        ConfigError: they conflict; the message names the settings.
     """
     name, schedule = settings.algorithm["name"], settings.choices.schedule
     if schedule.work == "task rounds":
         raise ConfigError(
-            f'algorithm "{name}" has cells, and {_title(settings)} has rounds of several tasks of '
-            'one server each. Choose schedule "rounds" or "buffered", or an algorithm without '
+            f'algorithm "{name}" has cells, and {_title(settings)} trains several tasks with one '
+            'server each. Choose schedule "rounds" or "buffered", or an algorithm without '
             "cells."
         )
     _check_one_model(settings)
@@ -120,10 +120,10 @@ def _check_cells(settings: Settings) -> None:
 
 
 def _check_rounds_settings(settings: Settings) -> None:
-    """Refuse settings of synchronous rounds of one model.
+    """Refuse algorithms that plan synchronous rounds of one model in advance.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: the algorithm does so with these settings.
     """
     algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
     title = _title(settings)
@@ -131,15 +131,16 @@ def _check_rounds_settings(settings: Settings) -> None:
         raise ConfigError(
             f'algorithm "{name}" plans its rounds in advance with these settings (budget '
             f"deadline or fastest, min_coverage, masks partition), and {title} has no such "
-            'rounds. Choose others, or schedule "rounds".'
+            'rounds. Choose other values, or schedule "rounds".'
         )
 
 
 def _check_tasks(settings: Settings) -> None:
-    """Refuse numbers of clients at work that cannot be.
+    """Check the number of busy clients, and that the algorithm can train with few clients.
 
     Raises:
-        ConfigError: they are such.
+        ConfigError: ``busy_clients`` is too large or has no effect, or the algorithm needs all
+            clients in every round.
     """
     busy, clients = settings.network.busy_clients, settings.network.clients
     task_rounds = settings.choices.schedule.work == "task rounds"
@@ -148,7 +149,7 @@ def _check_tasks(settings: Settings) -> None:
     if task_rounds and busy is not None:
         raise ConfigError(
             f"busy_clients is {busy}, and {_title(settings)} has rounds. "
-            "Leave it out: availability says who takes part."
+            "Leave it out; availability sets the fraction of clients that can take part."
         )
     _check_everybody(settings, 1)
 
@@ -158,25 +159,25 @@ def _check_everybody(settings: Settings, together: int) -> None:
 
     Args:
         settings: of the run.
-        together: clients that are sure to train from the same model.
+        together: number of clients guaranteed to train from the same model.
 
     Raises:
-        ConfigError: it is such.
+        ConfigError: the algorithm needs more.
     """
     try:
         settings.choices.algorithm.check(max(settings.network.clients, 2), together, together)
     except ValueError as error:
         raise ConfigError(
-            f'algorithm "{settings.algorithm["name"]}" under {_title(settings)}, where not all '
-            f'clients need train from the same model: {error} Or choose schedule "rounds".'
+            f'algorithm "{settings.algorithm["name"]}" under {_title(settings)}, where '
+            f'clients may train from different models: {error} Or choose schedule "rounds".'
         ) from error
 
 
 def _check_step_sizes(settings: Settings) -> None:
-    """Refuse falling step sizes where a merge needs equal ones, or has no end to fall to.
+    """Refuse decaying step sizes where a merge needs equal ones.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: step sizes decay, and the algorithm divides by them.
     """
     if settings.choices.lr_schedule.constant:
         return
@@ -190,14 +191,14 @@ def _check_step_sizes(settings: Settings) -> None:
 
 
 def check_end(settings: Settings) -> None:
-    """Refuse step sizes that fall within rounds without a limit.
+    """Refuse step sizes that decay over an unlimited number of rounds.
 
     Raises:
         ConfigError: they do.
     """
     if not settings.choices.lr_schedule.constant:
         raise ConfigError(
-            f'lr_schedule is "{settings.lr_schedule["name"]}", and rounds, within which step '
-            f"sizes fall, has no limit under {_title(settings)} with max_seconds or target. Give "
-            'rounds, or choose lr_schedule "constant".'
+            f'lr_schedule is "{settings.lr_schedule["name"]}", which decays step sizes over '
+            f"rounds, and rounds is unlimited under {_title(settings)} with max_seconds or "
+            'target. Give rounds, or choose lr_schedule "constant".'
         )

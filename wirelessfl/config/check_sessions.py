@@ -10,10 +10,10 @@ from wirelessfl.errors import ConfigError
 
 
 def check_sessions(settings: Settings) -> None:
-    """Refuse an availability model that does not fit the sessions or the split.
+    """Raise if the availability model conflicts with the sessions or the split.
 
     Raises:
-        ConfigError: it does not; the message names the setting.
+        ConfigError: they conflict; the message names the setting.
     """
     presence, sessions = settings.choices.presence, settings.sessions.sessions
     if presence is None or sessions is None:
@@ -27,18 +27,18 @@ def check_sessions(settings: Settings) -> None:
 
 
 def check_pilot(sessions: int | None, warm_start: Mapping[str, Any]) -> None:
-    """Refuse pilot sessions after which no session is left.
+    """Raise unless at least one session follows the pilot sessions.
 
     Args:
         sessions: S.
-        warm_start: its table, with every default filled in.
+        warm_start: table of the warm start, with every default filled in.
 
     Raises:
-        ConfigError: no session is left.
+        ConfigError: every session is a pilot session.
     """
     pilot = warm_start.get("pilot_sessions")
     if sessions is not None and isinstance(pilot, int) and pilot >= sessions:
         raise ConfigError(
-            f"pilot_sessions is {pilot}, and there are {sessions} sessions: none would be left to "
-            "start from them. Lower it."
+            f"pilot_sessions is {pilot}, and there are {sessions} sessions: no session would start "
+            "from a pilot model. Lower it."
         )

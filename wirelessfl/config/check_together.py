@@ -1,4 +1,4 @@
-"""Checks of tasks against each other."""
+"""Checks that tasks fit each other."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from wirelessfl.tasks.transmissions import check_gathering
 
 
 def check_together(tasks: Mapping[str, Settings]) -> None:
-    """Refuse tasks that do not go together with each other, or with the durations.
+    """Raise if tasks conflict with each other, or with the latency model.
 
     Args:
-        tasks: by name, what each is trained with.
+        tasks: settings of each task, by name.
 
     Raises:
-        ConfigError: there are such; the message names the setting.
+        ConfigError: they conflict; the message names the setting.
     """
     for task in tasks.values():
         if task.choices.delays is not None:
@@ -31,10 +31,10 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
 
 
 def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
-    """Refuse buffers that may never fill where the updates of a merge are sent at once.
+    """Refuse buffers that may never fill when the updates of a merge are sent together.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: a buffer may never fill.
     """
     schedules = [task.choices.schedule for task in tasks.values()]
     try:
@@ -51,10 +51,10 @@ def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
 
 
 def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
-    """Refuse rounds with more clients than there are.
+    """Refuse tasks that need more clients per round than are available.
 
     Raises:
-        ConfigError: they are such.
+        ConfigError: they do.
     """
     shares = [task.training.clients_per_round for task in tasks.values()]
     clients = first.network.clients
@@ -62,7 +62,7 @@ def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
     wanted = sum(share or 0 for share in shares)
     if wanted + sum(share is None for share in shares) > available:
         raise ConfigError(
-            f"the tasks want {wanted} clients a round (clients_per_round of each), and at "
-            f"least one each without it, and {available} of {clients} are available. Lower "
-            "them, or raise availability."
+            f"the tasks need {wanted} clients per round (the sum of clients_per_round), plus one "
+            f"for each task without it, but {available} of {clients} clients are available. "
+            "Lower clients_per_round, or raise availability."
         )

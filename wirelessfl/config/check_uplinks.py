@@ -1,4 +1,4 @@
-"""Checks of what goes with an uplink: payloads, and clients that upload when they are ready."""
+"""Checks that an uplink delivers the payloads, and at the times when clients are ready."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from wirelessfl.errors import ConfigError
 
 
 def check_payloads(settings: Settings) -> None:
-    """Refuse an uplink or a schedule that needs other payloads than the algorithm's.
+    """Raise if the algorithm's payloads do not suit the uplink or the schedule.
 
-    An uplink may give sums alone, and a schedule measure changes of the model.
+    An uplink may deliver only sums, and a schedule may measure changes of the model.
 
     Raises:
-        ConfigError: it is such.
+        ConfigError: the algorithm needs single updates, or sends models instead of changes.
     """
     algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
     if settings.choices.schedule.measured is not None and not algorithm.sends_changes:
@@ -35,10 +35,10 @@ def check_payloads(settings: Settings) -> None:
 
 
 def check_shared_uplink(settings: Settings) -> None:
-    """Refuse an uplink that cannot take the updates of this schedule.
+    """Refuse an uplink that cannot carry the updates of this schedule.
 
     Raises:
-        ConfigError: it is such.
+        ConfigError: it cannot.
     """
     uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
     schedule, under = settings.choices.schedule, f'schedule "{settings.schedule["name"]}"'
@@ -52,12 +52,12 @@ def check_shared_uplink(settings: Settings) -> None:
             )
         if schedule.measured is not None:
             raise ConfigError(
-                f'option is "D", which looks at each update under {under}, and {title} '
+                f'option is "D", which compares single updates under {under}, and {title} '
                 'gives only their sum. Choose option "S", or uplink "tdma", "ofdma" or "fixed".'
             )
     elif not one_draw and not uplink.shareable:
         raise ConfigError(
-            f"{under} lets clients upload at any time, and {title} does not say how "
-            'they share the band then (shared_seconds_per_bit). Choose uplink "tdma", '
+            f"{under} lets clients upload at any time, and {title} does not define how "
+            'they then share the band (shared_seconds_per_bit). Choose uplink "tdma", '
             '"ofdma" or "fixed", or delays "shifted-exponential".'
         )

@@ -1,4 +1,4 @@
-"""The objects that tables of settings name: algorithm, uplink, schedule and the like."""
+"""Builds the objects that tables of settings name, such as algorithm, uplink and schedule."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from wirelessfl.wording import explain
 
 @dataclass(frozen=True)
 class Choices:
-    """What the tables of a configuration name, with its settings.
+    """The objects that the tables of a configuration name, with their settings.
 
     Args:
         algorithm: client and server rule.
-        uplink: how updates cross the air.
-        schedule: when work is handed out and servers merge.
-        split: which samples each client holds.
-        model: what is trained.
+        uplink: multiple access of the clients.
+        schedule: when clients get work and servers merge.
+        split: data partition.
+        model: the model to train.
         lr_schedule: step sizes over the rounds.
-        compression: of the model on the downlink; None if no round sends one.
-        fading: of the radio channel; None without one.
+        compression: compression of the broadcast model; None in regime ``tasks``.
+        fading: fading of the radio channel; None without a radio channel.
         delays: latency of requests; None without requests to clients.
-        assignment: who trains what, in rounds of several tasks; None without them.
-        warm_start: model at the start of a session; None without sessions.
+        assignment: assignment of clients to tasks; None without rounds of several tasks.
+        warm_start: initial model of a session; None without sessions.
         presence: which clients are present; None without sessions.
     """
 
@@ -64,7 +64,7 @@ class Choices:
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Choices:
-        """From tables with a ``name``, by kind; None where there is none.
+        """Build every choice from its table, which must have a ``name``.
 
         Raises:
             ConfigError: a name or a setting is unknown, or a value is wrong.
@@ -79,7 +79,7 @@ class Choices:
 
 @lru_cache(maxsize=256)
 def _adapter(choice: Hashable) -> TypeAdapter[Any]:
-    """What checks the values of a choice's table; making one takes milliseconds."""
+    """The validator of a choice's settings; cached because making one takes milliseconds."""
     adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, choice))
     return adapter
 
@@ -92,7 +92,7 @@ def _hints(choice: Hashable) -> Mapping[str, Any]:
 
 
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
-    """The object that a table describes, every value checked."""
+    """The object that a table describes, with every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
     hints = _hints(cast(Hashable, choice))
     known = list(hints)
@@ -112,12 +112,12 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
         ) from None
     for key, value in vars(built).items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise ConfigError(f"{key} is {value}: a finite number is needed.")
+            raise ConfigError(f"{key} is {value}: give a finite number.")
     return built
 
 
 def named_setting(
     place: tuple[Any, ...], infos: Mapping[str, FieldInfo]
 ) -> tuple[str, FieldInfo] | None:
-    """The setting at a place of pydantic's findings, see ``explain``."""
+    """The setting at a location in pydantic's errors, see ``explain``."""
     return (place[0], infos[place[0]]) if place and place[0] in infos else None

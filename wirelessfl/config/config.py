@@ -1,4 +1,4 @@
-"""The settings of a run: typed, checked, the same from TOML, from flags and from Python.
+"""The settings of a run: typed and checked; equal whether from TOML, flags or Python.
 
 Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; sections are TOML tables.
 """
@@ -34,24 +34,24 @@ from wirelessfl.errors import ConfigError
 
 
 class Config(Settings):
-    """All settings of a run, with every default filled in, and held against each other.
+    """All settings of a run, with every default filled in and conflicts refused.
 
-    Make one by ``Config.of``, ``from_flags`` or ``from_toml``. One made by ``Config(...)`` is not
-    resolved yet; ``wirelessfl.run`` takes it, too.
+    Create one with ``Config.of``, ``from_flags`` or ``from_toml``. ``Config(...)`` leaves it
+    unresolved; ``wirelessfl.run`` accepts that, too.
     """
 
     _tasks: dict[str, Config] | None = PrivateAttr(None)
 
     @property
     def resolved(self) -> bool:
-        """Whether defaults are filled in, and the settings go together."""
+        """Whether defaults are filled in and conflicts have been checked."""
         return self._tasks is not None
 
     @property
     def tasks(self) -> dict[str, Config]:
-        """By name, what each task is trained with: the run's settings, and its own table's.
+        """Settings of each task, by name: the run's, overridden by those in the task's table.
 
-        Without a table there is one task, that of the run.
+        Without tables of tasks, the run is the only task.
         """
         config = self.resolve()
         return config._tasks or {config.data.dataset: config}
@@ -68,16 +68,16 @@ class Config(Settings):
         """The configuration in nested ``tables``, with every default filled in and checked.
 
         Args:
-            tables: settings by table. If none is of the network, one may still be given to the
-                run, and what fits some network is not refused.
+            tables: settings by table. Without network settings, a network may still be given to
+                the run, so the number of clients is not checked.
             loose: settings, by table and key, that are dropped instead of refused if they have no
                 effect.
             dropped: receives what is dropped.
-            of_task: whether this is one of several tasks, whose schedule the run has.
+            of_task: whether these are the settings of one of several tasks.
 
         Raises:
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
-                do not go together.
+                conflict.
         """
         given = Settings(**checked_tables(tables))
         places = given_places(tables)
@@ -88,7 +88,7 @@ class Config(Settings):
         done = set(idle)
         if idle:
             given = Settings(**_without(tables, idle))
-        # A default follows the other settings in copies.
+        # Choices left at their defaults are derived anew when settings are copied.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
         check(config)
@@ -108,10 +108,10 @@ class Config(Settings):
         loose: Collection[Place],
         dropped: set[Place] | None,
     ) -> None:
-        """Refuse given settings without effect; arguments are those of ``of``.
+        """Refuse or drop given settings without effect; arguments as in ``of``.
 
         Raises:
-            ConfigError: there is one that must not be dropped.
+            ConfigError: one of them must not be dropped.
         """
         for place, reason in idle.items():
             if place not in loose:
@@ -123,19 +123,19 @@ class Config(Settings):
         """The same settings, resolved.
 
         Raises:
-            ConfigError: settings that do not go together.
+            ConfigError: settings that conflict.
         """
         return self if self.resolved else Config.of(self.given_tables())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """The configuration with other tables, resolved anew: what followed from them follows.
+        """A copy with other tables; defaults that depend on them are derived anew.
 
         Args:
-            update: tables that replace those of this one.
-            deep: without effect.
+            update: tables that replace those of this configuration.
+            deep: ignored.
 
         Raises:
-            ConfigError: a wrong value, or settings that do not go together.
+            ConfigError: a wrong value, or settings that conflict.
         """
         tables = self.given_tables()
         loose = given_places(tables) if update else ()
@@ -145,17 +145,17 @@ class Config(Settings):
     def _made(
         cls, given: Settings, values: Mapping[str, Any], tasks: Mapping[str, Config] | None = None
     ) -> Config:
-        """A resolved configuration of these values, whose choices are those of ``given``."""
+        """A resolved configuration with these values and the choices of ``given``."""
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
         config._origin = given._origin
         return config
 
     def _with_tasks(self) -> Config:
-        """With the tables of tasks resolved, and unlimited rounds if something else ends the run.
+        """A copy with resolved tasks, and with unlimited rounds if time or targets end the run.
 
         Raises:
-            ConfigError: tasks that are wrong, or do not go together.
+            ConfigError: a task has a wrong setting, or tasks conflict.
         """
         names = task_names(self.task, self.data.dataset) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
@@ -177,7 +177,7 @@ class Config(Settings):
         return self._made(self, values, tasks)
 
     def _endless(self) -> Config:
-        """With no limit of rounds."""
+        """A copy with unlimited rounds."""
         training = self.training.filled(rounds=ENDLESS)
         return self._made(self, {**dict(self), "training": training})
 
@@ -186,11 +186,11 @@ class Config(Settings):
         values: Mapping[str, Any],
         tasks: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Config:
-        """The same settings, computed or kept elsewhere, resolved.
+        """A resolved copy with other settings of ``[run]``.
 
         Args:
-            values: of ``[run]``; tasks have them too, unless their tables have their own.
-            tasks: by name, further values that go into a task's own table.
+            values: new settings of ``[run]``, also for tasks whose tables do not set them.
+            tasks: further values for the tables of tasks, by task name.
         """
         if not self.resolved:
             return self.resolve().with_run(values, tasks)
@@ -216,9 +216,9 @@ class Config(Settings):
         values: Mapping[str, Any],
         tasks: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Config:
-        """The same settings with what the run has chosen; arguments are those of ``with_run``.
+        """A copy with the values that the run has resolved; arguments as in ``with_run``.
 
-        Values without effect are left out, so that the result is a configuration as well.
+        Values without effect are left out, so that the result is a valid configuration.
         """
         idle = self.unused()
         used = {key: value for key, value in values.items() if ("run", key) not in idle}
@@ -227,7 +227,7 @@ class Config(Settings):
     def unused(self) -> dict[Place, str]:
         """All settings without effect, by table and key, with the reason.
 
-        A setting that tasks may have for themselves has one if a task uses it.
+        A setting that tasks may override has an effect if any task uses it.
         """
         found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
         if not tasks:
@@ -237,10 +237,10 @@ class Config(Settings):
         return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
-        """What a task is trained with.
+        """The settings of one task.
 
         Raises:
-            ConfigError: its table has a wrong setting; the message names the task.
+            ConfigError: the task's table has a wrong setting; the message names the task.
         """
         tables = with_table(self, table, name)
         loose = given_places(tables) - table_places(self, tables, table)
@@ -254,7 +254,7 @@ class Config(Settings):
         """The configuration of ``wirelessfl run ALGORITHM --flag value ...``.
 
         Args:
-            algorithm: its name.
+            algorithm: name of the algorithm.
             flags: settings by their flat names, e.g. ``data_dir``, ``cells``, ``lr``.
         """
         return cls.merged({"algorithm": {"name": algorithm}}, flags)
@@ -265,12 +265,12 @@ class Config(Settings):
     ) -> Config:
         """The configuration in ``tables``, changed by flags.
 
-        A setting in ``tables`` that a flag deprives of its effect is dropped.
+        Settings in ``tables`` that lose their effect through a flag are dropped.
 
         Args:
             tables: settings by table.
             flags: settings by flat name.
-            dropped: receives flags without effect; None refuses them.
+            dropped: receives flags without effect; if None, they are refused.
 
         Raises:
             ConfigError: a wrong setting.
@@ -292,13 +292,13 @@ class Config(Settings):
         return cls.of(read_toml(path))
 
     def to_toml(self) -> str:
-        """The settings with an effect, as TOML; reading it back gives the same object."""
+        """The settings that have an effect, as TOML; reading it back gives an equal object."""
         plain: dict[str, Any] = _plain(kept_tables(self, self.unused()))
         return tomli_w.dumps({key: table for key, table in plain.items() if table})
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
-    """Tables without some of their settings; a choice without its name is left out."""
+    """Tables without the settings in ``idle``; a choice whose name is idle is left out."""
     kept: dict[str, Any] = {}
     for section, table in tables.items():
         if (section, "name") in idle:
@@ -310,7 +310,7 @@ def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, An
 
 
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:
-    """Settings of a file that have an effect without flags; empty if the file is wrong."""
+    """Settings of a file that have an effect without flags; empty if the file is invalid."""
     try:
         alone = Settings(**named_tables(tables))
     except ConfigError:
@@ -319,7 +319,7 @@ def _used_places(tables: Mapping[str, Any]) -> set[Place]:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` as TOML can hold it: no None, paths as text."""
+    """``value`` in a form that TOML can hold: no None, paths as text."""
     if isinstance(value, Mapping):
         return {key: _plain(v) for key, v in value.items() if v is not None}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What a run gets as Python objects instead of settings: a model, data, a network."""
+"""Python objects given to a run instead of settings: a model, data, a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BESIDE_NETWORK = (
     "downlink_mbps",
     "backhaul_mbps",
 )
-"""Network settings that a given network leaves open."""
+"""Network settings that still apply with a given network."""
 
 
 class GivenNetwork(Section):
@@ -28,9 +28,9 @@ class GivenNetwork(Section):
 
 
 class Given(Section):
-    """Objects given to ``wirelessfl.run``, as the ``[given]`` table of ``config.toml`` marks them.
+    """The ``[given]`` table of ``config.toml``: objects given to ``wirelessfl.run``.
 
-    They replace settings, which the file therefore leaves out.
+    They replace settings, which the file leaves out.
 
     Args:
         model: the class name of the given module.
@@ -44,7 +44,7 @@ class Given(Section):
 
     @property
     def names(self) -> list[str]:
-        """The objects that are given, in the order model, data, network."""
+        """Names of the given objects, in the order model, data, network."""
         return [name for name, value in self if value is not None]
 
 
@@ -52,17 +52,17 @@ def replaced_by_network(radio: bool = True) -> list[str]:
     """Network settings that a given network replaces.
 
     Args:
-        radio: whether CPU speeds and links count; otherwise ``step_seconds`` is beta of the
-            latency model, which no network has.
+        radio: whether CPU speeds and links determine latencies. If not, ``step_seconds`` is beta
+            of the latency model, which a network does not replace.
     """
     beta = () if radio else ("step_seconds",)
     return [key for key in NetworkSection.model_fields if key not in (*BESIDE_NETWORK, *beta)]
 
 
 def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
-    """Settings that the user gave and a given network replaces, with their values.
+    """Settings given by the user that a given network would replace, with their values.
 
-    None stands for the default, as in a file that leaves the setting out.
+    Settings that are None are left out: they stand for the default.
     """
     values = {key: getattr(settings, key) for key in replaced_by_network(radio)}
     given = settings.model_fields_set
@@ -70,7 +70,7 @@ def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
 
 
 def given_values(given: Given) -> Mapping[str, Mapping[str, Any]]:
-    """Settings of sections that the given objects have values for, by section."""
+    """Settings whose values follow from the given objects, by section."""
     return {
         "data": {} if given.data is None else {"dataset": given.data},
         "network": {} if given.network is None else dict(given.network),

@@ -1,4 +1,4 @@
-"""The kinds of choices that tables name, and which table or section has each setting."""
+"""The kinds of choices that tables name, and where each setting belongs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ KINDS: Mapping[str, Kind[Any]] = {
     "warm_start": WARM_STARTS,
     "presence": PRESENCES,
 }
-"""Tables with a ``name``, beside ``algorithm``. If two have a setting of the same name, the earlier
-one has the plain flag."""
+"""Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
+earlier one gets the plain flag."""
 DEFAULTS: Mapping[str, str] = {
     "split": "noniid",
     "model": "fcnn",
@@ -49,23 +49,23 @@ DEFAULTS: Mapping[str, str] = {
     "warm_start": "previous",
     "presence": "labels",
 }
-"""Names of choices by default. Schedule and assignment follow from the algorithm."""
+"""Default names. The defaults of schedule and assignment follow from the algorithm."""
 MAX_OWNERS = 3
-"""Choices that a message names; of more it gives the number."""
+"""Maximum number of choices that a message names; it counts the others."""
 
 Regime = Literal["rounds", "sessions", "tasks", "cells"]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What decides which kinds of choices a run has.
+    """The settings that decide which kinds of choices a run has.
 
     Args:
-        algorithm: its class.
-        uplink: its class.
-        schedule: its class.
+        algorithm: class of the algorithm.
+        uplink: class of the uplink.
+        schedule: class of the schedule.
         sessions: number of sessions; None without sessions.
-        radio: whether CPU speeds and links count; a latency model may replace them.
+        radio: whether CPU speeds and links determine latencies; a latency model may replace them.
         given_model: whether a module is given as an object.
     """
 
@@ -78,7 +78,7 @@ class Frame:
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Frame:
-        """That of tables in which algorithm, uplink and schedule have a name.
+        """The frame of tables in which algorithm, uplink and schedule have a name.
 
         Raises:
             ConfigError: a name is unknown.
@@ -99,14 +99,14 @@ class Frame:
 
     @property
     def regime(self) -> Regime:
-        """What carries the run out: rounds of one model, in sessions or not; tasks, which get
-        requests or common rounds; or the cells of one model, each a request."""
+        """How the run proceeds: in rounds of one model, in sessions of such rounds, as tasks
+        (requests, or rounds shared by tasks), or as cells that are asynchronous requests."""
         if self.schedule.work == "rounds":
             return "rounds" if self.sessions is None else "sessions"
         return "tasks" if self.algorithm.topology == "star" else "cells"
 
     def why_not(self, kind: str) -> str | None:
-        """Why the run has no choice of a kind, see ``unused``; None if it has."""
+        """Why the run has no choice of this kind, see ``unused``; None if it has one."""
         schedule, uplink = f'schedule "{self.schedule.name}"', f'uplink "{self.uplink.name}"'
         match kind:
             case "assignment" | "delays" if self.algorithm.topology != "star":
@@ -119,13 +119,13 @@ class Frame:
             case "warm_start" | "presence" if self.schedule.work != "rounds":
                 return f'conflicts with {schedule}, which has no sessions: choose schedule "rounds"'
             case "warm_start" | "presence" if self.sessions is None:
-                return "needs sessions: give their number"
+                return "needs sessions: set sessions"
             case "delays" if self.regime != "tasks":
                 return f'conflicts with {schedule}: choose schedule "buffered" or "simultaneous"'
             case "compression" if self.regime == "tasks":
                 return (
-                    f"conflicts with {schedule}, which sends no round's model: choose schedule "
-                    '"rounds"'
+                    f"conflicts with {schedule}, which has no synchronous downlink: choose "
+                    'schedule "rounds"'
                 )
             case "fading" if not self.radio:
                 return 'conflicts with delays "shifted-exponential": choose delays "wireless"'
@@ -135,19 +135,19 @@ class Frame:
 
 
 def with_cells(algorithm: str) -> str:
-    """Why an algorithm with cells has no settings of requests to clients and tasks."""
-    return f'conflicts with algorithm "{algorithm}", which has cells: choose one without'
+    """The reason why settings of tasks and of requests to clients conflict with cells."""
+    return f'conflicts with algorithm "{algorithm}", which has cells: choose one without cells'
 
 
 def _value(section: Any, key: str) -> Any:
-    """The value of a setting in a table, or in a section."""
+    """The value of a setting in a table or a section; None without a table."""
     if isinstance(section, Mapping):
         return section.get(key)
     return getattr(section, key, None)
 
 
 def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
-    """The algorithm that a table names, with what it runs in its cells."""
+    """The class of the algorithm that a table names, with the algorithm inside its cells."""
     local = table.get("local")
     if local is not None and not isinstance(local, str):
         raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")
@@ -155,18 +155,18 @@ def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
 
 
 def title_of(table: Mapping[str, Any]) -> str:
-    """The name in a table, with the algorithm inside cells."""
+    """The name in a table, with the algorithm inside its cells if it sets one."""
     local = f" with local {table['local']!r}" if "local" in table else ""
     return f"{table['name']!r}{local}"
 
 
 def words(kind: str) -> str:
-    """A kind in a sentence."""
+    """The name of a kind as words for messages."""
     return kind.replace("_", " ").replace("lr ", "lr-")
 
 
 def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
-    """The classes that tables with a name choose, by kind.
+    """The classes that the tables name, by kind.
 
     Raises:
         ConfigError: a name is unknown.
@@ -182,12 +182,12 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
 
 
 def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]:
-    """Where each flat name belongs: flag -> (section, key).
+    """Section and key of each flag.
 
-    If something else has a setting of the same name, a choice's setting gets its name as prefix.
+    If an earlier table has a setting of the same name, the flag is prefixed by the choice's name.
 
     Args:
-        owners: the classes chosen, by kind.
+        owners: the chosen classes, by kind.
     """
     homes = section_homes()
     for kind in (*KINDS, "algorithm"):
@@ -202,14 +202,14 @@ def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]
 
 
 def section_homes() -> dict[str, tuple[str, str]]:
-    """Where the flags of sections belong."""
+    """Section and key of each flag of a section."""
     return {
         name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
     }
 
 
 def owners(key: str) -> Iterator[tuple[str, list[str]]]:
-    """The choices that have a setting, by kind."""
+    """Yield each kind that has choices with this setting, and the names of these choices."""
     known: dict[str, Mapping[str, type[Any]]] = {
         **{kind: choices.classes() for kind, choices in KINDS.items()},
         "algorithm": algorithm_classes(),
@@ -221,7 +221,7 @@ def owners(key: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def owners_of(key: str) -> str:
-    """Which choices have a setting, as a sentence; empty if none has."""
+    """A sentence that names the choices with a setting; empty if there are none."""
     for kind, having in owners(key):
         shown_names = " and ".join(having)
         if len(having) > MAX_OWNERS:

@@ -1,4 +1,4 @@
-"""What the names of published methods stand for beside their rule: a schedule, an assignment."""
+"""Defaults of schedule and assignment that the names of published methods imply."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Preset:
-    """Defaults that go with the name of an algorithm; settings replace any of them.
+    """Defaults that the name of an algorithm implies; settings override them.
 
     Args:
-        schedule: its name.
-        settings: of this schedule, where they differ from its defaults.
-        assignment: name of the rule, under a schedule with rounds of several tasks.
+        schedule: name of the schedule.
+        settings: settings of the schedule that differ from its defaults.
+        assignment: name of the assignment rule, used in rounds of several tasks.
     """
 
     schedule: str = "rounds"
@@ -31,9 +31,9 @@ PRESETS: Mapping[str, Preset] = {
     "sync-bayes-st": Preset("simultaneous", {"first": 30}, "bayes"),
     "sync-ucb-st": Preset("simultaneous", {"first": 30}, "bandit"),
 }
-"""By algorithm. All others have synchronous rounds of one model."""
+"""Presets by algorithm. All other algorithms use synchronous rounds of one model."""
 
 
 def preset_of(algorithm: str) -> Preset:
-    """What goes with the name of an algorithm."""
+    """The defaults that an algorithm's name implies."""
     return PRESETS.get(algorithm, Preset())

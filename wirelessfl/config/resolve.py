@@ -1,4 +1,4 @@
-"""Settings resolved: defaults that depend on others are filled in, conflicts are refused."""
+"""Resolves settings: fills in defaults that depend on other settings, and refuses conflicts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from wirelessfl.errors import ConfigError
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
-"""Cells and edge rounds of algorithms over cells, unless the settings say."""
+"""Default cells and edge rounds of algorithms with cells."""
 
 
 def filled(settings: Settings) -> dict[str, Any]:
-    """Values of all tables, with every default filled in that depends on others, by table.
+    """Values of all tables, with defaults that depend on other settings filled in.
 
-    The settings that the user gave stay the ``model_fields_set`` of their section.
+    ``model_fields_set`` of a section still holds only the settings that the user gave.
 
     Raises:
         ConfigError: the data set is unknown.
@@ -64,9 +64,9 @@ def filled(settings: Settings) -> dict[str, Any]:
 
 
 def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection:
-    """With tokenizer and length where the data set takes them.
+    """A copy with tokenizer and length filled in if the data set takes them.
 
-    The stored settings then say what was read, even if the defaults change later.
+    The stored settings then describe the data that were read, even if defaults change later.
     """
     options = text_options(data.dataset)
     if "tokenizer" in options:
@@ -81,13 +81,13 @@ def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection
 
 
 def check(settings: Settings) -> None:
-    """Refuse settings that do not go together.
+    """Raise if settings conflict.
 
     Args:
-        settings: with what depends on others filled in.
+        settings: settings whose dependent defaults are filled in.
 
     Raises:
-        ConfigError: there are such; the message names the settings.
+        ConfigError: settings conflict; the message names them.
     """
     check_sessions(settings)
     if settings.warm_start is not None:
@@ -99,13 +99,13 @@ def check(settings: Settings) -> None:
 
 
 def _check_cells(settings: Settings) -> None:
-    """Refuse cells without a client, and cells of a star.
+    """Check the number of cells.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: there are more cells than clients, or several for an algorithm with one server.
     """
     cells, clients = settings.network.cells or 1, settings.network.clients
-    if cells > 1 and settings.choices.algorithm.topology == "star":  # of a given network
+    if cells > 1 and settings.choices.algorithm.topology == "star":  # only with a given network
         raise ConfigError(
             f'algorithm "{settings.algorithm["name"]}" is a star, and the network has {cells} '
             'cells. Choose "hfedavg", or give a network of one cell.'
@@ -118,7 +118,7 @@ def _check_network(settings: Settings) -> None:
     """Refuse empty ranges.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: a range is empty, or a CPU speed is not positive.
     """
     network = settings.network
     if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:

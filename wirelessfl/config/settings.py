@@ -1,4 +1,4 @@
-"""Settings as they are given: typed, each value checked, not yet held against each other."""
+"""Settings as given: typed, with each value checked, but not yet checked for conflicts."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from wirelessfl.wording import explain
 
 @dataclass(frozen=True)
 class Origin:
-    """Which settings were given; equal settings are equal whatever was.
+    """Which settings were given; does not affect the equality of settings.
 
     Args:
-        places: table and key of each.
+        places: table and key of each given setting.
     """
 
     places: frozenset[tuple[str, str]] = field(compare=False)
@@ -41,9 +41,9 @@ class Origin:
 class Settings(Section):
     """All settings of a run, by table.
 
-    ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of what it
-    names; None if the run has no such choice. ``task`` holds a table for each of several tasks.
-    ``given`` marks objects that replace settings; the run needs them.
+    ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of the named
+    choice; None if the run has no such choice. ``task`` holds one table per task. ``given`` marks
+    Python objects that replace settings and that the run needs.
 
     Raises:
         ConfigError: an unknown key, or a wrong value.
@@ -83,13 +83,13 @@ class Settings(Section):
         self._origin = Origin(frozenset(given_places(tables)))
 
     def given_tables(self) -> dict[str, Any]:
-        """The settings that were given, by table, without what was filled in."""
+        """The settings that were given, by table, without defaults that were filled in."""
         tables = self.model_dump(exclude_unset=True)
         for kind, choice in vars(self.choices).items():
             if kind not in KINDS or tables.get(kind) is None:
                 continue
             filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
-            given = {  # with what was changed in place: tables are plain dicts
+            given = {  # includes values changed in place: tables are plain dicts
                 key: value
                 for key, value in tables[kind].items()
                 if (kind, key) in self._origin.places or value != filled.get(key)
@@ -101,18 +101,17 @@ class Settings(Section):
 
     @property
     def choices(self) -> Choices:
-        """Algorithm, uplink, schedule and the like with their settings."""
+        """The chosen objects, such as algorithm, uplink and schedule, with their settings."""
         return self._choices
 
     @property
     def regime(self) -> Regime:
-        """What carries the run out: rounds of one model, in sessions or not; tasks, which get
-        requests or common rounds; or the cells of one model, each a request."""
+        """How the run proceeds, see ``Frame.regime``."""
         return self.frame.regime
 
     @property
     def frame(self) -> Frame:
-        """What decides which kinds of choices the run has."""
+        """The settings that decide which kinds of choices the run has."""
         choices = self._choices
         return Frame(
             type(choices.algorithm),
@@ -125,17 +124,17 @@ class Settings(Section):
 
     @property
     def clients_known(self) -> bool:
-        """Whether cells and clients are settled: no other network can be given to the run."""
+        """Whether cells and clients are final: no other network can be given to the run."""
         return self.given.network is not None or bool(chosen(self.network, self.frame.radio))
 
     @property
     def total_rounds(self) -> int:
-        """Training rounds of all sessions."""
+        """Total number of rounds over all sessions."""
         return self.training.rounds * (self.sessions.sessions or 1)
 
 
 def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:
-    """The setting at a place in the tables, see ``explain``."""
+    """The setting at a location in the tables, see ``explain``."""
     section = SECTIONS.get(place[0]) if place else None
     found = None if section is None else named_setting(place[1:], section.model_fields)
     return found and (f"{place[0]}.{found[0]}", found[1])

@@ -1,4 +1,4 @@
-"""Nested tables of settings: from TOML, from flags, and where each flag belongs."""
+"""Reads nested tables of settings from TOML and flags, and finds where each flag belongs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
-"""Flags that give a whole table, or its name."""
+"""Flags that set a whole table, or its name."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -52,9 +52,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 def tables_from_flags(
     tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None = None
 ) -> dict[str, Any]:
-    """``tables`` with the flat settings ``flags`` put into their sections.
+    """Put the flat settings ``flags`` into a copy of ``tables``.
 
-    A flag that names another choice drops the settings of the old one.
+    A flag that names another choice drops the settings of the previous one.
 
     Args:
         tables: settings by table.
@@ -90,7 +90,7 @@ def tables_from_flags(
         section, key = homes[flag]
         table = merged.get(section)
         if table is not None and not isinstance(table, str | Mapping):
-            raise ConfigError(f"{section} is {shown(table)}: a table of settings is needed.")
+            raise ConfigError(f"{section} is {shown(table)}: give a table of settings.")
         table = {"name": table} if isinstance(table, str) else dict(table or {})
         merged[section] = table | {key: value}
     return merged
@@ -103,14 +103,14 @@ def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str
 
 
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
-    """The table of a choice, for another name: without settings, unless it is the same."""
+    """The table of a choice if it has this name already; else the name alone."""
     table = tables.get(kind)
     same = isinstance(table, Mapping) and table.get("name", DEFAULTS.get(kind)) == name
     return table if same and kind != "task" else name
 
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
-    """What to say of a flag of a choice that is not taken; empty if no choice has it."""
+    """The message for a flag of a choice that the run does not make; empty if no choice has it."""
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
         reason = Frame.of(tables).why_not(kind)
@@ -119,7 +119,7 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
         elif taken is not None:
             if kind == "algorithm" and class_of(taken).takes_local:
                 local = [name for name in having if not find_algorithm(name).takes_local]
-                if local == having:  # of what runs inside cells
+                if local == having:  # it is a setting of algorithms inside cells
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
             names = " or ".join(f'"{name}"' for name in having[:MAX_OWNERS])
@@ -132,19 +132,19 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
 
 
 def _chosen(tables: Mapping[str, Any]) -> str:
-    """What named tables choose, in words."""
+    """Describe algorithm, uplink and schedule for a message."""
     text = f"algorithm {title_of(tables['algorithm'])} over uplink {tables['uplink']['name']!r}"
     text += f" under schedule {tables['schedule']['name']!r}"
     return text
 
 
 def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | None = None) -> str:
-    """Where a setting that does not exist belongs, or what may have been meant by it.
+    """Say where an unknown setting belongs, or suggest a similar one.
 
     Args:
-        key: what it is called, as in a table.
-        known: the settings that there are.
-        homes: section and key of every setting of the run; None: those of sections alone.
+        key: the setting's name in a table.
+        known: names of the settings in that table.
+        homes: section and key of every setting of the run; None for settings of sections only.
     """
     homes = section_homes() if homes is None else homes
     if key in KINDS:
@@ -154,12 +154,12 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
     found = owners_of(key) or suggestion(key, known)
     if found:
         return found
-    near = nearest(key, homes, 0.75)  # what belongs elsewhere must be nearer to be meant
+    near = nearest(key, homes, 0.75)  # a setting elsewhere must be more similar
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
 
 
 def given_places(tables: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Table and key of every setting in ``tables`` with a value."""
+    """Table and key of every setting in ``tables`` that has a value."""
     found: set[tuple[str, str]] = set()
     for section, table in tables.items():
         if isinstance(table, str) and section in KINDS:
@@ -170,20 +170,20 @@ def given_places(tables: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 
 def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: object) -> str:
-    """What to say of a setting, or a table, that does not exist.
+    """The message for an unknown setting or table.
 
     Args:
-        tables: all of them, those of choices with a name.
-        section: where it stands; "" outside of all.
-        key: what it is called.
-        value: what was given.
+        tables: all tables; those of choices have a name.
+        section: the table that has the setting; "" outside a table.
+        key: name of the setting or table.
+        value: the given value.
     """
     try:
         homes = flag_homes(chosen_classes(tables))
-    except ConfigError:  # said once this is mended
+    except ConfigError:  # reported once this error is fixed
         homes = section_homes()
     if section:
-        # [given] is no choice.
+        # [given] is neither a section nor a choice.
         known = SECTIONS[section].model_fields if section in SECTIONS else ()
         return f"unknown setting {key!r} in [{section}].{hint(key, known, homes)}"
     if isinstance(value, Mapping):
@@ -192,10 +192,10 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
 
 
 def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``tables``, if they are tables by name.
+    """Return ``tables`` unchanged after checking that they are a mapping with text keys.
 
     Raises:
-        ConfigError: they are something else.
+        ConfigError: they are not.
     """
     if isinstance(tables, Mapping) and all(isinstance(key, str) for key in tables):
         return tables
@@ -206,10 +206,10 @@ def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``tables`` in which each choice that the run has is a table with a name.
+    """A copy of ``tables`` in which each choice of the run is a table with a name.
 
     Raises:
-        ConfigError: one of them is no name and no table with a name.
+        ConfigError: a choice is neither a name nor a table with a name, or a task is not a table.
     """
     tables = checked_tables(tables)
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
@@ -218,12 +218,12 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         what = "an empty list" if tasks == [] else "one table"
         raise ConfigError(f"task is {what}: begin each task with [[task]], in double brackets.")
     if tasks is not None and not isinstance(tasks, str | list | tuple):
-        raise ConfigError(f"task is {shown(tasks)}: a list of tables of settings is needed.")
+        raise ConfigError(f"task is {shown(tasks)}: give a list of tables of settings.")
     if isinstance(tasks, str | list | tuple):
         listed = [tasks] if isinstance(tasks, str) else tasks
         for place, task in enumerate(listed):
             if not isinstance(task, str | Mapping):
-                raise ConfigError(f"task[{place}] is {shown(task)}: a table of settings is needed.")
+                raise ConfigError(f"task[{place}] is {shown(task)}: give a table of settings.")
         copy["task"] = tuple(parse_task(task) if isinstance(task, str) else task for task in listed)
     if copy.get("algorithm") is None:
         raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
@@ -250,15 +250,15 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
-    """A table with a name, from a table or a name alone.
+    """A table with a name, from a table or just a name.
 
     Args:
         key: the kind of choice.
-        table: as given.
-        default: name of a table without one; None: a table needs one.
+        table: the given table or name.
+        default: name for a table without one; None if every table needs one.
 
     Raises:
-        ConfigError: it is neither a name nor a table with one.
+        ConfigError: ``table`` is neither a name nor a table with a name.
     """
     if isinstance(table, str):
         return {"name": table}

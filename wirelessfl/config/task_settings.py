@@ -1,4 +1,4 @@
-"""What each of several tasks is trained with: the run's settings, and those of its table."""
+"""Settings of each task: the run's, overridden by those in the task's table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from wirelessfl.wording import suggestion
 Place = tuple[str, str]
 """Table and key of a setting."""
 OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
-"""Settings of the whole run that matter if the algorithm of any task uses them."""
+"""Settings of the whole run that have an effect if the algorithm of any task uses them."""
 
 
 def of_tasks(settings: Settings, place: Place) -> bool:
-    """Whether each of several tasks may have a setting of its own."""
+    """Whether each task may override a setting."""
     section, key = place
     per_task = settings.choices.schedule.per_task
     if section == "schedule":
@@ -30,12 +30,12 @@ def of_tasks(settings: Settings, place: Place) -> bool:
 
 
 def by_tasks(settings: Settings, place: Place) -> bool:
-    """Whether a setting has an effect if it has one on any of several tasks."""
+    """Whether a setting has an effect as soon as it affects any task."""
     return of_tasks(settings, place) or place in OF_ALGORITHMS
 
 
 def _homes(tables: Mapping[str, Any], per_task: tuple[str, ...]) -> dict[str, Place]:
-    """Table and key of each setting that a task may have, with the choices in ``tables``."""
+    """Table and key of each setting that a task may override, given the choices in ``tables``."""
     homes = {key: (section, key) for section, keys in TASK_SETTINGS.items() for key in keys}
     homes |= {key: ("schedule", key) for key in per_task}
     classes = chosen_classes(tables)
@@ -51,24 +51,24 @@ def _value(settings: Settings, place: Place) -> Any:
 
 
 def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
-    """A table with its name, and its values as they were read: equal settings, equal tables.
+    """A task's table with its name and its parsed values, so that equal settings compare equal.
 
     Args:
-        table: as given.
-        name: of the task.
-        task: what it is trained with.
+        table: the table as given.
+        name: name of the task.
+        task: settings of the task.
     """
     homes = _homes(dict(task), task.choices.schedule.per_task)
     return {"name": name} | {key: _value(task, homes[key]) for key in table if key != "name"}
 
 
 def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> dict[str, Any]:
-    """What a task would have of the run instead of the settings in its table, by key.
+    """The run's values of the settings that a task's table overrides, by key.
 
     Args:
-        settings: of the run.
-        table: of the task; settings of its own choices have nothing to inherit.
-        task: what it is trained with.
+        settings: settings of the run.
+        table: the task's table; settings of choices that differ from the run's are left out.
+        task: settings of the task.
     """
     homes = _homes(dict(task), task.choices.schedule.per_task)
     anew = dict(_chosen(table, dict(settings)))
@@ -84,16 +84,16 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
 def table_places(
     settings: Settings, tables: Mapping[str, Any], table: Mapping[str, Any]
 ) -> set[Place]:
-    """Where the settings of a task's table stand in the tables of its run, see ``with_table``."""
+    """Table and key of each setting in a task's table, within ``tables`` of ``with_table``."""
     homes = _homes(tables, settings.choices.schedule.per_task)
     return {homes[key] for key in table if key != "name"}
 
 
 def _check_algorithm(algorithm: str, task: str) -> None:
-    """Refuse a task's algorithm that is unknown or has cells.
+    """Check a task's algorithm.
 
     Raises:
-        ConfigError: it is; the message names the task.
+        ConfigError: it is unknown or has cells; the message names the task.
     """
     try:
         found = find_algorithm(algorithm)
@@ -107,7 +107,7 @@ def _check_algorithm(algorithm: str, task: str) -> None:
 
 
 def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
-    """Whether a setting is a tuple, of which a flag without a comma gives one entry."""
+    """Whether a setting is a tuple, so that a flag without a comma gives a single entry."""
     section, key = place
     if section in SECTIONS:
         return "tuple" in str(SECTIONS[section].model_fields[key].annotation)
@@ -117,17 +117,17 @@ def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
 
 
 def _chosen(table: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Tables of the choices that a task makes and that differ from the run's."""
+    """Kind and table of each choice in which a task differs from the run."""
     for kind in TASK_CHOICES:
         if kind in table and (kind == "algorithm" or tables[kind]["name"] != table[kind]):
             yield kind, {"name": table[kind]}
 
 
 def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The tables of the run that trains this task alone.
+    """The tables of a run that would train only this task.
 
     Raises:
-        ConfigError: the table has a setting that a task cannot have, or two costs of a step.
+        ConfigError: the table has a setting that a task cannot override, or two costs per step.
     """
     tables: dict[str, Any] = settings.model_dump(exclude={"task": True, "given": {"model", "data"}})
     tables["network"] = settings.network.model_dump(exclude_unset=True)
@@ -158,6 +158,6 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
     if "cycles_per_step" in table and step is not None:
         raise ConfigError(
             f"task {name!r}: cycles_per_step={table['cycles_per_step']} conflicts with "
-            f"step_seconds={step}: a step costs one or the other. Leave one out."
+            f"step_seconds={step}: both set the cost of a step. Leave one out."
         )
     return tables

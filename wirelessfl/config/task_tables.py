@@ -1,4 +1,4 @@
-"""Tables of tasks as they are given: ``[[task]]``, or the flag ``--task`` repeated."""
+"""Tables of tasks as given: ``[[task]]`` in TOML, or repeated flags ``--task``."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TASK_SETTINGS = {
     "evaluation": ["target"],
     "run": ["executor", "chunk", "replay", "workers"],
 }
-"""What a task's table may set, by section, beside its choices and their settings."""
+"""Settings that a task's table may override, by section, besides choices and their settings."""
 TASK_CHOICES = ("split", "model", "algorithm")
-"""Choices that a task's table may make."""
+"""Kinds of choices that a task's table may override."""
 ENDLESS = 10**9
-"""Merges of a task that something else ends."""
+"""Merges of a task that time or a target ends."""
 
 
 def parse_task(words: str) -> dict[str, Any]:
     """The table of ``--task mnist,model=mlp,target=0.93``.
 
-    The first word is the data set; a word without = extends the list before it.
+    The first word is the data set; a later word without = is appended to the previous value.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the words cannot be parsed.
     """
     table: dict[str, Any] = {}
     last = ""
@@ -56,10 +56,10 @@ def parse_task(words: str) -> dict[str, Any]:
 
 
 def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
-    """What each task is called: its ``name``, or its data set, numbered where that is taken.
+    """Names of the tasks: each has its ``name`` or its data set, numbered if already taken.
 
     Raises:
-        ConfigError: two have the same name.
+        ConfigError: two tasks are given the same name, or a name is not text.
     """
     names: list[str] = []
     for table in tables:

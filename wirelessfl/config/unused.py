@@ -1,6 +1,6 @@
-"""Settings without effect: those of a choice that is not taken, or that other settings replace.
+"""Finds settings without effect: they belong to unused choices, or other settings replace them.
 
-Such a setting is refused if it was given, even with its default value, and is not stored.
+A setting without effect is refused if given, even with its default value, and is not stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMPUTING = ("cpu_hz", "cycles_per_step", "cycles_per_flop", "slowdown", "switch
 
 
 def unused(settings: Settings) -> dict[Place, str]:
-    """All settings without effect, given or not: by table and key, the reason."""
+    """The reason for each setting without effect, given or not, by table and key."""
     found: dict[Place, str] = {}
     for rule in RULES:
         for place, reason in rule(settings):
@@ -55,7 +55,7 @@ def refusal(settings: Settings, place: Place, reason: str) -> str:
 
 
 def _kinds(settings: Settings) -> Found:
-    """Choices that this run does not make."""
+    """Kinds of choices that the run does not have."""
     frame = settings.frame
     for kind in KINDS:
         table, reason = getattr(settings, kind), frame.why_not(kind)
@@ -64,14 +64,14 @@ def _kinds(settings: Settings) -> Found:
 
 
 def _fields(settings: Settings) -> Found:
-    """Settings of choices that their other settings replace."""
+    """Settings that other settings of the same choice replace."""
     for kind, choice in vars(settings.choices).items():
         if choice is not None:
             yield from (((kind, key), reason) for key, reason in choice.unused().items())
 
 
 def _schedule(settings: Settings) -> Found:
-    """Settings of choices that do not matter under the schedule."""
+    """Settings without effect under the schedule."""
     algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
     schedule, title = settings.choices.schedule, f'schedule "{settings.schedule["name"]}"'
     if schedule.work != "requests":
@@ -85,15 +85,15 @@ def _schedule(settings: Settings) -> Found:
         for key in uplink.of_rounds:
             yield (
                 ("uplink", key),
-                f"conflicts with {title}, under which each upload ends by itself: choose schedule "
-                '"rounds"',
+                f"conflicts with {title}, under which uploads do not wait for each other: choose "
+                'schedule "rounds"',
             )
     if settings.regime == "cells":
         for key in schedule.of_clients:
             yield (
                 ("schedule", key),
                 f'conflicts with algorithm "{settings.algorithm["name"]}", whose cells are the '
-                f"requests of {title}: choose an algorithm without cells",
+                f"requests under {title}: choose an algorithm without cells",
             )
     if schedule.work != "rounds":
         reason = f'conflicts with {title}, which has no sessions: choose schedule "rounds"'
@@ -113,11 +113,11 @@ def _schedule(settings: Settings) -> Found:
         )
     if settings.regime == "tasks" and len(settings.task) < 2:
         for key in schedule.of_several:
-            yield ("schedule", key), "needs several tasks: give them"
+            yield ("schedule", key), "needs several tasks: add tables of tasks"
 
 
 def _star(settings: Settings) -> Found:
-    """Settings of cells, for an algorithm without."""
+    """Settings of cells, if the algorithm has one server."""
     if settings.choices.algorithm.topology != "star":
         return
     reason = (
@@ -130,11 +130,11 @@ def _star(settings: Settings) -> Found:
 
 
 def _links(settings: Settings) -> Found:
-    """Network settings that uplink, latency model or step time replace."""
+    """Network settings that the uplink, the latency model or the cost of a step replace."""
     frame, network = settings.frame, settings.network
     if not frame.radio:
         name = settings.delays["name"] if settings.delays else ""
-        reason = f'conflicts with delays "{name}", one draw from request to update: choose '
+        reason = f'conflicts with delays "{name}", which draws the whole time of a request: choose '
         for key in (*RADIO, *COMPUTING, "downlink_mbps"):
             yield ("network", key), f'{reason}delays "wireless"'
     elif not frame.uplink.radio:
@@ -165,7 +165,7 @@ def _links(settings: Settings) -> Found:
 
 
 def _requests(settings: Settings) -> Found:
-    """Network settings of requests to clients, and of rounds of tasks."""
+    """Network settings of requests to clients and of rounds of tasks, if the run has none."""
     if settings.choices.algorithm.topology != "star":
         for key in ("drop_out", "availability", "busy_clients"):
             yield ("network", key), with_cells(settings.algorithm["name"])
@@ -196,10 +196,10 @@ def _requests(settings: Settings) -> Found:
 
 
 def _sessions(settings: Settings) -> Found:
-    """Settings of sessions, without any."""
+    """Settings of sessions, if the run has none."""
     if settings.sessions.sessions is None:
-        yield ("sessions", "tested_labels"), "needs sessions: give their number"
-        yield ("evaluation", "eval_first"), "needs sessions: give their number"
+        yield ("sessions", "tested_labels"), "needs sessions: set sessions"
+        yield ("evaluation", "eval_first"), "needs sessions: set sessions"
     elif (settings.evaluation.eval_every or 1) == 1:
         yield (
             ("evaluation", "eval_first"),
@@ -231,7 +231,7 @@ def _algorithm(settings: Settings) -> Found:
 
 
 def _data(settings: Settings) -> Found:
-    """Settings of texts for images, and the other way round."""
+    """Settings of text for images, and settings of images for text."""
     name = settings.data.dataset
     if settings.given.data is not None:
         for key in ("tokenizer", "max_length"):
@@ -240,7 +240,7 @@ def _data(settings: Settings) -> Found:
     taken = text_options(name)
     for key in ("tokenizer", "max_length"):
         if key not in taken:
-            reason = f'conflicts with dataset "{name}", which takes none: choose '
+            reason = f'conflicts with dataset "{name}", which does not use it: choose '
             yield ("data", key), reason + _datasets_with(key)
     if name in WITHOUT_IMAGES:
         yield ("data", "pixels"), f'conflicts with dataset "{name}", which has no images'
@@ -248,7 +248,7 @@ def _data(settings: Settings) -> Found:
 
 @cache
 def _datasets_with(key: str) -> str:
-    """The data sets that take a tokenizer or a length."""
+    """The data sets that take a setting of text, as part of a message."""
     return " or ".join(name for name in dataset_names() if key in text_options(name))
 
 
@@ -269,7 +269,7 @@ def _given(settings: Settings) -> Found:
 
 RULES = (
     _given,
-    _schedule,  # first: what a message names, such as sessions, explains the rest
+    _schedule,  # before _kinds: "sessions" explains more than the choices that need it
     _kinds,
     _fields,
     _star,
@@ -282,7 +282,7 @@ RULES = (
 
 
 def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
-    """The tables of all settings, with their values, without those dropped."""
+    """The tables of all settings without the ``dropped`` ones."""
     tables: dict[str, Any] = {}
     for section, values in settings.model_dump().items():
         if isinstance(values, Mapping):

@@ -173,7 +173,7 @@ class Planner:
 
         Args:
             merges: number of merges at the cloud so far, including this one.
-            before: submodel of each node until now.
+            before: submodel of each node before this merge.
             cells: the merged cells, in order.
         """
         context = _DealingContext(self, merges, self.stream.child("round", merges))

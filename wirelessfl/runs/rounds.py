@@ -52,11 +52,11 @@ class RoundsEngine:
         )
 
     def test_samples(self) -> Samples:
-        """Test samples that it is evaluated on."""
+        """Test samples on which the model is evaluated."""
         return Samples(self.setup.model.test_inputs, self.setup.model.test_labels)
 
     def validation_samples(self) -> Samples | None:
-        """Likewise validation samples; None: none are held out."""
+        """Validation samples on which the model is evaluated; None without validation."""
         return self.setup.model.validation
 
     def tensors(self) -> dict[str, Tensor]:

@@ -110,7 +110,7 @@ class Arrivals:
         return max(1, round(min(self.rate * self.mean_stay, self.clients)))
 
     def changes(self) -> Iterator[Change]:
-        """All later changes; endless if ``rate`` > 0."""
+        """Yield all later changes; never ends if ``rate`` > 0."""
         present = self.initial()
         # Clients present at time 0 stay as long as others: exponential stays have no memory.
         firsts = exponential(self.stream.child("first stays"))

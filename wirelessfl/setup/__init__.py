@@ -1,4 +1,4 @@
-"""Builds everything that a run needs from its settings, once."""
+"""Builds everything that a run needs from its settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build(
     network: Network | None = None,
     shards: Shards = ALONE,
 ) -> AnySetup:
-    """Build everything that a run of these settings needs; nothing is written.
+    """Build everything that a run with these settings needs; writes no files.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.

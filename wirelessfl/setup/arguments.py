@@ -1,4 +1,4 @@
-"""Checks of the arguments of ``run``, ``resume`` and ``build``."""
+"""Checks arguments of ``run``, ``resume`` and ``build``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_objects(**objects: object) -> None:
     """Refuse objects of the wrong type; None means not given.
 
     Args:
-        objects: by argument name; those not in ``OBJECTS`` must be functions.
+        objects: arguments by name; those not in ``OBJECTS`` must be functions.
 
     Raises:
         ConfigError: one is of the wrong type; the message names it.
@@ -54,10 +54,10 @@ def check_objects(**objects: object) -> None:
 
 
 def check_settings(config: object) -> None:
-    """Raise unless ``config`` holds settings.
+    """Raise unless ``config`` is a configuration, tables of settings or a path.
 
     Raises:
-        ConfigError: it is not a configuration, tables or a path.
+        ConfigError: it is none of these.
     """
     if not isinstance(config, Config | Mapping | str | PathLike):
         raise ConfigError(

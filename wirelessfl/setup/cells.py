@@ -1,4 +1,4 @@
-"""Setup of a run whose cloud merges cells asynchronously."""
+"""Builds a run whose cloud merges cells asynchronously."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from wirelessfl.training.shards import Shards
 
 
 def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSetup:
-    """Build a run with asynchronous cells from the setup of a run in rounds.
+    """Build a run with asynchronous cells on top of the setup of a run in rounds.
 
     Args:
         config: the settings; ``rounds`` counts merges.
-        given: objects instead of settings.
+        given: Python objects that replace settings.
         shards: the processes that share the clients; must be one.
 
     Raises:
-        ConfigError: as ``build_rounds``, or there are several processes.
+        ConfigError: as in ``build_rounds``, or there are several processes.
     """
     if shards.count > 1:
         raise ConfigError(

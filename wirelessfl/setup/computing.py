@@ -13,8 +13,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
 from wirelessfl.training.workers import prepare_workers
 
-LONG_SECONDS = 10.0  # estimated training time from which workers and replay pay off
-USUAL_STEP_SECONDS = 3e-4  # of a local step, before the model is known
+LONG_SECONDS = 10.0  # training time above which workers and replay pay off
+USUAL_STEP_SECONDS = 3e-4  # rough time of a local step, before the model is known
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Computing:
     """Where a model is trained, with every automatic value resolved.
 
     Args:
-        device: torch's device name.
+        device: device name for torch.
         executor: name of the executor.
-        chunk: clients that train at once.
+        chunk: clients per batched training step.
         replay: whether local steps are recorded once and replayed.
         workers: number of processes.
         threads: CPU threads per process.
@@ -38,7 +38,7 @@ class Computing:
     threads: int
 
     def settings(self) -> dict[str, Any]:
-        """As settings of ``[run]``."""
+        """The same values as settings of ``[run]``."""
         return asdict(self) | {"replay": "on" if self.replay else "off"}
 
 
@@ -47,7 +47,7 @@ class Workload:
     """Amount of training in the whole run.
 
     Args:
-        cohort: clients that train at a time.
+        cohort: clients that train together.
         updates: client updates per merge.
         steps: local steps of one client over all merges.
         steady: whether step sizes are constant, so that recorded steps can be replayed.
@@ -64,7 +64,7 @@ class Workload:
 
         Args:
             config: settings of the model.
-            cohort: clients that train at a time.
+            cohort: clients that train together.
             updates: client updates per merge; None for one per client of the cohort.
         """
         training = config.training
@@ -73,14 +73,14 @@ class Workload:
 
     @property
     def client_steps(self) -> int:
-        """Local steps of all clients."""
+        """Total number of local steps of all clients."""
         return self.steps * self.updates
 
 
 def expect_workers(settings: RunSection, workload: Workload) -> None:
     """Start worker processes in the background if the run will probably use them.
 
-    Call it before data are loaded. The size of the model is not known then, so the number of local
+    Call it before loading data. The size of the model is not known yet, so the number of local
     steps decides.
     """
     workers = settings.workers or 1
@@ -117,14 +117,14 @@ def check_workers(workers: int, threads: int, clients: int) -> None:
 def default_threads(settings: RunSection) -> int:
     """CPU threads per process: one by default.
 
-    Models trained on CPUs are small: threads that synchronise at every operation gain little on
-    idle cores and stall on busy ones. Cores are used by processes instead.
+    Models trained on CPUs are small: threads synchronise at every operation, so they gain little on
+    idle cores and stall on busy ones. Processes use the cores instead.
     """
     return settings.threads or 1
 
 
 def fewer_workers(config: Config) -> Config:
-    """Settings of a run from another machine, with at most as many workers as cores here.
+    """Limit the workers of a run from another machine to the number of cores here.
 
     The workers of its tasks are lowered too.
     """
@@ -142,7 +142,7 @@ def fewer_workers(config: Config) -> Config:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a setting.
+    """The device that a setting names.
 
     Raises:
         ConfigError: the device cannot be used.

@@ -23,12 +23,12 @@ from wirelessfl.errors import ConfigError
 
 
 class Dealt(NamedTuple):
-    """Training samples of clients, and validation samples.
+    """Training samples per client, and validation samples.
 
     Args:
         client_samples: samples of each client.
-        groups: groups of clients that attend sessions in turn; None without them.
-        held_out: validation samples, which no client has; None without any.
+        groups: groups of clients that take turns in sessions; None without groups.
+        held_out: validation samples, which no client holds; None without validation.
     """
 
     client_samples: ClientSamples
@@ -38,7 +38,7 @@ class Dealt(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Data sets and splits shared by tasks: equal settings give the same objects."""
+    """Cache of data sets and splits that tasks share: equal settings return the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
     splits: dict[Any, tuple[ClientSamples, IntArray | None]] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Loaded:
         """The configured data set.
 
         Raises:
-            ConfigError: settings that conflict with it.
-            DataError: it is absent or damaged.
+            ConfigError: a setting conflicts with the data set.
+            DataError: the data set is missing or damaged.
         """
         key = (
             settings.dataset,
@@ -75,10 +75,10 @@ class Loaded:
         network: Network,
         stream: Stream,
     ) -> Dealt:
-        """Each client's samples, validation samples, and groups of clients in turn, if any.
+        """The samples of each client, the validation samples, and groups of clients, if any.
 
         Raises:
-            ConfigError: settings that conflict.
+            ConfigError: settings conflict.
             DataError: the data cannot be split as requested.
         """
         wanted, presence = choices.split, choices.presence
@@ -92,10 +92,10 @@ class Loaded:
 
 
 def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
-    """A data set given as an object, with the configured range of pixels.
+    """A data set given as an object, scaled to the configured range of pixels.
 
     Raises:
-        ConfigError: a range of pixels for data that are not images.
+        ConfigError: a range is set, and the data are not images.
     """
     return _scaled(data, settings.pixels)
 
@@ -103,10 +103,10 @@ def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
 def _held_out(
     settings: DataSection, split: Split, data: Dataset, stream: Stream
 ) -> IntArray | None:
-    """The validation samples; None without any. Under a natural split, whole groups.
+    """The validation samples, or None; a natural split holds out whole groups.
 
     Raises:
-        DataError: no sample would be held out, or none would be left.
+        DataError: no samples would be held out, or none would be left.
     """
     if not settings.validation_fraction:
         return None
@@ -122,7 +122,7 @@ def _dealt(
     stream: Stream,
     held: IntArray | None,
 ) -> ClientSamples:
-    """Each client's samples, none of which is held out."""
+    """The samples of each client, without those held out."""
     labels, natural, remaining = data.train_labels.numpy(), data.groups, None
     if held is not None:
         remaining = np.delete(np.arange(len(labels)), held)
@@ -144,7 +144,7 @@ def _dealt(
 
 
 def _scaled(data: Dataset, pixels: str) -> Dataset:
-    """Images with the requested range of pixels.
+    """Images scaled to the requested range of pixels.
 
     Raises:
         ConfigError: the data are not images in [-1, 1].

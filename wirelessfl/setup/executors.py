@@ -1,4 +1,4 @@
-"""The executor of a model: its kind, chunk, workers and replay, chosen by the workload."""
+"""Builds the executor of a model; the workload decides chunk, workers and replay."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Trained:
 
     Args:
         objective: model and loss; the module is on the device.
-        data: training data, on the device.
+        data: training data on the device.
         classes: number of classes of the data set.
         clients: number of registered clients.
         algorithm: client and server rule.
-        penalties: all loss terms beside the cross-entropy, including those of warm starts.
-        comparing: the choice that compares features, for messages.
+        penalties: all loss terms besides the cross-entropy, including those of warm starts.
+        comparing: name of the choice that compares features, for messages.
         workload: amount of training.
     """
 
@@ -97,7 +97,7 @@ def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Co
     """The executor, its resolved settings, and messages for the user.
 
     Raises:
-        ConfigError: the executor or the number of workers is not possible.
+        ConfigError: the executor or the number of workers does not suit the model.
     """
     kind, notes = _kind(settings.executor, trained)
     threads = default_threads(settings)
@@ -120,7 +120,7 @@ def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Co
 
 
 def _make(trained: Trained, kind: type[Executor], seed: int, chunk: int, replay: bool) -> Executor:
-    """An executor for ``chunk`` clients at a time."""
+    """An executor that trains ``chunk`` clients at a time."""
     objective, data = trained.objective, trained.data
     if kind is LoopExecutor:
         return LoopExecutor(objective, data, chunk, seed=seed)
@@ -141,7 +141,7 @@ def _on_cpu(
     machine, so results must not depend on it.
 
     Raises:
-        ConfigError: the number of workers is not possible.
+        ConfigError: workers cannot train this model.
     """
     workload, objective = trained.workload, trained.objective
     steady = trained.algorithm.fixed_shapes and workload.steady
@@ -174,20 +174,20 @@ def _on_cpu(
 
 
 def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tuple[int, int, bool]:
-    """Chunk, workers and replay on a GPU: one process.
+    """Chunk, workers and replay on a GPU, which one process uses.
 
     Raises:
-        ConfigError: workers or a timed chunk are asked for.
+        ConfigError: the settings ask for workers or a timed chunk.
     """
     device = trained.data.inputs.device
     if settings.workers not in (None, "auto", 1):
         raise ConfigError(
-            f"workers is {settings.workers}, and the device {device}: workers are for the "
-            "CPU. Choose workers 1, or several processes by torchrun."
+            f"workers is {settings.workers}, and the device is {device}: workers run on "
+            "CPUs. Choose workers 1, or start several processes with torchrun."
         )
     if settings.chunk == "tune":
         raise ConfigError(
-            f'chunk is "tune", and the device {device}: chunks are timed on the CPU alone. Give a '
+            f'chunk is "tune", and the device is {device}: only CPU runs time chunks. Give a '
             "number, or leave it out."
         )
     wanted = settings.replay or ("on" if trained.workload.steady else "off")
@@ -197,10 +197,10 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
 
 
 def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
-    """Clients that fit into the memory of a GPU; a step holds several copies of each.
+    """Number of clients that fit into the memory of a GPU; a step holds several copies of each.
 
-    It depends on the total memory of the device, not on what is free at the moment. A module with
-    few trained parameters among many may declare the memory of a sample, ``bytes_per_sample``.
+    The number depends on the device's total memory, not on what is currently free. A module that
+    trains few of its parameters may declare its memory per sample, ``bytes_per_sample``.
     """
     usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
     of_client = 16 * 4 * objective.spec.size + batch_size * objective.bytes_per_sample

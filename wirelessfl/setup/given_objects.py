@@ -1,4 +1,4 @@
-"""Python objects given to a run instead of settings, checked against its configuration."""
+"""Python objects given to a run instead of settings, and their checks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from wirelessfl.setup.arguments import check_settings
 
 @dataclass(frozen=True, eq=False)
 class GivenObjects:
-    """Python objects that a run gets instead of settings.
+    """Python objects that replace settings of a run.
 
     Args:
         model: module trained instead of the configured model, from its present weights.
-        data: data set used instead of the configured one.
-        network: network used instead of the configured one and its settings.
+        data: data set used instead of the configured data set.
+        network: network used instead of the configured network and its settings.
     """
 
     model: nn.Module | None = None
@@ -36,7 +36,7 @@ class GivenObjects:
 
     @property
     def marks(self) -> Given:
-        """The marks that settings carry for these objects."""
+        """The ``[given]`` table that marks these objects."""
         network = self.network
         return Given(
             model=None if self.model is None else type(self.model).__name__,
@@ -53,21 +53,21 @@ NOTHING = GivenObjects()
 def configured(
     config: Config | Mapping[str, Any] | str | Path, given: GivenObjects = NOTHING
 ) -> Config:
-    """The checked configuration of a run with these settings and objects.
+    """The checked configuration of a run with these settings and given objects.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
-        given: objects instead of settings.
+        given: Python objects that replace settings.
 
     Returns:
         The settings, resolved, with the objects marked in ``given``.
 
     Raises:
         ConfigError: the settings need an object that is absent, an object replaces a setting that
-            was given too, or settings and network conflict.
+            is also given, or settings and network conflict.
     """
     check_settings(config)
-    if isinstance(config, Config):  # without defaults, which a given network may replace
+    if isinstance(config, Config):  # without defaults, since a given network may replace them
         tables: dict[str, Any] = config.given_tables()
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
@@ -84,14 +84,14 @@ def configured(
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
-    """Refuse settings of a run with given objects if those are absent.
+    """Raise unless the objects that the settings need are given.
 
     Args:
-        marks: marks of the settings.
-        given: the objects at hand.
+        marks: the settings' ``[given]`` table.
+        given: the given objects.
 
     Raises:
-        ConfigError: an object is absent, or is another network; the message names it.
+        ConfigError: an object is absent, or the network has another size; the message names it.
     """
     there = given.marks
     absent = [name for name in marks.names if getattr(there, name) is None]
@@ -112,10 +112,10 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
 
 
 def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenObjects) -> None:
-    """Refuse settings that the given objects replace.
+    """Refuse given settings that the given objects replace.
 
     Raises:
-        ConfigError: there are such; the message names all of them.
+        ConfigError: an object replaces settings; the message names all of them.
     """
     places = given_places(tables)
     replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
@@ -138,7 +138,7 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
 
 
 def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]) -> list[str]:
-    """Settings that were given, and that a given network replaces."""
+    """Given settings that a given network replaces."""
     radio = settings.frame.radio
     names = task_names(settings.task, settings.data.dataset)
     said = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]

@@ -13,15 +13,15 @@ from wirelessfl.models.declared import Declared
 
 
 def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.Module:
-    """The model that the settings choose.
+    """Build the configured model.
 
     Args:
-        choice: the model with its settings.
-        data: the data set it is for.
+        choice: the chosen model with its settings.
+        data: data set of the model.
         stream: randomness of the initial weights.
 
     Raises:
-        ConfigError: it cannot be built, or its vocabulary lacks tokens of the data.
+        ConfigError: the model cannot be built, or its vocabulary lacks tokens of the data.
     """
     model = choice.build(data.input_shape, data.classes, stream=stream, pad_id=data.pad_id)
     _check_tokens(model, data)
@@ -32,7 +32,7 @@ def _check_tokens(model: nn.Module, data: Dataset) -> None:
     """Refuse token ids outside the model's declared vocabulary.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: a token id is outside the vocabulary.
     """
     vocabulary = Declared.of(model).vocabulary
     if vocabulary is None or data.train_inputs.dtype == torch.float32:

@@ -1,4 +1,4 @@
-"""Setup of a run of one model in rounds."""
+"""Builds a run of one model in rounds."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: objects instead of settings.
+        given: Python objects that replace settings.
         shards: the processes that share the clients.
 
     Raises:
-        ConfigError: settings that conflict.
+        ConfigError: settings conflict.
         DataError: the data are missing, or cannot be split as requested.
     """
     stream = Stream(config.run.seed)

@@ -1,4 +1,4 @@
-"""Setup of a run in sessions."""
+"""Builds a run in sessions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from wirelessfl.warm_starts.checked import Checked
 
 
 def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> SessionsSetup:
-    """Build a run of one model in sessions; arguments are those of ``build_rounds``.
+    """Build a run of one model in sessions; arguments as in ``build_rounds``.
 
     Raises:
-        ConfigError: as ``build_rounds``, or the warm start draws models and a model is given.
+        ConfigError: as in ``build_rounds``, or the warm start draws new models but the model is a
+            given object.
     """
     rounds = build_rounds(config, given, shards)
     warm_start, sessions = config.choices.warm_start, config.sessions.sessions
@@ -43,7 +44,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     labels = _labels_of_clients(model)
 
     def draw(number: int) -> Tensor:
-        """New parameters, drawn like the initial ones."""
+        """New random parameters, drawn like the initial parameters."""
         stream = rounds.stream.child("session weights", number)
         module = configured_model(config.choices.model, model.data, stream)
         return model.objective.spec.from_module(module).to(model.start.device)
@@ -80,7 +81,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
 
 
 def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
-    """Which clients are present, as the settings say.
+    """The clients present in each session, by the availability model.
 
     Raises:
         ConfigError: the trace cannot be read, or a session would have no client.
@@ -101,7 +102,7 @@ def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
 
 
 def _labels_of_clients(model: TrainedModel) -> BoolArray:
-    """[clients, classes], whether a client has samples of a label."""
+    """Whether each client has samples of each label, [clients, classes]."""
     labels = model.data.train_labels.numpy()
     found = np.zeros((len(model.client_samples), model.data.classes), dtype=np.bool_)
     for client, samples in enumerate(model.client_samples):

@@ -1,4 +1,4 @@
-"""Everything that a run needs, built once from the settings."""
+"""The parts of a run, built once from its settings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Limits:
 
     @classmethod
     def of(cls, config: Config, threads: int) -> Limits:
-        """The limits in the settings."""
+        """The limits that the settings give."""
         return cls(
             max_seconds=config.training.max_seconds,
             tick_seconds=config.evaluation.eval_seconds or 1.0,
@@ -58,7 +58,7 @@ class Setup:
     """The parts of every run.
 
     Args:
-        config: settings as they are stored, with every automatic value resolved.
+        config: settings as stored, with every automatic value resolved.
         stream: randomness of the run.
         network: cells and clients.
         models: trained models, one per task.
@@ -99,7 +99,7 @@ class RoundsSetup(Setup):
     Args:
         planner: plans rounds.
         training: trains them.
-        tested: evaluated submodel; None for the whole model.
+        tested: the submodel that is evaluated; None for the whole model.
     """
 
     planner: Planner
@@ -109,7 +109,7 @@ class RoundsSetup(Setup):
 
     @property
     def model(self) -> TrainedModel:
-        """The only model."""
+        """The model of the run."""
         return self.models[0]
 
 
@@ -140,9 +140,9 @@ class TasksSetup(Setup):
 
     Args:
         names: task names.
-        titled: whether tasks have tables, so that parameters carry task names.
+        titled: whether tasks have tables; names of parameters then begin with the task's name.
         learners: each task's model in training.
-        elements: [tasks], numbers that cross the air for a whole model.
+        elements: [tasks], number of transmitted values per whole model.
         targets: [tasks], accuracy at which each task ends; None for no target.
     """
 

@@ -1,4 +1,4 @@
-"""What a local step of the full model costs where cycles follow from its FLOPs."""
+"""Cost of a full-model local step if CPU cycles are derived from its FLOPs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class StepCost:
     Args:
         model: class of the model.
         batch_size: samples per step.
-        flops: counted, see ``wirelessfl.training.flops``.
-        cycles: CPU cycles, ``cycles_per_flop`` times ``flops``.
+        flops: counted FLOPs, see ``wirelessfl.training.flops``.
+        cycles: CPU cycles: ``cycles_per_flop`` times ``flops``.
     """
 
     model: str
@@ -40,9 +40,9 @@ class StepCost:
 def counted_cost(
     config: Config, objective: Objective, inputs: Tensor, labels: Tensor
 ) -> StepCost | None:
-    """The counted cost of a step; None where the settings give no ``cycles_per_flop``.
+    """The counted cost of a step; None unless ``cycles_per_flop`` is set.
 
-    A submodel takes its share of the parameters of these cycles, as of any ``cycles_per_step``.
+    A submodel needs cycles in proportion to its parameters, as with ``cycles_per_step``.
 
     Args:
         config: settings of the model.
@@ -51,7 +51,7 @@ def counted_cost(
         labels: [samples], their labels.
 
     Raises:
-        ConfigError: no FLOPs are counted.
+        ConfigError: torch counts no FLOPs in the model.
     """
     per_flop, batch_size = config.network.cycles_per_flop, config.training.batch_size
     if per_flop is None:

@@ -25,7 +25,7 @@ class Structure:
 
     Args:
         model: the model.
-        layers: names of fully connected layers, in order; None for the model's.
+        layers: names of the fully connected layers to split, in order; None for the model's choice.
     """
 
     model: TrainedModel
@@ -42,7 +42,7 @@ class Structure:
         return widened(inputs.to(self.model.computing.device))
 
     def partition(self, scheme: Scheme) -> Partition:
-        """The neuron partition by ``scheme``.
+        """The partition of neurons under ``scheme``.
 
         Raises:
             ConfigError: the layers cannot be split.
@@ -59,7 +59,7 @@ class Structure:
         return find_neurons(self.model.module, self.model.objective.spec, self.samples)
 
     def neurons(self) -> NeuronMap:
-        """All neurons that a submodel may omit.
+        """All neurons that submodels may omit.
 
         Raises:
             ConfigError: the model cannot be traced.
@@ -70,10 +70,10 @@ class Structure:
         """Largest padded fraction of a mixed-width batch.
 
         Args:
-            asked: the setting; None for the default.
+            asked: the configured fraction; None for the default.
 
         Raises:
-            ConfigError: padding is requested and the model forbids it, or has no submodels.
+            ConfigError: padding is requested, but the model forbids it or has no submodels.
         """
         mixes = check_neurons(self.model.objective, self.neurons(), self.samples)
         if mixes is not None and asked:

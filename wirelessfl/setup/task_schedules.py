@@ -1,4 +1,4 @@
-"""Schedule, latencies and regime of a run of tasks, on one clock."""
+"""Builds schedule, latency model and regime of a run of tasks, on one clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_
 
 @dataclass(frozen=True)
 class Times:
-    """Clock, schedule and regime of tasks, with or without training."""
+    """Clock, schedule and regime of a run of tasks, with or without training."""
 
     clock: Clock
     schedule: Scheduler
@@ -44,16 +44,16 @@ def build_times(
     step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
 ) -> Times:
-    """Build schedule and regime of a run.
+    """Build clock, schedule and regime of a run of tasks.
 
     Args:
         config: the run's settings.
         network: cells and clients.
-        elements: [tasks], numbers that cross the air for a whole model.
+        elements: [tasks], number of transmitted values per whole model.
         models: model of each task.
         stream: the run's randomness.
-        step_costs: [tasks], counted cost of a step of each model; None if not counted.
-        records: receives clients' work and merges, in place of timed evaluations; None for none.
+        step_costs: [tasks], counted cost per step of each model; None if not counted.
+        records: optional recorder of clients' work and merges, instead of timed evaluations.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.choices.schedule, config.evaluation.eval_every
@@ -109,7 +109,7 @@ def build_times(
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:
-    """Clients per task in a round: the given numbers; the rest are divided evenly."""
+    """Clients per task in a round: as given; tasks without a number divide the rest evenly."""
     left = available - sum(share or 0 for share in given)
     open_ = [place for place, share in enumerate(given) if share is None]
     shares = [share or 0 for share in given]
@@ -131,11 +131,11 @@ def build_delays(
     """Build the latency model of requests.
 
     Args:
-        config: the run's settings; a task's table may give the cost of its steps.
-        network: cells and clients, and the default cost of a step.
-        elements: [tasks], numbers that cross the air for a whole model.
-        stream: the run's.
-        step_costs: [tasks], of a step of each model where it is counted; None: of none.
+        config: the run's settings; a task's table may override the cost of a step.
+        network: cells and clients, with the default cost of a step.
+        elements: [tasks], number of transmitted values per whole model.
+        stream: the run's randomness.
+        step_costs: [tasks], counted cost per step of each model; None if not counted.
     """
     delays, uplink = config.choices.delays, config.choices.uplink
     assert delays is not None
@@ -161,7 +161,7 @@ def build_delays(
 
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
-    """Simultaneous uploads of groups; None if each client uploads when it is ready."""
+    """Build simultaneous uploads of groups; None if each client uploads when ready."""
     uplink = config.choices.uplink
     if uplink.gives == "each":
         return None
@@ -170,12 +170,12 @@ def build_group_uploads(config: Config, network: Network, stream: Stream) -> Gro
 
 
 def task_stream(config: Config, name: str, stream: Stream) -> Stream:
-    """The stream of a task; without tables, that of a run of one model."""
+    """The random stream of a task; without tables, the stream of a run of one model."""
     return stream.child("task", name) if config.task else stream
 
 
 def _step_seconds(table: Mapping[str, Any], network: Network, cost: StepCost | None) -> FloatArray:
-    """[clients], seconds per step of a task: its table's, or the network's."""
+    """Seconds per step of a task, [clients]: from its table, or from the network."""
     if cost is not None:
         return np.asarray(cost.cycles / network.cpu_hz)
     if table.get("step_seconds") is not None:

@@ -1,4 +1,4 @@
-"""Setup of a run of tasks."""
+"""Builds a run of tasks."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ MAX_TASKS_WITH_WORKERS = 2
 
 
 def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSetup:
-    """Build a run of several tasks.
+    """Build a run of tasks.
 
     Tasks with the same data settings share the data and their split: a client holds the same
     samples for all of them.
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: objects instead of settings; model and data only without tables of tasks.
+        given: Python objects that replace settings; with tables of tasks, only the network.
         shards: the processes that share the clients; must be one.
 
     Raises:
-        ConfigError: settings that conflict.
+        ConfigError: settings conflict.
         DataError: the data are missing, or cannot be split as requested.
     """
     _check(config, given, shards)
@@ -89,10 +89,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
 
 
 def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
-    """Refuse several processes, and objects for one model beside tables of tasks.
+    """Refuse several processes, and a given model or data set with tables of tasks.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: there are several processes, or such an object is given.
     """
     if shards.count > 1:
         raise ConfigError(
@@ -116,7 +116,7 @@ def _build_model(
     stream: Stream,
     task_stream: Stream,
 ) -> TrainedModel:
-    """A task's model with its data and executor."""
+    """Build a task's model with its data and executor."""
     schedule = task.choices.schedule
     at_once = schedule.active or task.training.clients_per_round or network.clients
     return build_model_of(
@@ -133,7 +133,7 @@ def _build_model(
 def _learner(
     name: str, task: Config, model: TrainedModel, network: Network, stream: Stream
 ) -> Learner:
-    """A task's model in training."""
+    """Build the training state of a task's model."""
     algorithm, objective = model.algorithm, model.objective
     star = np.zeros(network.clients, dtype=np.int64)
     server = Server(
@@ -181,9 +181,9 @@ def _learner(
 
 
 def _stored(config: Config, models: list[TrainedModel], learners: list[Learner]) -> Config:
-    """The settings as they are stored, with each task's resolved executor and state storage."""
+    """The settings to store, with each task's resolved executor and storage of client state."""
     first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
-    # If tasks differ, "auto" stays: it depends on their sizes alone.
+    # If tasks differ, "auto" stays: it depends only on their sizes.
     run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
     if not config.task:
         return config.settled(run | first.settings())

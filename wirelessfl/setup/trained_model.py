@@ -1,4 +1,4 @@
-"""One model of a run with its data, its split and its executor."""
+"""Builds one model of a run with its data, split and executor."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class TrainedModel:
         algorithm: client and server rule.
         data: the data set.
         client_samples: samples of each client.
-        groups: groups of clients that attend sessions in turn; None without them.
-        module: the module.
+        groups: groups of clients that take turns in sessions; None without groups.
+        module: the model's torch module.
         objective: model and loss.
         start: initial parameters [P], on the device.
         test_inputs: test samples, on the device.
-        test_labels: their labels.
-        validation: held-out training samples; None without any.
+        test_labels: labels of the test samples.
+        validation: held-out training samples; None without validation.
         executor: computes local updates.
         computing: resolved device, workers and threads.
-        step_cost: counted cost of a full-model step; None if ``cycles_per_step`` or seconds count.
+        step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
         notes: messages for the user, one line each.
     """
 
@@ -67,7 +67,7 @@ class TrainedModel:
     notes: list[str]
 
     def sample_weights(self, weighting: str) -> FloatArray | None:
-        """[clients], number of samples as weight of each client; None for uniform weights."""
+        """Number of samples of each client, [clients]; None for uniform weights."""
         if weighting == "uniform":
             return None
         return self.client_samples.sizes.astype(np.float64)
@@ -89,13 +89,13 @@ def build_model_of(
         config: settings of the model.
         network: cells and clients.
         workload: amount of training.
-        given: objects instead of settings.
+        given: Python objects that replace settings.
         loaded: data sets and splits of previous models.
         split_stream: randomness of the split.
         stream: randomness of initial weights and batches.
 
     Raises:
-        ConfigError: settings that conflict.
+        ConfigError: settings conflict.
         DataError: the data are missing, or cannot be split as requested.
     """
     expect_workers(config.run, workload)
@@ -155,7 +155,7 @@ def build_model_of(
 
 
 def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> Samples | None:
-    """The samples that are held out, on the device."""
+    """The held-out samples, on the device."""
     if held is None:
         return None
     rows = torch.from_numpy(held)
@@ -163,11 +163,11 @@ def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> S
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
-    """All penalty terms of the clients' loss, and the choice that compares model features."""
+    """All penalty terms of the clients' loss, and the name of the choice that compares features."""
     algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
     penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):
             comparing = f'warm_start "{config.warm_start["name"]}"'
-        penalties += Checked(warm_start).penalties(1, ())  # in a session after the first
+        penalties += Checked(warm_start).penalties(1, ())  # as in later sessions
     return penalties, comparing

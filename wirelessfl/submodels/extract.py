@@ -139,10 +139,10 @@ class Submodels:
         return full[:, :-1]
 
     def scatter_each(self, full: Tensor, vectors: Tensor) -> Tensor:
-        """``full`` [nodes, P] with each node's coordinates replaced by ``vectors``.
+        """A copy of ``full`` with the coordinates of each node's submodel replaced by ``vectors``.
 
         Args:
-            full: [nodes, P].
+            full: full parameters of each node, [nodes, P].
             vectors: trained submodels [nodes, P_max].
         """
         if self.index is None:

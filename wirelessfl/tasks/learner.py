@@ -156,9 +156,9 @@ class Learner:
 
         Args:
             requests: numbers of the requests.
-            staleness: by request, merges since it was issued.
-            draw: channel draw, if their clients sent at the same time; rows are in the order of
-                ``requests``, which is that of the clients. None if each client sent separately.
+            staleness: number of merges since each request was issued.
+            draw: channel draw if the clients sent simultaneously; None if each sent separately. Its
+                rows are in the order of ``requests``, which then follows client numbers.
         """
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
@@ -248,7 +248,7 @@ class Learner:
         return evaluate(*self._deployed(), self.test.inputs, self.test.labels)
 
     def validate(self) -> tuple[float, float] | None:
-        """Likewise on the samples that are held out; None: there are none."""
+        """Accuracy and loss on the validation set; None without one."""
         return None if self.validation is None else evaluate(*self._deployed(), *self.validation)
 
     def tensors(self) -> dict[str, Tensor]:

@@ -105,8 +105,9 @@ class Initial:
     """The initial model of a session.
 
     Args:
-        params: its parameters [P].
-        weights: by session, weights of past sessions' models; empty if it is not a mean of them.
+        params: parameters [P] of the initial model.
+        weights: weight of each past session's model, by session; empty if the initial model is not
+            a mean of them.
     """
 
     params: Tensor

@@ -167,8 +167,8 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
             "network.cells is True: it does not accept true/false.$",
         ),
         ({"algorithm": {"name": "hist", "lr": True}}, "lr is True: it does not accept true/false"),
-        ({"algorithm": {"name": "hist", "lr": float("inf")}}, "lr is inf: a finite number"),
-        ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: a finite"),
+        ({"algorithm": {"name": "hist", "lr": float("inf")}}, "lr is inf: give a finite number"),
+        ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: give a finite"),
     ],
 )
 def test_nonsense_in_tables_is_explained(tables, message):

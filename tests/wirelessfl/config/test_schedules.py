@@ -152,8 +152,8 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "fedavg",
             {"compression": "top-k"},
-            "compression='top-k' conflicts with schedule \"buffered\", which sends no round's "
-            'model: choose schedule "rounds", or leave compression out.',
+            "compression='top-k' conflicts with schedule \"buffered\", which has no "
+            'synchronous downlink: choose schedule "rounds", or leave compression out.',
         ),
         (
             "ra-fed",
@@ -163,7 +163,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         ("ra-fed", {"min_coverage": 1}, 'schedule "buffered" has no such rounds'),
         ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
         ("ram-fed", {"lr_schedule": "poly"}, 'lr_schedule is "poly", and algorithm "ram-fed"'),
-        ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "has no limit"),
+        ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "is unlimited"),
         *(
             (
                 "fedbuff",
@@ -178,7 +178,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
                 "hfedavg",
                 {key: value},
                 f'{key}={value!r} conflicts with algorithm "hfedavg", whose cells are the requests '
-                f'of schedule "buffered": choose an algorithm without cells, or leave {key} out.',
+                f'under schedule "buffered": choose an algorithm without cells, or leave {key}',
             )
             for key, value in (("requests", 4), ("option", "D"))
         ),
@@ -187,7 +187,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
                 "hfedavg",
                 {key: value},
                 f'{key}={value!r} conflicts with algorithm "hfedavg", which has cells: choose one '
-                f"without, or leave {key} out.",
+                f"without cells, or leave {key} out.",
             )
             for key, value in (
                 ("drop_out", 0.1),
@@ -198,7 +198,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             )
         ),
         ("hfedavg", {"task": ["digits"]}, 'schedule "buffered" trains one model of algorithm'),
-        ("hfedavg", {"local": "fedast"}, 'local is "fedast", whose name stands for schedule'),
+        ("hfedavg", {"local": "fedast"}, 'local is "fedast", which implies schedule "buffered"'),
         (
             "hfedavg",
             {"clients_per_round": 3},
@@ -226,7 +226,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             {"uplink": "aircomp", "delays": "shifted-exponential"},
             'delays is "shifted-exponential", one draw for training and upload, and uplink',
         ),
-        ("fedast", {"option": "D"}, "option='D' needs several tasks: give them, or leave option"),
+        ("fedast", {"option": "D"}, "option='D' needs several tasks: add tables of tasks, or"),
         (
             "fedasync",
             {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
@@ -235,7 +235,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "fedast",
             {"uplink": "aircomp", "option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'option is "D", which looks at each',
+            'option is "D", which compares single',
         ),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
         (
@@ -275,8 +275,8 @@ def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words)
             "fedavg",
             "buffered",
             {"uplink": "fixed", "wait": "slowest"},
-            "wait='slowest' conflicts with schedule \"buffered\", under which each upload ends by "
-            'itself: choose schedule "rounds", or leave wait out.',
+            "wait='slowest' conflicts with schedule \"buffered\", under which uploads do not "
+            'wait for each other: choose schedule "rounds", or leave wait out.',
         ),
         (
             "fedavg",
@@ -357,7 +357,7 @@ def test_rounds_of_ones_own_are_those_that_run(tmp_path):
     mine = {"dataset": "digits", "schedule": f"{__name__}:Halved", "rounds": 6, "clients": 4}
     result = wirelessfl.run(Config.from_flags("fedavg", **mine, out=tmp_path / "run"))
     assert [row["round"] for row in result.rows] == [0, 1, 2, 3]
-    with pytest.raises(ConfigError, match=r'sessions is 2, and schedule ".*Halved" does not say'):
+    with pytest.raises(ConfigError, match=r'sessions is 2, and schedule ".*Halved" has no rule'):
         Config.from_flags("fedavg", **mine, sessions=2)
 
 

@@ -68,7 +68,7 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
         ("[training]\nrounds = true", "training.rounds is True: it does not accept true/false."),
         (
             "[split]\nname = 'dirichlet'\nalpha = inf",
-            " alpha is inf: a finite number is needed.",
+            " alpha is inf: give a finite number.",
         ),
         (
             "[split]\nname = 'dirichlet'\nalpha = nan",

@@ -133,11 +133,11 @@ def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypat
     monkeypatch.chdir(tmp_path)
     words = ["sweep", "fedast", "--delays", "shifted-exponential", "--requests", "4,8"]
     assert main([*words, "--task", "digits,step_seconds=0.1,requests=5"]) == 2
-    assert "every task has its own" in capsys.readouterr().err
+    assert "every task sets its own" in capsys.readouterr().err
     for more, said in (
         (["--task", "nosuch,step_seconds=0.1"], "data set 'nosuch' is unknown"),
         (["--task", "digits,step_seconds=0.1", "--picture", "a.txt"], "picture is a.txt"),
-        (["--task", "digits,step_seconds=0.1", "--out", "b"], "nothing is trained"),
+        (["--task", "digits,step_seconds=0.1", "--out", "b"], "timeline trains nothing"),
         (["--task", "digits,step_seconds=0.1", "--seconds", "-1"], "seconds is -1.0"),
     ):
         assert main(["timeline", "fedast", "--delays", "shifted-exponential", *more]) == 2

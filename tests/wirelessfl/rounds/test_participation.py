@@ -180,7 +180,7 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         (
             "hist",
             {"local": "fedast"},
-            'local is "fedast", whose name stands for schedule "buffered"',
+            'local is "fedast", which implies schedule "buffered"',
         ),
         ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
         (

@@ -223,7 +223,7 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
         ({"sessions": 0}, "sessions.sessions is 0"),
         ({"overlap": 1.5}, "overlap is 1.5"),
         ({"sessions": None, "overlap": 0.2}, "overlap=0.2 is a setting of presence and needs"),
-        ({"sessions": None, "eval_first": 3}, "eval_first=3 needs sessions: give their number"),
+        ({"sessions": None, "eval_first": 3}, "eval_first=3 needs sessions: set sessions"),
         ({"trace": "x.csv"}, 'trace=\'x.csv\' is a setting of presence "trace"'),
         ({"presence": "trace"}, "needs trace"),
         ({"presence": "arrivals", "arrival_rate": 1.0}, "needs mean_stay"),

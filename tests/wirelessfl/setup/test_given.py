@@ -187,7 +187,7 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
         assert not settings.run.out.exists()
     else:
         tables[1] = "mnist,name=b,cycles_per_step=1e7"
-        said = f"task 'b': cycles_per_step=.* conflicts with delays \"{delays}\", one draw"
+        said = f"task 'b': cycles_per_step=.* conflicts with delays \"{delays}\", which draws"
         with pytest.raises(ConfigError, match=said):
             Config.from_flags("fedast", **shared_out, task=tables)
         one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
@@ -225,7 +225,7 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
         ("fedavg", {"clients_per_round": 70}, "clients_per_round=70 conflicts with 60 clients"),
         ("fadamgc", {"tracking_clients": 70}, "tracking_clients=70 conflicts with 60"),
         ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
-        ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks want 59 clients"),
+        ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks need 59 clients"),
         (
             "fedavg",
             {

@@ -95,8 +95,8 @@ def test_settings_and_folders(thing):
             {"algorithm": "hist", "training": {"rounds": np.zeros((2, 2))}},
             "rounds is array([[0",
         ),
-        ({"algorithm": "fedast", "task": 3}, "task is 3: a list of tables"),
-        ({"algorithm": "fedast", "task": [3]}, "task[0] is 3: a table"),
+        ({"algorithm": "fedast", "task": 3}, "task is 3: give a list of tables"),
+        ({"algorithm": "fedast", "task": [3]}, "task[0] is 3: give a table"),
     ],
 )
 def test_objects_in_tables(tables, message):

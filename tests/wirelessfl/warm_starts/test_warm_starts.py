@@ -399,5 +399,5 @@ def test_wrong_settings_are_refused(config, flags, message):
 
 
 def test_a_warm_start_without_sessions_is_refused(config):
-    with pytest.raises(ConfigError, match="warm_start='average' needs sessions: give their number"):
+    with pytest.raises(ConfigError, match="warm_start='average' needs sessions: set sessions"):
         config("fedavg", warm_start="average")

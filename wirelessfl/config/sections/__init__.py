@@ -1,4 +1,4 @@
-"""The sections of a configuration: every setting of a run that no choice has."""
+"""The sections of a configuration: all settings that do not belong to a choice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirelessfl.config.sections.sessions import SessionsSection
 from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
-"""Settings that say where things are, and do not distinguish runs."""
+"""Settings of locations, which do not distinguish runs."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "network": NetworkSection,

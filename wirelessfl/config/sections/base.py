@@ -11,7 +11,7 @@ from wirelessfl.errors import ConfigError
 
 
 class Section(BaseModel):
-    """A table of settings: unknown keys are errors, values do not change."""
+    """A table of settings: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -24,9 +24,9 @@ class Section(BaseModel):
         return given
 
     def filled(self, **values: Any) -> Self:
-        """A copy with values that the user did not give: they are not in ``model_fields_set``.
+        """A copy with derived values, which do not count as given in ``model_fields_set``.
 
-        None is no value: it stands for the default.
+        A given value stays marked as given unless it is None, which stands for the default.
         """
         given = {
             name
@@ -37,6 +37,6 @@ class Section(BaseModel):
 
 
 def refuse_bool(key: str, value: Any, annotation: Any) -> None:
-    """Refuse True for a number, though Python counts it as 1."""
+    """Refuse booleans for numbers: Python would accept True as 1."""
     if isinstance(value, bool) and "bool" not in str(annotation):
         raise ConfigError(f"{key} is {value}: it does not accept true/false.")

@@ -31,7 +31,7 @@ class DataSection(Section):
     )
     tokenizer: str | None = Field(
         None,
-        description="tokenizer, on the hub or in a folder (default: that of --pretrained)",
+        description="tokenizer: a name on the hub or a folder (default: that of --pretrained)",
     )
     max_length: int | None = Field(
         None, ge=1, description="tokens per text, cut or padded (default: 128)"

@@ -1,4 +1,4 @@
-"""Settings of when the model is tested."""
+"""Settings of evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wirelessfl.config.sections.base import Section
 
 
 class EvaluationSection(Section):
-    """When the model is tested."""
+    """When models are evaluated, and the target accuracy."""
 
     eval_every: int | None = Field(
         None,
@@ -21,12 +21,14 @@ class EvaluationSection(Section):
         description="simulated seconds between evaluations (default: none)",
     )
     eval_first: int = Field(
-        0, ge=0, description="rounds at the start of each session that are all evaluated"
+        0,
+        ge=0,
+        description="number of rounds at the start of each session that are always evaluated",
     )
     target: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="target accuracy (validation, if any); the summary reports its cost, and tasks "
-        "end there",
+        description="target accuracy (on validation samples, if any): the summary reports the cost "
+        "of reaching it, and tasks end when they reach it",
     )

@@ -9,10 +9,10 @@ from wirelessfl.uplinks.base import Coherence
 
 
 class NetworkSection(Section):
-    """Cells, clients and their radio; the defaults are those of Section VI-C of the HIST paper."""
+    """Cells, clients and their radio, with the defaults of Section VI-C of the HIST paper."""
 
     cells: int | None = Field(None, ge=1, description="number of cells (default: 4)")
-    clients: int = Field(60, ge=1, description="number of clients in all cells")
+    clients: int = Field(60, ge=1, description="total number of clients")
     bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth per cell, Hz")
     antennas: int = Field(10, ge=1, le=1024, description="antennas per edge server")
     antenna_correlation: float = Field(
@@ -27,7 +27,7 @@ class NetworkSection(Section):
     slowdown: float = Field(
         1.0,
         ge=1,
-        description="factor by which half of the cells are slower (CPU and bandwidth)",
+        description="factor that divides CPU speed and bandwidth in half of the cells",
     )
     coherence: Coherence | None = Field(
         None, description="block-fading coherence interval (default: the uplink's)"
@@ -47,7 +47,7 @@ class NetworkSection(Section):
         0.1, gt=0, description="transmit power per client, W (energy only, not the SNR)"
     )
     switched_capacitance: float = Field(
-        1e-28, ge=0, description="kappa: a CPU cycle takes kappa f^2 joules"
+        1e-28, ge=0, description="kappa: a CPU cycle at f Hz takes kappa f^2 joules"
     )
     path_gain_db: tuple[float, float] | None = Field(
         None, description="range of mean channel gains, dB, e.g. --path-gain-db=-20,20 (default: 0)"
@@ -61,7 +61,7 @@ class NetworkSection(Section):
         description="maximum number of busy clients; further requests are queued (default: all)",
     )
     drop_out: float = Field(
-        0.0, ge=0, lt=1, description="probability that a client drops out of a request"
+        0.0, ge=0, lt=1, description="probability that a client fails to return a requested update"
     )
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, Mbit/s (default: no delay)"

@@ -1,4 +1,4 @@
-"""Settings of where a run is computed and kept."""
+"""Settings of how a run is computed and where it is stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirelessfl.config.sections.base import Section
 
 
 def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
-    """Reads a number of ``unit`` or ``word``, so that one message names both kinds of value."""
+    """A validator for a number of ``unit`` or ``word``, whose message names both."""
     limit = "1 or more" if largest is None else f"1 to {largest}"
 
     def check(given: Any) -> Any:
@@ -30,7 +30,7 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
 
 
 class RunSection(Section):
-    """Where the run is computed, and where its results go."""
+    """How the run is computed, and where its results are stored."""
 
     seed: int = Field(1, ge=0, description="seed of all randomness")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
@@ -41,8 +41,8 @@ class RunSection(Section):
     )
     chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,
-        description="clients that train at once, or tune for the fastest; timing may change the "
-        "last bits (default: by model size)",
+        description="clients per batched training step, or tune to time several; tuned runs may "
+        "differ in the last bits (default: by model size)",
     )
     padding: float | None = Field(
         None,
@@ -68,6 +68,6 @@ class RunSection(Section):
     )
     client_states: Literal["auto", "memory", "disk"] = Field(
         "auto",
-        description="storage of client state: memory, disk (the run directory), or auto by size",
+        description="storage of client state: memory, disk (run directory), or auto (by size)",
     )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")

@@ -1,4 +1,4 @@
-"""Settings of clients that join and leave."""
+"""Settings of sessions, between which clients join and leave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirelessfl.config.sections.base import Section
 
 
 class SessionsSection(Section):
-    """Clients that join and leave: sessions of ``rounds`` rounds with the clients then present."""
+    """Sessions of ``rounds`` rounds each; clients join and leave between them."""
 
     sessions: int | None = Field(
         None, ge=1, description="S, sessions of --rounds rounds each (default: none)"

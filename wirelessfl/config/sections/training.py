@@ -1,4 +1,4 @@
-"""Settings of how long and in what steps clients train."""
+"""Settings of training."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from wirelessfl.config.sections.base import Section
 
 
 class TrainingSection(Section):
-    """How long and in what steps."""
+    """Length of training, and its steps."""
 
-    local_steps: int = Field(20, ge=1, description="H, mini-batch steps per edge round")
+    local_steps: int = Field(
+        20, ge=1, description="H, mini-batch steps per edge round (per round without cells)"
+    )
     edge_rounds: int | None = Field(
         None, ge=1, description="E, edge rounds per global round (default: 5)"
     )
@@ -20,7 +22,7 @@ class TrainingSection(Section):
         30,
         ge=1,
         description="T, global rounds (per session), or merges per task (default: 30 rounds, or "
-        "merges of as many updates; none for tasks with --max-seconds or --target)",
+        "merges of as many updates; unlimited for tasks with --max-seconds or --target)",
     )
     max_seconds: float | None = Field(
         None, gt=0, description="simulated seconds until the run ends (default: none)"
