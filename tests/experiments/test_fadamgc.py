@@ -39,8 +39,8 @@ def test_the_figures_show_the_rows(found, figures):
     assert legend(figures["fig2"]) == [NAMES[method] for method in METHODS]
     for name, setting, text in (
         ("fig3", "alpha", "Dirichlet parameter"),
-        ("fig4", "tracking_clients", "tracking clients a round"),
-        ("fig5", "clients_per_round", "clients a round, of 100"),
+        ("fig4", "tracking_clients", "tracking clients per round"),
+        ("fig5", "clients_per_round", "clients per round (of 100)"),
     ):
         for panel, field, label in zip(
             figures[name].axes,
@@ -59,7 +59,7 @@ def test_the_figures_show_the_rows(found, figures):
             shown = {label: dict(zip(x, y, strict=True)) for label, (x, y) in lines(panel).items()}
             assert shown == expected
             assert [text.get_text() for text in panel.texts] == (
-                [] if expected else ["no run reached it"]
+                [] if expected else ["target not reached"]
             )
 
 

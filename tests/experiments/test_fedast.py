@@ -57,7 +57,7 @@ def test_the_figures_of_the_comparison_show_its_rows(found, figures):
 
 def test_lines_against_a_setting_are_means_of_the_seeds(found, figures):
     (panel,) = figures["fig3"].axes
-    assert panel.get_xlabel() == "requests of all tasks over clients"
+    assert panel.get_xlabel() == "active requests / clients"
     assert panel.get_ylabel() == "final accuracy (%)"
     assert list(lines(panel)) == ["FedAST", "FedAST-NoBuffer", "centralised"]
     assert lines(panel)["FedAST"][0] == [3 * 2 / 40, 3 * 8 / 40]

@@ -102,7 +102,7 @@ def test_bars_of_figures_4_and_6_are_the_first_rows_with_80_percent(found, figur
 
 
 def test_traffic_is_rounds_times_true_bytes(found):
-    """E = 5 uploads a round of the true submodel; HIST with N cells sends about 1/N."""
+    """E = 5 uploads per round of the true submodel; HIST with N cells sends about 1/N."""
     for case in found["fig3"].where():
         neurons = 300 / case["cells"] if case["algorithm"] == "hist" else 300
         size = neurons * (64 + 1 + 10) + 10
@@ -262,7 +262,7 @@ def test_the_panels_of_figure_7_say_what_their_axes_are(found, figures):
     )
     assert_curves(panel, rows, "round")
     assert legend(figures["fig7a"]) == list(lines(panel))
-    for name, text in (("fig7b", "SNR (dB)"), ("fig7c", "clients a cell")):
+    for name, text in (("fig7b", "SNR (dB)"), ("fig7c", "clients per cell")):
         (panel,) = figures[name].axes
         assert (panel.get_xlabel(), panel.get_ylabel()) == (text, "simulated seconds to 80%")
         assert panel.get_yscale() == "log"

@@ -125,13 +125,13 @@ def test_the_figures_show_the_rows(found, figures):
         }
         assert set(legend(figures[name])) == labels
     (panel,) = figures["widths"].axes
-    assert panel.get_xlabel() == "width that clients can afford"
+    assert panel.get_xlabel() == "client width ratio"
     assert ticks(panel) == ["1/8", "1/2", "mixed", "50 % of\nparameters"]
     assert set(points(panel)) == {NAMES[method] for method in METHODS}
     for place, (x, _) in enumerate(points(panel)[NAMES[method]] for method in METHODS):
         assert np.diff(x) == pytest.approx(1), place
     assert titles(figures["heterogeneity"]) == [
-        "clients with 1/2 of the width", "clients with mixed widths",
+        "width ratio 1/2", "mixed widths",
     ]  # fmt: skip
     for panel in figures["heterogeneity"].axes:
         assert panel.get_xlabel() == "Dirichlet parameter"
@@ -139,7 +139,7 @@ def test_the_figures_show_the_rows(found, figures):
     left, right = figures["coverage"].axes
     assert (left.get_title()[-6:], right.get_title()[-8:]) == ("S = 10", "β = 0.25")
     for panel in (left, right):
-        assert panel.get_xlabel() == "S β, clients that cover a neuron (mean)"
+        assert panel.get_xlabel() == "S β, mean coverage of a neuron"
         assert len(points(panel)) == 4
     assert points(left)["RA-Fed, covered"][0] == [1, 5]
 
@@ -279,8 +279,8 @@ def test_the_frontier_is_what_the_solver_says_of_the_run(out, figures):
     command.draw(arguments)
     assert (out / "frontier.md").read_text().count("\n| ") == 1 + 10
     (panel,) = figures["frontier"].axes
-    assert panel.get_xlabel() == "Γ*, clients that cover each neuron"
-    assert (panel.get_ylabel(), panel.get_yscale()) == ("seconds of a round", "log")
+    assert panel.get_xlabel() == "minimum coverage Γ*"
+    assert (panel.get_ylabel(), panel.get_yscale()) == ("seconds per round", "log")
     assert legend(figures["frontier"]) == ["fastest widths", "full model for all"]
     x, seconds = lines(panel)["fastest widths"]
     assert x == list(range(1, 11))
