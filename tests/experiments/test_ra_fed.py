@@ -281,11 +281,11 @@ def test_the_frontier_is_what_the_solver_says_of_the_run(out, figures):
     (panel,) = figures["frontier"].axes
     assert panel.get_xlabel() == "minimum coverage Γ*"
     assert (panel.get_ylabel(), panel.get_yscale()) == ("seconds per round", "log")
-    assert legend(figures["frontier"]) == ["fastest widths", "full model for all"]
+    assert legend(figures["frontier"]) == ["fastest widths", "full model"]
     x, seconds = lines(panel)["fastest widths"]
     assert x == list(range(1, 11))
     assert (np.diff(seconds) >= 0).all()
-    assert lines(panel)["full model for all"][1][0] == pytest.approx(seconds[-1])
+    assert lines(panel)["full model"][1][0] == pytest.approx(seconds[-1])
 
 
 def rows_of(*accuracies, **last):
