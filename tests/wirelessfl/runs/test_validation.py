@@ -32,13 +32,13 @@ SPLITS = {
     "iid, fixed sizes": {"split": "iid", "samples_per_client": 50, "reuse": True},
     "dirichlet, fixed sizes": {"split": "dirichlet", "samples_per_client": 50, "reuse": True},
 }
-REQUESTS = {"cells": 1, "requests": 4, "buffer": 2, "eval_every": 1, "rounds": 6}
+REQUESTS = {"requests": 4, "buffer": 2, "eval_every": 1, "rounds": 6}
 REGIMES = {
     "rounds": ("fedavg", {}),
     "cells": ("hist", {"hidden": (8,)}),
     "asynchronous cells": ("hfedavg", {"schedule": "buffered", "buffer": 1}),
     "requests": ("fedast", REQUESTS),
-    "tasks": ("sync-st", {"cells": 1}),
+    "tasks": ("sync-st", {}),
     "sessions": ("fedavg", {"sessions": 2, "split": "iid"}),
 }
 
