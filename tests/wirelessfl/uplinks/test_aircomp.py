@@ -300,7 +300,7 @@ def test_a_beamformer_without_its_solver_is_refused_before_any_work(monkeypatch)
 @pytest.mark.parametrize(
     ("algorithm", "flags", "message"),
     [
-        ("fedavg", {"elements_per_symbol": 2}, "elements_per_symbol=2 conflicts with convention=.published."),
+        ("fedavg", {"elements_per_symbol": 2}, "elements_per_symbol=2 conflicts with"),
         ("fedavg", {"elements_per_symbol": 3}, "elements_per_symbol is 3"),
         ("fedavg", {"convention": "imagined"}, "convention is 'imagined'"),
         ("fedavg", {"beamformer": "best"}, "beamformer is 'best'"),
