@@ -9,8 +9,13 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
 
-test: check
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+# The checks run beside the tests; what they say comes last, and counts as much.
+test: $(READY)
+	@$(MAKE) --no-print-directory check >$(VENV)/checks.txt 2>&1 & checks=$$!; \
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \
+		--dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$checks; failed=$$?; cat $(VENV)/checks.txt; \
+	exit $$((tests | failed))
 
 setup: $(READY)
 

@@ -1,1 +1,1 @@
-"""Experiments, one folder a paper: settings, scripts, what the paper reported."""
+"""Experiments, one folder per paper: settings, scripts, published results."""

@@ -1,8 +1,10 @@
-"""``make demo``: HFedAvg and HIST over four cells, also over the air, on scikit-learn's digits."""
+"""``make demo``: HFedAvg and HIST with four cells, over TDMA or the air, on scikit-learn digits."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,8 +37,19 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def next_command() -> str:
+    """A training run to try next, as it can be typed in the present folder."""
+    script = Path(sys.executable).with_name("wirelessfl")
+    here = Path.cwd()
+    if not script.exists():
+        words = [sys.executable, "-m", "wirelessfl"]
+    else:
+        words = [str(script.relative_to(here) if script.is_relative_to(here) else script)]
+    return shlex.join([*words, "run", "hist", "--dataset", "digits"])
+
+
 def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
-    """Train, print the closing table, draw the two figures into ``out``; returns the table."""
+    """Train, print the summary table and draw two figures into ``out``; return the table."""
     console = Console()
     rows, summaries = {}, []
     with tempfile.TemporaryDirectory() as scratch:
@@ -49,7 +62,7 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
         figure, (axes,) = new_figure()
         traffic = against == "uplink_mib"
         draw_curves(axes, rows, against, target=TARGET, floor=0.5, common=traffic)
-        if not traffic:  # the air is ten times as fast
+        if not traffic:  # over the air is ten times as fast
             axes.set_xscale("log")
             axes.legend(fontsize=8, loc="lower right", framealpha=1.0, edgecolor="white")
         for file in save_figure(figure, out / f"demo-{name}"):
@@ -58,12 +71,13 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Read the command line and run the demo."""
+    """Parse the command line and run the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/demo"), metavar="DIR")
     parser.add_argument("--rounds", type=int, default=60, metavar="T", help="global rounds (60)")
     arguments = parser.parse_args(words)
     demo(arguments.out, arguments.rounds)
+    print(f"\nNext, a run with settings of your choice (--help lists them):\n{next_command()}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``python -m experiments.PAPER NAME --scale SCALE``: the evidence of one paper, made again."""
+"""``python -m experiments.PAPER NAME --scale SCALE``: reproduce a paper's figures and tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Experiment(NamedTuple):
     """A figure or table of a paper.
 
     Args:
-        study: name of its settings.
-        table: its numbers, as Markdown.
-        draw: its picture; None for a table.
+        study: name of its file of settings.
+        table: makes its numbers, as Markdown.
+        draw: draws its figure; None for a table.
     """
 
     study: str
@@ -35,9 +35,9 @@ class Paper:
 
     Args:
         name: its folder.
-        settings: folder of the studies' settings.
-        experiments: its figures and tables by name.
-        complete: gives a case's settings what depends on several of them, see ``Study.load``.
+        settings: folder of the studies' files of settings.
+        experiments: its figures and tables, by name.
+        complete: adds settings that depend on several others, see ``Study.load``.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Paper:
         ray: str | None = None,
         only_kept: bool = False,
     ) -> dict[str, Results]:
-        """Make what runs are missing, then write each table and figure into ``out``.
+        """Run the missing runs, then write each table and figure into ``out``.
 
         Args:
-            names: of experiments.
-            scale: how large.
-            out: tables and figures go here, and runs below ``runs``, where they are found again.
+            names: names of experiments.
+            scale: size of the runs.
+            out: folder for tables and figures; runs are stored and found again below ``runs``.
             data_dir: folder of the data sets.
-            jobs: runs at a time, a local process each.
+            jobs: number of concurrent runs, one local process each.
             ray: address of a Ray cluster, or ``local``.
-            only_kept: train nothing: draw what is there.
+            only_kept: train nothing; use finished runs only.
 
         Returns:
-            By name, the runs behind each.
+            The runs behind each experiment, by name.
         """
         by_name = {name: self.experiments[name] for name in names}
         studies = {n: self.study(e.study, scale, data_dir) for n, e in by_name.items()}
@@ -85,7 +85,7 @@ class Paper:
             experiment, results = by_name[name], study.results(out / "runs")
             found[name] = results
             if not study.cases:
-                print(f"{name}: nothing is run at scale {scale}; see --scale paper")
+                print(f"{name}: no runs are defined at scale {scale}; try --scale paper")
                 continue
             text = experiment.table(results) + not_run(results)
             (out / f"{name}.md").write_text(text, encoding="utf-8")
@@ -100,16 +100,16 @@ class Paper:
         words: Sequence[str] | None = None,
         others: dict[str, Callable[[argparse.Namespace], None]] | None = None,
     ) -> int:
-        """Make one figure or table, or all of them.
+        """Reproduce one figure or table, or all of them.
 
         Args:
-            words: the command line.
-            others: what else may be asked for by name, given the command line as read.
+            words: command-line arguments.
+            others: further actions by name; each gets the parsed arguments.
         """
         others = others or {}
         parser = argparse.ArgumentParser(
             prog=f"python -m experiments.{self.name}",
-            description="Make figures and tables: runs that are missing first.",
+            description="Make figures and tables. Missing runs are run first.",
         )
         parser.add_argument("name", choices=[*self.experiments, *others, "all"])
         parser.add_argument("--scale", choices=SCALES, default="small")
@@ -119,14 +119,18 @@ class Paper:
             type=Path,
             default=Path("results", self.name),
             metavar="DIR",
-            help="tables and figures",
+            help="folder for tables and figures",
         )
         parser.add_argument(
-            "--jobs", type=int, default=1, metavar="N", help="runs at a time, one CPU thread each"
+            "--jobs",
+            type=int,
+            default=1,
+            metavar="N",
+            help="concurrent runs, one CPU thread each",
         )
-        parser.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster instead, or local")
+        parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster to use; local starts one")
         parser.add_argument(
-            "--only-kept", action="store_true", help="draw what is there; no training"
+            "--only-kept", action="store_true", help="train nothing; use finished runs only"
         )
         arguments = parser.parse_args(words)
         names = list(self.experiments) if arguments.name == "all" else [arguments.name]
@@ -147,6 +151,6 @@ class Paper:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("interrupted; the same command goes on from here", file=sys.stderr)
+            print("interrupted; repeat the same command to continue", file=sys.stderr)
             return 130
         return 0

@@ -1,4 +1,4 @@
-"""What the tables of all papers share: Markdown, and what rows say of a target."""
+"""Helpers shared by the tables of all papers: Markdown, and the cost of reaching a target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def reached(
     seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str = ".1f"
 ) -> str:
-    """``quantity`` where seeds first reach ``accuracy``: mean and range, and how many seeds do."""
+    """``quantity`` when ``accuracy`` is first reached: mean, range, number of successful seeds."""
     hits = [first_reaching(rows, accuracy) for rows in seeds]
     values = [hit[quantity] for hit in hits if hit is not None]
     if not values:
@@ -44,7 +44,7 @@ def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> s
 
 
 def not_run(results: Results) -> str:
-    """A line on what is missing."""
+    """A line that lists missing runs."""
     if not results.missing:
         return ""
     return "\nNot run: " + "; ".join(results.missing) + ".\n"

@@ -1,4 +1,4 @@
-"""Runs that are made once, in the order of what they decide, and read by every figure."""
+"""Runs of all figures: each is run once, by rank, and read by every figure that needs it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from wirelessfl.runs.sweep import sweep
 
 
 class Planned(NamedTuple):
-    """A run to be made.
+    """A planned run.
 
     Args:
-        label: shown beside its progress bar.
+        label: shown next to its progress bar.
         config: its settings.
-        rank: runs of a lower rank are made first.
+        rank: runs of lower rank run first.
     """
 
     label: str
@@ -31,13 +31,13 @@ class Planned(NamedTuple):
 
 
 def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
-    """The run of these settings: read from disk, gone on with, or made.
+    """The run with these settings: read from disk, resumed, or run.
 
     Args:
-        label: shown beside the progress bar.
+        label: shown next to the progress bar.
         root: folder of all runs.
         algorithm: its name.
-        flags: settings by their flag names.
+        flags: settings by flag name.
     """
     config = Config.from_flags(algorithm, **flags)
     with progress(config, Console(stderr=True), label) as show:
@@ -47,12 +47,12 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
 def make_runs(
     planned: Iterable[Planned], root: Path, *, jobs: int = 1, ray: str | None = None
 ) -> None:
-    """Make all runs that are not kept below ``root`` yet, by rank.
+    """Run all runs that are not finished below ``root``, by rank.
 
     Args:
         planned: the runs; equal settings are run once.
         root: folder of all runs.
-        jobs: local processes, with one CPU thread a run where there are several.
+        jobs: number of local processes; with several, each run uses one CPU thread.
         ray: address of a Ray cluster, or ``local``.
     """
     by_rank = sorted(planned, key=lambda run: run.rank)

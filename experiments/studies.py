@@ -1,4 +1,4 @@
-"""Studies: the runs behind a figure or table, from its file of settings."""
+"""Studies: the runs behind a figure or table, defined by its file of settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from experiments.runs import Planned, kept_results
 from wirelessfl.config import Config
 from wirelessfl.runs.kept import settings_hash
 from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.rows import deciding_accuracy
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
-LATER = 3  # how much later a further seed comes than the first: behind other cases' first ones
+LATER = 3  # rank offset of further seeds, so that they run after the first seeds of other cases
 NAMES = {
     "fa-nt": "FA-NT",
     "fadamgc": "FAdamGC",
@@ -48,12 +49,12 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One curve, or one row of a table: settings that are run with several seeds.
+    """One curve, or one row of a table: settings run with several seeds.
 
     Args:
-        settings: by flag names, with ``algorithm``.
+        settings: by flag name, including ``algorithm``.
         seeds: seeds to run.
-        rank: what is run first; runs of a lower rank decide more.
+        rank: order of execution; runs of lower rank run first.
     """
 
     settings: dict[str, Any]
@@ -65,7 +66,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Algorithm, what tells its variants apart, and number of cells where there are such."""
+        """Algorithm, its variant, and the number of cells, if any."""
         name = NAMES[self["algorithm"]]
         if self["option"] is not None:
             name += f" ({self['option']})"
@@ -76,13 +77,13 @@ class Case:
         return name if self["cells"] is None else f"{name}, N = {self['cells']}"
 
     def config(self, seed: int) -> Config:
-        """The run with this seed; settings that other studies leave out count as left out."""
+        """The configuration of the run with this seed."""
         flags = {k: v for k, v in self.settings.items() if k != "algorithm"}
         return Config.from_flags(self["algorithm"], **flags, seed=seed)
 
     @property
     def command(self) -> str:
-        """The command that makes the run again, with the first seed."""
+        """The command that repeats the run with the first seed."""
         words = [
             f"--{name.replace('_', '-')} {_word(value)}"
             for name, value in self.settings.items()
@@ -107,14 +108,14 @@ class Study:
         data_dir: Path | None = None,
         complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings,
     ) -> Study:
-        """The study of a file of settings.
+        """Load the study defined by a file of settings.
 
         Args:
-            file: where it is; the study is called after it. ``common.toml`` beside it, if there is
-                one, has settings that all studies of the folder share.
-            scale: how large.
+            file: its path; its stem is the name of the study. ``common.toml`` in the same folder,
+                if present, holds settings shared by all studies of the folder.
+            scale: size of the runs.
             data_dir: folder of the data sets.
-            complete: gives a case's settings what depends on several of them.
+            complete: adds settings that depend on several others to those of a case.
         """
         text = tomllib.loads(file.read_text(encoding="utf-8"))
         shared = file.with_name("common.toml")
@@ -138,7 +139,7 @@ class Study:
         return cls(file.stem, tuple(cases))
 
     def planned(self) -> list[Planned]:
-        """Every run, with what to call it and when it is its turn."""
+        """Every run, with its label and rank."""
         return [
             Planned(
                 f"{self.name}: {case.label}, seed {seed}",
@@ -150,7 +151,7 @@ class Study:
         ]
 
     def results(self, root: Path) -> Results:
-        """What is kept below ``root`` of this study's runs."""
+        """The runs of this study that are stored below ``root``."""
         configs = [[case.config(seed) for seed in case.seeds] for case in self.cases]
         found = kept_results([config for of_case in configs for config in of_case], root)
         by_case = {
@@ -168,11 +169,11 @@ class Results:
     runs: dict[int, list[RunResult]]
 
     def rows(self, case: Case) -> list[list[dict[str, Any]]]:
-        """The rows of each seed that is there."""
+        """The rows of each finished seed."""
         return [run.rows for run in self.runs[self.study.cases.index(case)]]
 
     def where(self, **wanted: Any) -> list[Case]:
-        """Cases with these settings that have been run."""
+        """Cases with these settings and at least one finished run."""
         return [
             case
             for i, case in enumerate(self.study.cases)
@@ -180,12 +181,12 @@ class Results:
         ]
 
     def values(self, name: str) -> list[Any]:
-        """The different values of a setting among the cases that have been run, in order."""
+        """The distinct values of a setting over the cases with finished runs, in order."""
         return list(dict.fromkeys(case[name] for case in self.where()))
 
     @property
     def missing(self) -> list[str]:
-        """Cases, or seeds of them, that have not been run."""
+        """Cases with missing seeds."""
         return [
             f"{case.label} ({_described(case)}), {len(case.seeds) - len(self.runs[i])} of "
             f"{len(case.seeds)} seeds"
@@ -195,12 +196,12 @@ class Results:
 
 
 def _word(value: Any) -> str:
-    """As it stands on a command line."""
+    """A value in command-line form."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _table_word(table: Settings) -> str:
-    """A task's table as it stands on a command line."""
+    """A task's table in command-line form."""
     words = [f"{k.replace('_', '-')}={_word(v)}" for k, v in table.items() if k != "dataset"]
     return ",".join([table["dataset"], *words])
 
@@ -219,9 +220,12 @@ def _described(case: Case) -> str:
 
 def _task_described(table: Settings) -> str:
     share = table.get("clients_per_round")
-    return table["name"] + ("" if share is None else f" with {share} clients a round")
+    return table["name"] + ("" if share is None else f" with {share} clients per round")
 
 
 def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:
-    """The first row with at least this accuracy in [0, 1]."""
-    return next((row for row in rows if row["accuracy"] >= accuracy), None)
+    """The first row with at least this accuracy, in [0, 1]; None without one.
+
+    Accuracy is that on validation samples if there are any.
+    """
+    return next((row for row in rows if deciding_accuracy(row) >= accuracy), None)

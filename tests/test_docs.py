@@ -1,7 +1,6 @@
 """The README and the pages under docs/: every Python example runs, every link leads somewhere."""
 
 import inspect
-import os
 import re
 import runpy
 import shlex
@@ -10,7 +9,11 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
+
+from tests.drawn import legend, recorded
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -66,25 +69,29 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
     assert "optimized masks: accuracy" in shown
 
 
-def test_the_extension_examples_run(tmp_path, monkeypatch):
+def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
     """Each file and example where a user would have it: in the present folder."""
     monkeypatch.chdir(tmp_path)
     commands = 0
     small = ["--clients", "4", "--rounds", "1", "--local-steps", "1", "--threads", "1"]
-    # As the installed command does it: the present folder is not on the path by itself.
-    installed = [sys.executable, "-P", "-c", "from wirelessfl.cli import main; exit(main())"]
+    started = []
     for language, file, code in blocks(ROOT / "docs" / "extending.md"):
         if file:
             Path(file).write_text(code)
         elif language:
             Path("example.py").write_text(code)
-            subprocess.run([sys.executable, "example.py"], check=True)
+            started.append(launcher.start(script=tmp_path / "example.py"))
+            assert started[-1].wait() == 0, started[-1].communicate()[1]
         else:
             words = shlex.split(code)
             assert words.pop(0) == "wirelessfl"
-            subprocess.run([*installed, *words, *small, "--out", f"run{commands}"], check=True)
+            # As the installed command does it: the present folder is not on the path by itself.
+            out = f"run{commands}"
+            started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
             commands += 1
     assert commands == 6
+    for process in started:
+        assert process.wait() == 0, process.communicate()[1]
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
 
@@ -114,8 +121,12 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
     assert "quick: 0." in shown
     assert "slow: 0." in shown
     assert [words[0] for words in commands] == ["run", "timeline", "run"]
-    assert main([*commands[1], "--picture", "drawn.png"]) == 0
-    assert Path("drawn.png").stat().st_size > 10_000
+    with recorded() as figures:
+        assert main([*commands[1], "--picture", "drawn.png"]) == 0
+    (panel,) = figures["drawn"].axes
+    assert panel.get_xlabel() == "simulated time (s)"
+    assert legend(figures["drawn"])[:2] == list(tasks)
+    assert Path("drawn.png").is_file()
     small = ["--clients", "6", "--rounds", "4", "--local-steps", "1", "--threads", "1"]
     assert main([*commands[2], *small, "--out", "own"]) == 0
     with pytest.raises(SystemExit):  # the flags are read, and their help stands
@@ -155,19 +166,21 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
         main([*commands[0], "--help"])
 
 
-def test_the_solver_studies_run_and_draw(tmp_path):
+def test_the_solver_studies_run_and_draw(tmp_path, launcher):
     """Each in a process of its own, as a user would, within the 20 lines that are promised."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
     assert len(found) == 5
-    quick = {**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
     for file, code in found:
         assert len(code.splitlines()) <= 20
         (tmp_path / file).write_text(code)
-        study = [sys.executable, file]
-        shown = subprocess.run(study, check=True, cwd=tmp_path, env=quick, stdout=subprocess.PIPE)
-    assert shown.stdout.count(b"below equal shares") == 3
+        study = launcher.start(script=tmp_path / file, cwd=tmp_path)
+        shown, errors = study.communicate()
+        assert study.wait() == 0, errors
+    assert shown.count("below equal shares") == 3
     for name in ("beamforming.png", "mask-sizes.png", "widths.png"):
-        assert (tmp_path / name).stat().st_size > 10_000
+        pixels = imread(tmp_path / name)[..., :3]
+        colours = len(np.unique(pixels.reshape(-1, 3), axis=0))
+        assert colours > 50, "lines, words and their edges"
 
 
 def table_below(heading):

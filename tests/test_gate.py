@@ -200,7 +200,7 @@ def test_every_name_that_there_is_occurs(configs):
     for section, classes in CLASSES.items():
         tables = [table for config in configs if (table := getattr(config, section))]
         assert set(classes()) == {table["name"] for table in tables}
-    assert set(MODELS) == {config.model.model for config in configs}
+    assert set(MODELS) == {config.model["name"] for config in configs}
     inside = {(own.algorithm["name"], own.algorithm.get("local")) for own in configs}
     locals_ = set(algorithm_classes()) - set(PRESETS)
     for outer, local in itertools.product(("hist", "hfedavg"), locals_):

@@ -1,8 +1,11 @@
 """wirelessfl: design wireless networks and federated learning together.
 
-import wirelessfl
-result = wirelessfl.run(wirelessfl.Config.from_flags("hist", cells=4, rounds=20))
-result.rows[-1]["accuracy"]
+Example::
+
+    import wirelessfl
+
+    result = wirelessfl.run(wirelessfl.Config.from_flags("hist", cells=4, rounds=20))
+    result.rows[-1]["accuracy"]
 """
 
 from __future__ import annotations
@@ -44,22 +47,22 @@ def __dir__() -> list[str]:
 
 
 def check_packages() -> None:
-    """Refuse other packages called ``channels`` or ``solvers`` that stand before ours.
+    """Check that no other package named ``channels`` or ``solvers`` hides those of wirelessfl.
 
     Raises:
-        ImportError: there is one; the message says where.
+        ImportError: another package is found first; the message says where.
     """
     for name, mark in (("channels", "ChannelDraw"), ("solvers", "optimize_mask_sizes")):
         package = import_module(name)
         if not hasattr(package, mark):
             raise ImportError(
-                f"package {name!r} at {getattr(package, '__file__', None)} is not wirelessfl's. "
-                "Uninstall it, or install wirelessfl into an environment of its own."
+                f"package {name!r} at {getattr(package, '__file__', None)} does not belong to "
+                "wirelessfl. Uninstall it, or install wirelessfl into a separate environment."
             )
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for when it is asked for: torch takes a second to import."""
+    """Import a public name on first use, because torch takes a second to import."""
     if name == "__version__":
         return str(import_module("wirelessfl.version").version())
     if name not in _HOMES:

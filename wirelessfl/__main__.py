@@ -1,4 +1,4 @@
-"""``python -m wirelessfl``."""
+"""Command-line entry point of ``python -m wirelessfl``."""
 
 import sys
 

@@ -1,12 +1,12 @@
-"""Errors a user can mend: each says what is wrong, with which value, and what to do."""
+"""Errors that a user can fix: each message names the problem, the value and the remedy."""
 
 
 class ConfigError(ValueError):
-    """Settings that are wrong, or that make no sense together; raised before any work is done."""
+    """A setting is invalid, or settings conflict with each other."""
 
 
 class DataError(ValueError):
-    """A data set that is absent, damaged, or cannot be split as asked."""
+    """A data set is missing or damaged, or cannot be split as requested."""
 
 
 class TrainingError(RuntimeError):

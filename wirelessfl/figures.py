@@ -1,4 +1,4 @@
-"""Curves of runs: accuracy against rounds, MiB or simulated seconds. Figures read rows only."""
+"""Figures from rows of runs: accuracy or loss against rounds, MiB or simulated seconds."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 Against = Literal["round", "uplink_mib", "sim_seconds"]
-What = Literal["accuracy", "loss"]
+What = Literal["accuracy", "loss", "validation_accuracy", "validation_loss"]
 
 LABELS: dict[Against, str] = {
     "round": "global round",
     "uplink_mib": "uplink traffic per client (MiB)",
     "sim_seconds": "simulated time (s)",
 }
-# Okabe and Ito's palette, told apart by most colour-blind readers, and in grey by the dashes.
+# Okabe and Ito's palette, which most colour-blind readers can distinguish; dashes help in grey.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 DASHES: list[Any] = ["-", (0, (5, 2)), (0, (3, 1, 1, 1)), (0, (1, 1))]
-COLUMN_INCHES = 3.5  # width of a column in IEEE's journals
+COLUMN_INCHES = 3.5  # column width of IEEE journals
 
 
 def new_figure(columns: int = 1, height: float = 2.6) -> tuple[Figure, list[Axes]]:
-    """A figure of ``columns`` panels side by side, each as wide as a journal's column."""
+    """Create a figure with ``columns`` panels side by side, each as wide as a journal column."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(COLUMN_INCHES * columns, height), layout="constrained")
@@ -53,23 +53,23 @@ def draw_curves(
     median: bool = False,
     what: What = "accuracy",
 ) -> None:
-    """Accuracy in percent, or loss, against ``against``, a curve a label.
+    """Draw accuracy in percent, or loss, against ``against``, with one curve per label.
 
     Args:
-        axes: where to draw.
-        runs: by label, the rows of one run a seed; the mean is drawn, the range of the seeds
-            shaded.
-        against: field of the rows on the horizontal axis (its mean over the seeds).
+        axes: axes to draw on.
+        runs: by label, the rows of one run per seed; the curve is the mean over seeds, and their
+            range is shaded.
+        against: field of the rows on the horizontal axis (mean over the seeds).
         target: accuracy in [0, 1] to mark with a line.
         floor: lowest accuracy shown, in [0, 1].
-        common: end the horizontal axis soon after the shortest curve.
-        legend: whether to name the curves.
-        median: draw the median of the seeds alone, where ranges of many curves would hide them.
-        styles: labels whose places give colour and dashes, so that panels with other curves agree.
+        common: whether to end the horizontal axis soon after the shortest curve.
+        legend: whether to draw a legend.
+        median: whether to draw only the median of the seeds, for figures with many curves.
+        styles: labels whose order gives colours and dashes, so that several panels agree.
         what: field of the rows on the vertical axis.
     """
     ends = []
-    accuracy = what == "accuracy"
+    accuracy = what.endswith("accuracy")
     places = list(styles) or list(runs)
     for label, seeds in runs.items():
         i = places.index(label)
@@ -90,13 +90,14 @@ def draw_curves(
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=9)
-    axes.set_ylabel("test accuracy (%)" if accuracy else "test loss", fontsize=9)
+    shown = what.replace("_", " ") if what.startswith("validation") else f"test {what}"
+    axes.set_ylabel(f"{shown} (%)" if accuracy else shown, fontsize=9)
     if legend:
         axes.legend(fontsize=8, frameon=False, loc="lower right" if accuracy else "upper right")
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write ``path`` as .png and .pdf; returns the two."""
+    """Save a figure as .png and .pdf; return the two paths."""
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path.with_suffix(suffix) for suffix in (".png", ".pdf")]
     for file in files:
@@ -105,12 +106,13 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
 
 
 def draw_bars(axes: Axes, bars: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> None:
-    """Groups of bars: the mean of the values, their range as a line.
+    """Draw groups of bars: each bar is the mean of its values, and a line is their range.
 
     Args:
-        axes: where to draw.
-        bars: by series, then by group, the value of each seed; an empty list leaves a gap.
-        label: what the height is.
+        axes: axes to draw on.
+        bars: by series, then by group, the value of each seed; an empty list is labelled "not
+            reached".
+        label: label of the vertical axis.
     """
     groups = list(dict.fromkeys(group for series in bars.values() for group in series))
     width = 0.8 / len(bars)

@@ -1,4 +1,4 @@
-"""Checks of numbers that several parts share."""
+"""Common checks of numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import operator
 
 
 def check_count(name: str, value: int, min_value: int = 1) -> None:
-    """Refuse a value that is not an integer of at least ``min_value``.
+    """Check that a value is an integer >= ``min_value``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not.
     """
     try:
         fits = operator.index(value) >= min_value
@@ -21,10 +21,10 @@ def check_count(name: str, value: int, min_value: int = 1) -> None:
 
 
 def check_number(name: str, value: float, *, positive: bool = False) -> None:
-    """Refuse what is negative or not finite, or zero where it must be positive.
+    """Check that a value is finite and >= 0, or > 0 if ``positive``.
 
     Raises:
-        ValueError: it is.
+        ValueError: it is not.
     """
     if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
         sign = "positive" if positive else "zero or positive"

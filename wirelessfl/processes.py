@@ -1,4 +1,4 @@
-"""Processes: how many could run here, who started this one, and how it ends."""
+"""Processes: available CPU cores, ``torchrun``, and the end of child processes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Mapping
 
 
 def cores() -> int:
-    """CPU cores that this process may use."""
+    """Number of CPU cores that this process can use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """Number of this process, and of all, as ``torchrun`` started them; (0, 1) without it."""
+    """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it."""
     rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
     return (int(rank), int(count)) if rank and count else (0, 1)
 
 
 def end_with_parent() -> None:
-    """From now on leave as soon as the parent is gone, in the middle of whatever is done."""
+    """Exit this process immediately when its parent process ends."""
 
     def watch() -> None:
         parent = multiprocessing.parent_process()

@@ -1,13 +1,15 @@
-"""Finding what a setting names: in a folder of this package, or by a user's import path."""
+"""Lookup of the class that a setting names: in a folder of this package, or by import path."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown, suggestion
@@ -15,20 +17,29 @@ from wirelessfl.wording import shown, suggestion
 
 @dataclass(frozen=True)
 class Choice:
-    """Something with a name that settings choose: a frozen dataclass whose fields are settings.
+    """Base class of choices: frozen dataclasses that settings select by name.
 
-    They become flags of the command line and keys of its table, checked and explained by their
-    ``Annotated[type, Field(...)]``.
+    Their fields are settings: they become command-line flags and keys of the choice's TOML table,
+    and ``Annotated[type, Field(...)]`` gives their limits and help text.
     """
 
     name: ClassVar[str]
-    """What it is called; without one of its own, a class is called after its file."""
+    """Name of the choice; by default the name of its file."""
 
     def __init_subclass__(cls) -> None:
-        """Name the class after its file, if it does not say otherwise."""
+        """Name the class after its file, unless it defines ``name``."""
         super().__init_subclass__()
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
+
+    def unused(self) -> Mapping[str, str]:
+        """Settings of this choice that its other settings leave without effect.
+
+        Returns:
+            By name, why, as the end of a sentence that begins with the name and value:
+            "conflicts with option=S" or "needs samples_per_client".
+        """
+        return {}
 
 
 C = TypeVar("C", bound=Choice)
@@ -36,27 +47,27 @@ C = TypeVar("C", bound=Choice)
 
 @dataclass(frozen=True)
 class Kind(Generic[C]):
-    """A kind of choices that lie in a folder, one a file.
+    """A kind of choices in a folder, one per file.
 
     Args:
-        name: of the setting that names one.
-        package: the folder; a file put there is found by being there.
-        base: what all are derived from.
+        name: name of the setting that selects one.
+        package: package of the folder; files in it are discovered automatically.
+        base: common base class.
     """
 
     name: str
     package: str
     base: type[Any]
 
-    def classes(self) -> dict[str, type[C]]:
-        """All in the folder, by name."""
-        return classes_in(self.package, self.base)
+    def classes(self) -> Mapping[str, type[C]]:
+        """All choices in the folder, by name."""
+        return classes_in(self.package, cast(Hashable, self.base))
 
     def find(self, name: str) -> type[C]:
-        """The one called ``name``, or the user's at the import path ``module:Class``.
+        """Find the choice called ``name``, or the user's class at the path ``module:Class``.
 
         Raises:
-            ConfigError: there is none, or it is no such class.
+            ConfigError: it does not exist, or is not a subclass of ``base``.
         """
         found: type[C] = subclass(
             self.name, name, by_name(self.name, name, self.classes()), self.base
@@ -65,7 +76,7 @@ class Kind(Generic[C]):
 
 
 def import_path(kind: str, path: str) -> Any:
-    """The object at ``module:attribute``.
+    """Import the object at ``module:attribute``.
 
     Raises:
         ConfigError: the module cannot be imported or has no such attribute.
@@ -81,10 +92,10 @@ def import_path(kind: str, path: str) -> Any:
 
 
 def by_name(kind: str, name: object, known: Mapping[str, Any]) -> Any:
-    """The object that ``known`` calls ``name``, or the one at the import path ``module:name``.
+    """Find the object called ``name`` in ``known``, or at the import path ``module:name``.
 
     Raises:
-        ConfigError: there is none; the message lists those there are.
+        ConfigError: it does not exist; the message lists the known names.
     """
     if not isinstance(name, str):
         raise ConfigError(f"{kind} is {shown(name)}: give a name, or an import path module:name.")
@@ -99,7 +110,7 @@ def by_name(kind: str, name: object, known: Mapping[str, Any]) -> Any:
 
 
 def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
-    """``found``, if it is a class that ``kind`` can be.
+    """Return ``found`` if it is a concrete subclass of ``base``.
 
     Raises:
         ConfigError: it is something else, or abstract.
@@ -113,14 +124,15 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
 
 
 def file_name(module: str) -> str:
-    """The name that a class takes from its file: ``pkg.my_rule`` gives ``my-rule``."""
+    """Name of a class by its module: ``pkg.my_rule`` gives ``my-rule``."""
     return module.rpartition(".")[2].replace("_", "-")
 
 
-def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
-    """Every concrete subclass of ``base`` with a name in the modules of ``package``, by it.
+@cache
+def classes_in(package: str, base: Any) -> Mapping[str, Any]:
+    """All concrete subclasses of ``base`` with a name in the modules of ``package``, by name.
 
-    A new file in the folder is found by being there; nothing else needs editing.
+    A new file in the folder is discovered automatically; no list needs editing.
 
     Raises:
         ConfigError: two of them have the same name.
@@ -133,11 +145,11 @@ def classes_in(package: str, base: type[Any]) -> dict[str, Any]:
             here = isinstance(value, type) and value.__module__ == module.__name__
             if not (here and issubclass(value, base)) or inspect.isabstract(value):
                 continue
-            if not value.name:  # a part for others to derive from
+            if not value.name:  # a base class for other choices
                 continue
             if found.setdefault(value.name, value) is not value:
                 raise ConfigError(
                     f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
                     f"{found[value.name].__module__}: give it a name of its own."
                 )
-    return found
+    return MappingProxyType(found)

@@ -1,8 +1,8 @@
-"""What numbers count as when they are sent."""
+"""Size of a number when it is sent."""
 
 from __future__ import annotations
 
 BITS_PER_ELEMENT = 32
-"""Bits of a number, whether it crosses the air in bits or as it is."""
+"""Bits per element (one number), for digital and analog transmission."""
 MIB_PER_ELEMENT = BITS_PER_ELEMENT / 8 / 2**20
-"""MiB of a number."""
+"""MiB per element."""

@@ -1,4 +1,4 @@
-"""Which version of wirelessfl this is."""
+"""Version of wirelessfl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import metadata
 
 
 def version() -> str:
-    """Version of the installed distribution; "0+unknown" for packages that are not installed."""
+    """Version of the installed distribution; "0+unknown" if it is not installed."""
     try:
         return metadata.version("wirelessfl")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Words of error messages: the nearest name that exists, what a setting needs, values in a line."""
+"""Texts of error messages: similar names, what a setting accepts, and pydantic's errors."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
 def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
-    """The one of ``known`` that ``word`` is most like; None where it is like none of them.
+    """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
 
-    Capitals and the kind of dash do not count. ``min_similarity`` is difflib's, from 0 to 1.
+    Case is ignored, and "_" equals "-". ``min_similarity`` is difflib's cutoff, from 0 to 1.
     """
     plain = {name.lower().replace("_", "-"): name for name in known}
     asked = str(word).lower().replace("_", "-")
@@ -31,20 +31,20 @@ def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> 
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:
-    """ " Do you mean 'rounds'?", or nothing where no known name is near."""
+    """Return " Do you mean 'rounds'?" for the nearest known name, or "" if none is similar."""
     near = nearest(word, known)
     return "" if near is None else f" Do you mean {near!r}?"
 
 
 def without_none(annotation: Any) -> Any:
-    """T of ``T | None``."""
+    """Return ``T`` for the annotation ``T | None``."""
     if get_origin(annotation) in (types.UnionType, typing.Union):
         return next(part for part in get_args(annotation) if part is not type(None))
     return annotation
 
 
 def needed(info: FieldInfo) -> str:
-    """What a setting takes, as an instruction, such as "give a whole number >= 1."."""
+    """What a setting accepts, as an instruction, such as "give a whole number >= 1."."""
     kind = without_none(info.annotation)
     if get_origin(kind) is Literal:
         return f"choose {', '.join(map(str, get_args(kind)))}."
@@ -64,7 +64,7 @@ def needed(info: FieldInfo) -> str:
 
 
 def _wrong(name: str, value: object, info: FieldInfo) -> str:
-    """What is wrong with a value that a setting does not take."""
+    """Describe a value that a setting does not accept."""
     need, kind = needed(info), without_none(info.annotation)
     near = suggestion(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
     if near:
@@ -75,7 +75,7 @@ def _wrong(name: str, value: object, info: FieldInfo) -> str:
 
 
 def _limits(info: FieldInfo) -> str:
-    """ " >= 0 and < 1"."""
+    """Limits of a setting as text, such as " >= 0 and < 1"."""
     limits = [
         f"{sign} {getattr(entry, key):g}"
         for key, sign in LIMITS
@@ -90,14 +90,14 @@ def explain(
     find: Callable[[tuple[Any, ...]], tuple[str, FieldInfo] | None],
     unknown: Callable[[str, str, object], str],
 ) -> str:
-    """Pydantic's findings in one line: which setting, which value, what is needed.
+    """Summarise pydantic's errors in one line: which setting, which value, what is needed.
 
     Args:
-        error: the findings.
-        find: from a finding's place, what the setting is called and what it takes; None where the
-            place is no single setting.
-        unknown: what to say of a setting that does not exist, from its section ("" outside one),
-            its name and its value.
+        error: pydantic's errors.
+        find: gives the name and the field of a setting from an error's location; None if the
+            location is not a single setting.
+        unknown: gives the message for an unknown setting, from its section ("" outside of
+            sections), its name and its value.
     """
     lines: dict[str, str] = {}
     for entry in error.errors():
@@ -112,12 +112,12 @@ def explain(
             found = str(entry["ctx"]["error"]).removesuffix(".") + "."
             if setting is not None:
                 found = f"{setting[0]}: {found}"
-            elif where:  # of a whole section: the text begins with the setting's name
+            elif where:  # an error of a section: the text starts with the setting's name
                 found = f"{where}.{found}"
             lines[where] = found
         elif setting is None:
             table = entry["type"] in ("model_type", "dict_type")
-            need = "a table of settings is needed" if table else "it does not take this value"
+            need = "give a table of settings" if table else "this value is not accepted"
             lines[where] = f"{where} is {shown(value)}: {need}."
         else:
             name, info = setting
@@ -127,7 +127,7 @@ def explain(
                 continue
             if index is not None and entry["type"] != "missing":
                 name = f"{name}[{index}]"
-            # Of several wrong entries, or a list that is then found too short, the first is enough.
+            # Report only the first wrong entry of a list, and not that the list is too short then.
             lines.setdefault(setting[0], _wrong(name, value, info))
     return " ".join(lines.values())
 

@@ -1,1 +1,1 @@
-"""The dynamic-clients paper: sessions of clients, and what each starts from."""
+"""The dynamic-clients paper: sessions of clients and their initial models."""

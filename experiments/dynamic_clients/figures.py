@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 STYLES = list(SHOWN.values())
 FILES = ("dataset", "model", "split", "overlap")
-"""What tells files of one figure apart; cases of a file differ in algorithm and warm start."""
+"""Settings shared by the cases of a file, which differ in algorithm and warm start."""
 
 
 def curves(name: str) -> Callable[[Results, Path], list[Path]]:
-    """Figures 2 to 4: accuracy against rounds over all sessions, a curve a warm start.
+    """Figures 2 to 4: accuracy against rounds over all sessions, one curve per warm start.
 
-    A panel an algorithm, a file a data set and way of dealing labels; medians of the seeds. A
-    session's initial model stands at the round that ended the session before, so a change of
-    clients is a step.
+    One panel per algorithm, one file per data set and label distribution; medians over the seeds. A
+    session's initial model is drawn at the last round of the previous session, so a change of
+    clients appears as a step.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
@@ -63,13 +63,13 @@ def _panels(results: Results, cases: Sequence[Case], file: Path) -> list[Path]:
 
 
 def mark_sessions(panel: Axes, rows: Sequence[dict[str, Any]]) -> None:
-    """Lines where sessions begin, but for the first."""
+    """Mark the starts of all sessions except the first."""
     for at in starts(rows):
         panel.axvline(at, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
 
 
 def starts(rows: Sequence[dict[str, Any]]) -> list[int]:
-    """Rounds done when each session begins, but for the first."""
+    """Number of completed rounds at the start of each session except the first."""
     first: dict[int, int] = {}
     for row in rows:
         first.setdefault(row["session"], row["round"] - row["session_round"])

@@ -1,11 +1,11 @@
-"""What the rows of sessions say: accuracy after transitions, drops and recoveries.
+"""Measures from the rows of sessions: accuracy after transitions, drops and recoveries.
 
-The first session trains the pilot model. The one after it has no past to start from, and the next
-has only that one, so that Proposed and Average are then Previous. The paper's "first transition" is
-read as the first one where they can differ, into session 3 of 0 to 5 with one pilot session; the
-second leads into session 4, the third into 5. Its numbers agree with that: Average is close to
-Proposed after the first, with one of two past models that fits, and falls behind after the
-second, with one of three. The paper does not say.
+The first session trains the pilot model. The next session has no past sessions, and the one after
+it has only one, so that Proposed and Average equal Previous there. The paper does not define its
+"first transition". We read it as the first one at which the warm starts can differ: with one pilot
+session, into session 3 of 0 to 5. The second leads into session 4, the third into 5. The published
+numbers agree with this reading: Average is close to Proposed after the first transition, where one
+of two past models fits, and falls behind after the second, where one of three fits.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def number_of(session: int, pilot_sessions: int = 1) -> int:
 
 
 def entered(results: Results, case: Case, number: int) -> list[Transition]:
-    """For each seed, the paper's transition ``number``; seeds whose runs end before it have none.
+    """For each seed, the paper's transition ``number``; seeds whose runs end earlier are omitted.
 
     Args:
-        results: of the study.
-        case: whose seeds.
-        number: 1 is the first.
+        results: results of the study.
+        case: the case.
+        number: number of the transition, from 1.
     """
     session = session_of(number)
     return [
@@ -52,7 +52,7 @@ def last(case: Case) -> int:
 
 
 def spread(values: Sequence[float], places: int = 1) -> str:
-    """Mean and, of several, sample standard deviation; a dash for none."""
+    """Mean and, for several values, sample standard deviation; a dash for none."""
     if not values:
         return "-"
     mean = f"{statistics.mean(values):.{places}f}"

@@ -1,7 +1,7 @@
-"""Algorithms and warm starts of the dynamic-clients paper, and what they are run with (App. D.1).
+"""Algorithms and warm starts of the dynamic-clients paper, with their settings (App. D.1).
 
-Learning rates are those of the published code. It gives the control variates of SCAFFOLD no effect;
-here SCAFFOLD is the real one, at the rate published for it.
+Learning rates are those of the published code. In that code SCAFFOLD's control variates have no
+effect; here SCAFFOLD is implemented as published by Karimireddy et al., at the same rate.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ DATA = {
     "tinyimagenet": "TinyImageNet",
 }
 WITH_TRIALS = ("proposed", "random-pilot")
-"""Warm starts that train V rounds to see which past session is like the new one."""
+"""Warm starts that train V trial rounds to compare the new session with past ones."""
 
 
 class Rate(NamedTuple):
-    """Learning rates of a session go from ``lr`` to ``ratio`` times it."""
+    """The learning rate of a session decreases from ``lr`` to ``ratio`` times ``lr``."""
 
     lr: float
     ratio: float
 
 
 class Training(NamedTuple):
-    """Of a data set: rounds of a session, and rates of MOON, SCAFFOLD and the others."""
+    """Rounds per session on a data set, and rates of MOON, SCAFFOLD and the other algorithms."""
 
     rounds: int
     others: Rate
@@ -56,23 +56,23 @@ TRAINING = {
     "cifar10": Training(150, Rate(0.05, 0.5), Rate(0.05, 0.5), Rate(0.3, 0.9)),
     "cifar100": Training(150, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.4, 0.9)),
     "tinyimagenet": Training(200, Rate(0.2, 0.5), Rate(0.2, 0.5), Rate(0.5, 0.9)),
-    # Ours, for sessions of a few rounds.
+    # Not from the paper: for sessions of a few rounds.
     "digits": Training(3, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.1, 0.5)),
 }
 LENET5 = {"scaffold": Rate(0.01, 0.5), "fedacg": Rate(0.02, 0.5)}
 LENET5_OTHERS = Rate(0.1, 0.5)
-"""Ours: the published rates of the linear model would not get LeNet-5 far in short sessions. With
-momentum 0.9, SCAFFOLD learns nothing at 0.05, and FedACG little."""
+"""Not from the paper: at the published rates of the linear model, LeNet-5 learns little in short
+sessions. With momentum 0.9 and rate 0.05, SCAFFOLD learns nothing, and FedACG little."""
 
 
 def per_session(settings: Settings) -> int:
-    """Clients of a session: those registered come in two groups, or three with unseen labels."""
+    """Clients per session: registered clients form two groups, or three with unseen labels."""
     groups = 3 if settings.get("unseen_labels") else 2
     return int(settings["clients"]) // groups
 
 
 def of_algorithm(settings: Settings) -> Settings:
-    """The published settings of an algorithm; those of FedACG depend on how many clients train."""
+    """The published settings of an algorithm; those of FedACG depend on the number of clients."""
     match settings["algorithm"]:
         case "fedprox":
             return {"mu": 1.0}
@@ -85,7 +85,7 @@ def of_algorithm(settings: Settings) -> Settings:
 
 
 def of_warm_start(settings: Settings) -> Settings:
-    """The published settings of a warm start; images only."""
+    """The published settings of a warm start for images."""
     pilot = {"pilot_sessions": 1}
     if settings["warm_start"] in WITH_TRIALS:
         return pilot | {"trial_rounds": 1, "similarity": "two_norm", "similarity_scale": 10.0}
@@ -97,7 +97,7 @@ def of_warm_start(settings: Settings) -> Settings:
 
 
 def complete(settings: Settings, scale: str) -> dict[str, Any]:
-    """Settings with those that depend on data set, model, algorithm and warm start."""
+    """Add the settings that depend on data set, model, algorithm and warm start."""
     settings = dict(settings)
     training = TRAINING[settings["dataset"]]
     if settings["algorithm"] == "moon" and settings["model"] == "linear":
@@ -109,5 +109,7 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
         rate = LENET5.get(settings["algorithm"], LENET5_OTHERS)
     if settings["split"] != "dirichlet":
         settings.pop("alpha", None)
+    if not settings["overlap"]:
+        settings.pop("shared_labels", None)
     chosen = {"rounds": training.rounds, "lr": rate.lr, "lr_ratio": rate.ratio}
     return chosen | of_algorithm(settings) | of_warm_start(settings) | settings

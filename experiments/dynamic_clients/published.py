@@ -1,16 +1,16 @@
 """The paper's Tables 1 to 14 as printed, from the files of ``published/``.
 
-What they are read with:
+Assumptions:
 
 - Transitions are numbered as in the tables. The paper does not say which sessions they lead into;
-  ``measures.session_of`` has our reading.
+  ``measures.session_of`` implements our reading.
 - Table 5 has the second and the fourth transition, all others the first ones.
 - Continuous has the same numbers with all algorithms but SCAFFOLD on MNIST and Fashion-MNIST
-  (Tables 3 and 5), and mostly close ones on other data: it seems to replace the algorithm.
+  (Tables 3 and 5), and mostly similar ones on other data: it seems to replace the algorithm.
 - Some rows of Tables 8, 9 and 11 are printed twice: FedProx and FedAvg with two shards on MNIST
   and Fashion-MNIST; FedProx on MNIST with overlapping halves has the numbers of CIFAR-100 with
   halves; in Table 11, FedProx, FedAvg and MOON share columns, shifted by a transition.
-- Table 10's text calls its baseline "Average", its head "Previous", which is how it is kept.
+- The baseline of Table 10 is "Average" in the text and "Previous" in the header; we use the latter.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ NUMBERS |= {"similarity_scale": float}
 
 @dataclass(frozen=True)
 class Published:
-    """A number of a table, and what it is of; None where a table does not tell that apart.
+    """A number of a table and its settings; None if the table does not distinguish them.
 
     Args:
-        dataset: its name here.
-        algorithm: likewise.
+        dataset: name of the data set in this package.
+        algorithm: name of the algorithm in this package.
         mean: mean accuracy in the first ten rounds after a transition, in percent.
         std: sample standard deviation over three seeds.
-        warm_start: its name here.
-        transition: 1 is the first.
-        overlap: share of labels that consecutive sessions have in common.
+        warm_start: name of the warm start in this package.
+        transition: number of the transition, from 1.
+        overlap: fraction of labels shared by consecutive sessions.
         alpha: parameter of the Dirichlet distribution.
-        distribution: how labels are dealt within a session, as ``--split`` calls it.
+        distribution: label distribution within a session, as a name of ``--split``.
         model: as printed.
         similarity_scale: R.
     """
@@ -60,7 +60,7 @@ class Published:
 
 @cache
 def read(table: int) -> tuple[Published, ...]:
-    """All numbers of a table, in its order."""
+    """All numbers of a table, in printed order."""
     with (FOLDER / f"table{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             Published(**{name: NUMBERS.get(name, str)(text) for name, text in row.items()})
@@ -69,25 +69,25 @@ def read(table: int) -> tuple[Published, ...]:
 
 
 def find(table: int, **wanted: Any) -> Published | None:
-    """The number of a table with these fields; None where it has none.
+    """The number of a table with these fields; None without a match.
 
     Args:
         table: 1 to 14.
-        wanted: fields of ``Published``; those that the table does not tell apart do not count.
+        wanted: fields of ``Published``; fields that the table does not distinguish are ignored.
 
     Raises:
-        ValueError: several fit.
+        ValueError: several numbers match.
     """
     names = _columns(table)
     known = {name: value for name, value in wanted.items() if name in names}
     found = [one for one in read(table) if all(getattr(one, k) == v for k, v in known.items())]
     if len(found) > 1:
-        raise ValueError(f"table {table} has {len(found)} numbers with {known}: say more.")
+        raise ValueError(f"table {table} has {len(found)} numbers with {known}: give more fields.")
     return found[0] if found else None
 
 
 def datasets(table: int) -> list[str]:
-    """Data sets of a table, in its order."""
+    """Data sets of a table, in printed order."""
     return list(dict.fromkeys(one.dataset for one in read(table)))
 
 

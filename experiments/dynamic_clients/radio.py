@@ -1,4 +1,4 @@
-"""What trial rounds cost over the air, and what they save: seconds and MiB to a common accuracy.
+"""Cost and benefit of trial rounds over the air: seconds and MiB to a common accuracy.
 
 The paper counts extra rounds; here they also take simulated seconds, over TDMA or over the air.
 """
@@ -18,18 +18,18 @@ from wirelessfl.figures import draw_bars, new_figure, save_figure
 
 NUMBERS = (1, 2, 3)
 BELOW = 0.02
-"""The target lies this much below the accuracy with which the slowest warm start ends a session."""
+"""The target is this much below the lowest accuracy of any warm start at the end of a session."""
 UPLINKS = {"tdma": "TDMA", "aircomp": "AirComp"}
 Rows = list[dict[str, Any]]
 
 
 class Cost(NamedTuple):
-    """From the end of a session until the next one's accuracy has reached a target.
+    """Cost from the end of a session until the accuracy of the next one reaches a target.
 
     Args:
-        rounds: training rounds, trial rounds not counted.
-        seconds: simulated, with trial rounds.
-        mib: up and down, mean over the registered clients, with trial rounds.
+        rounds: training rounds, without trial rounds.
+        seconds: simulated seconds, including trial rounds.
+        mib: uplink plus downlink, mean over the registered clients, including trial rounds.
     """
 
     rounds: int
@@ -38,7 +38,7 @@ class Cost(NamedTuple):
 
 
 def cost(rows: Rows, session: int, target: float) -> Cost | None:
-    """What a session costs until it has ``target``, in [0, 1]; None where it never does."""
+    """Cost of a session until it reaches ``target``, in [0, 1]; None if it does not."""
     before = next(row for row in reversed(rows) if row["session"] == session - 1)
     reaching = (row for row in rows if row["session"] == session and row["accuracy"] >= target)
     hit = next(reaching, None)
@@ -50,13 +50,13 @@ def cost(rows: Rows, session: int, target: float) -> Cost | None:
 
 
 def common_target(runs: Sequence[Rows], session: int) -> float:
-    """``BELOW`` under the lowest accuracy with which any of the runs ends the session."""
+    """The lowest final accuracy of the runs in this session, minus ``BELOW``."""
     ends = (next(r for r in reversed(rows) if r["session"] == session) for rows in runs)
     return float(min(row["accuracy"] for row in ends)) - BELOW
 
 
 def groups(results: Results) -> list[list[Case]]:
-    """Cases that differ in their warm start alone."""
+    """Groups of cases that differ only in their warm start."""
     found: dict[tuple[Any, ...], list[Case]] = {}
     for case in results.where():
         found.setdefault((case["dataset"], case["algorithm"], case["uplink"]), []).append(case)
@@ -64,7 +64,7 @@ def groups(results: Results) -> list[list[Case]]:
 
 
 def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, list[Cost | None]]:
-    """By warm start, the cost of a transition with each seed that all of them have."""
+    """Costs of a transition by warm start, for each seed that all warm starts have."""
     session = session_of(number)
     by_start = {case["warm_start"]: results.rows(case) for case in cases}
     seeds = list(zip(*by_start.values(), strict=False))
@@ -76,9 +76,10 @@ def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, lis
 
 
 def table(results: Results) -> str:
-    """Rounds, simulated seconds and MiB to a common accuracy, and the share of trial rounds."""
+    """Rounds, simulated seconds and MiB to a common accuracy, and the part of trial rounds."""
     head = ["data, algorithm", "uplink", "transition", "target (%)", "warm start", "seeds"]
-    head += ["rounds", "seconds", "MiB a client", "seconds of trial rounds", "MiB of trial rounds"]
+    head += ["rounds", "seconds", "MiB per client"]
+    head += ["seconds of trial rounds", "MiB of trial rounds"]
     rows = []
     for cases in groups(results):
         for number in NUMBERS:
@@ -105,9 +106,9 @@ def table(results: Results) -> str:
                     ]
                 )
     return (
-        "From the end of the session before until the accuracy is two points below the lowest with "
-        "which any of the warm starts ends the session; seconds and MiB contain the trial rounds "
-        "at its start, which are also given alone.\n\n" + markdown(head, rows)
+        "Cost from the end of the previous session to the target, two points below the lowest "
+        "final accuracy of any warm start in the session. Seconds and MiB include the trial rounds "
+        "at its start, which are also given separately.\n\n" + markdown(head, rows)
     )
 
 
@@ -124,7 +125,7 @@ def _extra(rows: Rows, session: int) -> tuple[float, float]:
 
 
 def bars(results: Results, out: Path) -> list[Path]:
-    """Simulated seconds to the common accuracy after each transition, a panel an uplink."""
+    """Simulated seconds to the common accuracy after each transition, one panel per uplink."""
     drawn = []
     pairs = dict.fromkeys((c["dataset"], c["algorithm"]) for c in results.where())
     for place, (dataset, algorithm) in enumerate(pairs):

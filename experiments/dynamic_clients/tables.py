@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown, the paper's numbers beside ours."""
+"""Tables of finished runs as Markdown, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.studies import NAMES, Case, Results
 
 Table = Callable[[Results], str]
 SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm")
-"""What the warm starts of one row have in common."""
+"""Settings shared by the warm starts of one row."""
 
 
 class Line(NamedTuple):
@@ -27,11 +27,11 @@ class Line(NamedTuple):
 
 
 def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
-    """Tables 1 to 11: a row a setting, algorithm and transition, a column a warm start.
+    """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
     Args:
-        table: the paper's; None where it has none.
-        numbers: transitions.
+        table: number of the paper's table; None without one.
+        numbers: numbers of the transitions.
     """
 
     def make(results: Results) -> str:
@@ -50,7 +50,7 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
             for line in lines
         ]
         text = [markdown([*head, *(SHOWN[s] for s in starts)], rows)]
-        text += [_stand_in(results, table), *(_verdict(lines, s) for s in starts[1:])]
+        text += [_stand_in(results, table), *(_lead(lines, s) for s in starts[1:])]
         return _head(table) + "\n".join(filter(None, text)) + "\n" + recovery(results, numbers)
 
     return make
@@ -75,7 +75,7 @@ def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> lis
 
 
 def paper_of(table: int | None, case: Case, number: int) -> published.Published | None:
-    """The paper's number of a case after a transition; that of its stand-in, see ``known_as``."""
+    """The paper's number for a case after a transition; for its data set see ``known_as``."""
     if table is None:
         return None
     return published.find(
@@ -92,15 +92,15 @@ def paper_of(table: int | None, case: Case, number: int) -> published.Published 
 
 
 def known_as(table: int, dataset: str) -> str:
-    """The data set of the table whose numbers stand beside ours: the same, or its first one."""
+    """The data set of the table that is shown for comparison: the same, or else the first one."""
     known = published.datasets(table)
     return dataset if dataset in known else known[0]
 
 
 def recovery(results: Results, numbers: Sequence[int]) -> str:
     """Drop in points and rounds to recover, over all algorithms, settings and seeds."""
-    head = ["data, clients", "warm start", "transition", "drop, mean (points)"]
-    head += ["rounds to recover, median", "not within the session"]
+    head = ["data, clients", "warm start", "transition", "mean drop (points)"]
+    head += ["median rounds to recover", "not recovered"]
     rows = []
     for data in dict.fromkeys(map(_data, results.where())):
         for number in numbers:
@@ -116,17 +116,18 @@ def recovery(results: Results, numbers: Sequence[int]) -> str:
                 row += [f"{statistics.median_low(known)}" if known else "-"]
                 rows.append([*row, f"{rounds.count(None)} of {len(rounds)}"])
     return (
-        "\nFrom the accuracy at the end of the session before, on its own labels, to the lowest of "
-        "the first ten rounds; recovered: back there, but for one point.\n\n" + markdown(head, rows)
+        "\nThe drop is the accuracy at the end of the previous session, on its own labels, minus "
+        "the lowest accuracy in the first ten rounds. A session has recovered when it is within "
+        "one point of the previous accuracy.\n\n" + markdown(head, rows)
     )
 
 
 def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Table:
-    """Tables 12 to 14 and ablations: a row a variant, with what it costs.
+    """Tables 12 to 14 and ablations: one row per variant, with its cost.
 
     Args:
-        table: the paper's; None where it has none.
-        numbers: transitions; None for the last one.
+        table: number of the paper's table; None without one.
+        numbers: numbers of the transitions; None for the last one.
     """
 
     def make(results: Results) -> str:
@@ -134,7 +135,7 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
         shown = numbers or ((last(cases[0]),) if cases else ())
         head = ["data, clients", "labels", "algorithm", "variant", "seeds"]
         head += [f"transition {n}" for n in shown]
-        head += ["extra rounds", "extra uploads", "extra MiB a client", "stored MiB"]
+        head += ["extra rounds", "extra uploads", "extra MiB per client", "stored MiB"]
         rows = []
         for case in cases:
             ends = [rows[-1] for rows in results.rows(case)]
@@ -161,7 +162,7 @@ COSTS = ("extra_rounds", "extra_uploads", "extra_mib")
 
 
 def variant(case: Case) -> str:
-    """A warm start and what tells it apart."""
+    """A warm start and the settings that distinguish it."""
     text = [SHOWN[case["warm_start"]]]
     if case["similarity"] not in (None, "two_norm"):
         text.append(case["similarity"].replace("_", " "))
@@ -182,7 +183,7 @@ def _data(case: Case) -> str:
 
 
 def _labels(case: Case) -> str:
-    unseen = f", {case['unseen_labels']} unseen at last" if case["unseen_labels"] else ""
+    unseen = f", {case['unseen_labels']} unseen labels" if case["unseen_labels"] else ""
     dealt = f"Dir({case['alpha']:g})" if case["alpha"] is not None else case["split"]
     return f"overlap {case['overlap']:g}, {dealt}{unseen}"
 
@@ -202,20 +203,20 @@ def _head(table: int | None) -> str:
 
 
 def _stand_in(results: Results, table: int | None) -> str:
-    """Whose numbers stand in brackets where they are of other data."""
+    """A note if the numbers in brackets are of other data."""
     if table is None:
         return ""
     strange = [d for d in results.values("dataset") if known_as(table, d) != d]
     if not strange:
         return ""
     names = " and ".join(DATA[d] for d in strange)
-    return f"\nThe paper has no {names} here: numbers in brackets are of " + (
+    return f"\nThe paper has no {names} in this table: numbers in brackets are of " + (
         f"{DATA[known_as(table, strange[0])]}.\n"
     )
 
 
-def _verdict(lines: Sequence[Line], start: str) -> str:
-    """How often, and by how much, Proposed is ahead of another warm start."""
+def _lead(lines: Sequence[Line], start: str) -> str:
+    """How often and by how much the accuracy of Proposed exceeds that of another warm start."""
     ours, paper = [], []
     for line in lines:
         mine, other = line.ours.get("proposed"), line.ours.get(start)
@@ -226,10 +227,10 @@ def _verdict(lines: Sequence[Line], start: str) -> str:
             paper.append(known.mean - base.mean)
     if not ours:
         return ""
-    text = f"\nProposed over {SHOWN[start]}: {_ahead(ours)}"
-    return text + (f"; published: {_ahead(paper)}." if paper else ".")
+    text = f"\nProposed over {SHOWN[start]}: {_gains(ours)}"
+    return text + (f"; published: {_gains(paper)}." if paper else ".")
 
 
-def _ahead(gains: Sequence[float]) -> str:
-    ahead = sum(gain > 0 for gain in gains)
-    return f"ahead in {ahead} of {len(gains)} rows, {statistics.mean(gains):+.1f} points on average"
+def _gains(gains: Sequence[float]) -> str:
+    higher, mean = sum(gain > 0 for gain in gains), statistics.mean(gains)
+    return f"higher in {higher} of {len(gains)} rows, {mean:+.1f} points on average"

@@ -1,1 +1,1 @@
-"""The FAdamGC paper (Chen et al.): settings, learning-rate search, scripts, what was reported."""
+"""The FAdamGC paper (Chen et al.): settings, learning-rate search, scripts, published results."""

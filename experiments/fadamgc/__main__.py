@@ -1,7 +1,7 @@
-"""``python -m experiments.fadamgc NAME --scale {smoke,small,paper}``: the FAdamGC paper's evidence.
+"""``python -m experiments.fadamgc NAME --scale {smoke,small,paper}``: FAdamGC's figures and tables.
 
-``search`` looks for learning rates and prints them for ``settings/rates.toml``; ``seconds`` prints
-the run-time model beside the published seconds a round.
+``search`` searches learning rates and prints them for ``settings/rates.toml``; ``seconds`` compares
+the run-time model with the published seconds per round.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXPERIMENTS = {
         name: Experiment(
             name,
             tables.against("tracking_clients"),
-            figures.costs(name, "tracking_clients", "tracking clients a round"),
+            figures.costs(name, "tracking_clients", "tracking clients per round"),
         )
         for name in ("fig4", "fig9")
     },
@@ -34,7 +34,7 @@ EXPERIMENTS = {
         name: Experiment(
             name,
             tables.against("clients_per_round"),
-            figures.costs(name, "clients_per_round", "clients a round, of 100"),
+            figures.costs(name, "clients_per_round", "clients per round (of 100)"),
         )
         for name in ("fig5", "fig6", "fig7", "fig8")
     },
@@ -43,7 +43,7 @@ PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)
 
 
 def search(arguments: argparse.Namespace) -> None:
-    """Search learning rates, and print what stands in ``settings/rates.toml``."""
+    """Search learning rates, and print the lines for ``settings/rates.toml``."""
     grid, root = Search.load(arguments.scale, arguments.data_dir), arguments.out / "runs"
     if not arguments.only_kept:
         grid.run(root, jobs=arguments.jobs, ray=arguments.ray)
@@ -54,7 +54,7 @@ def search(arguments: argparse.Namespace) -> None:
 
 
 def seconds(arguments: argparse.Namespace) -> None:
-    """Print seconds a round by the run-time model, and write them down."""
+    """Print and store the seconds per round of the run-time model."""
     text = f"{image_table()}\n{language_table()}"
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "seconds.md").write_text(text, encoding="utf-8")

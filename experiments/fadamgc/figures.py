@@ -14,13 +14,13 @@ from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_fi
 
 SHOWN = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST", "digits": "digits"}
 PANELS = ("fashion-mnist", "mnist", "digits", "cifar100", "20newsgroups")
-"""Data sets of Figure 2: ours, and the paper's two."""
+"""Data sets of Figure 2: those of the scales smoke and small, and the paper's two."""
 STYLES = [NAMES[method] for method in METHODS]
 AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated seconds to the target"}
 
 
 def curves(results: Results, out: Path) -> list[Path]:
-    """Figure 2: accuracy against rounds and simulated time, a file a data set; medians of seeds."""
+    """Figure 2: accuracy against rounds and simulated time, one file per data set; seed medians."""
     pairs = dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where())
     sets = [pair for pair in pairs if pair[0] in PANELS][:2]
     files = []
@@ -45,9 +45,9 @@ def curves(results: Results, out: Path) -> list[Path]:
 
 
 def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list[Path]]:
-    """A figure of rounds and seconds to the target against ``setting``, a line a method.
+    """A figure of rounds and seconds to the target against ``setting``, one line per method.
 
-    A hollow mark: some seeds did not reach the target, and the mean is that of the others.
+    A hollow marker means that some seeds did not reach the target; the mean is over the others.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
@@ -75,7 +75,7 @@ def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list
             if panel.get_legend_handles_labels()[0]:
                 panel.legend(fontsize=8, frameon=False)
             else:
-                panel.text(0.5, 0.5, "no run reached it", transform=panel.transAxes, ha="center")
+                panel.text(0.5, 0.5, "target not reached", transform=panel.transAxes, ha="center")
         return save_figure(figure, out / name)
 
     return draw

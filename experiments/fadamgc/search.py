@@ -1,8 +1,9 @@
-"""Learning rates, searched alike for every method: all of a grid briefly, the best of them longer.
+"""Search of learning rates with the same grid and budget for every method.
 
-Each method gets eta_l and eta_g by decades. All pairs run for a few rounds, the best quarter of
-them for more; the pair with the best accuracy there is taken. Accuracy is the mean over the second
-half of a run, since single rounds with few, unlike clients swing by ten points.
+The grid has eta_l and eta_g by decades. All pairs run for a few rounds, the best quarter of them
+for more; the pair with the best accuracy in the second pass is chosen. Accuracy is that on held-out
+training samples, never on test samples. It is the mean over the second half of a run, because with
+few heterogeneous clients per round the accuracy of single rounds varies by ten points.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class Pair(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What is searched, and how long.
+    """Grid and length of the search.
 
     Args:
-        common: settings of all runs.
+        common: settings shared by all runs.
         pairs: the grid.
-        rounds: of the first pass, and of the second.
-        kept: pairs that the second pass tries.
+        rounds: rounds of the first and of the second pass.
+        kept: number of pairs in the second pass.
     """
 
     common: dict[str, Any]
@@ -46,7 +47,7 @@ class Search(NamedTuple):
 
     @classmethod
     def load(cls, scale: str, data_dir: Path | None = None) -> Search:
-        """The search of ``settings/search.toml`` at a scale."""
+        """Load the search of ``settings/search.toml`` at a scale."""
         text = tomllib.loads((SETTINGS / "search.toml").read_text(encoding="utf-8"))
         settings = text["scale"][scale]
         grid = {name: settings.pop(name, text["grid"][name]) for name in ("lr", "server_lr")}
@@ -57,12 +58,12 @@ class Search(NamedTuple):
         return cls(text["settings"] | settings, pairs, (first, second), kept)
 
     def config(self, method: str, pair: Pair, rounds: int) -> Config:
-        """One run of the search."""
+        """The configuration of one run of the search."""
         flags = with_tracking(self.common | {"algorithm": method})
         return Config.from_flags(**flags, **pair._asdict(), rounds=rounds)
 
     def run(self, root: Path, *, jobs: int, ray: str | None) -> None:
-        """Make the runs that are missing: the first pass of all methods, then the second."""
+        """Run the missing runs: the first pass of all methods, then the second pass."""
         everything = [(m, p, self.rounds[0]) for m in METHODS for p in self.pairs]
         make_runs(map(self._planned, everything), root, jobs=jobs, ray=ray)
         best = [(m, p, self.rounds[1]) for m in METHODS for p in self.best(root, m)]
@@ -74,7 +75,7 @@ class Search(NamedTuple):
         return Planned(label, self.config(*trial))
 
     def scores(self, root: Path, method: str, rounds: int) -> dict[Pair, float]:
-        """Accuracy of each pair that has been run, best first; equal ones in the grid's order."""
+        """Accuracy of each finished pair, best first; ties in the order of the grid."""
         configs = {pair: self.config(method, pair, rounds) for pair in self.pairs}
         found = kept_results(list(configs.values()), root)
         by_pair = {p: found.get(settings_hash(c)) for p, c in configs.items()}
@@ -82,34 +83,34 @@ class Search(NamedTuple):
         return dict(sorted(known.items(), key=lambda item: -item[1]))
 
     def best(self, root: Path, method: str) -> list[Pair]:
-        """The pairs that the second pass tries."""
+        """The pairs of the second pass."""
         return list(self.scores(root, method, self.rounds[0]))[: self.kept]
 
     def chosen(self, root: Path) -> dict[str, Pair]:
-        """The pair of each method, of those that have been searched."""
+        """The best pair of each method whose search is finished."""
         finals = {method: self.scores(root, method, self.rounds[1]) for method in METHODS}
         return {method: next(iter(scores)) for method, scores in finals.items() if scores}
 
 
 def score(run: RunResult) -> float:
-    """Mean accuracy over the second half of the rows."""
-    accuracies = [row["accuracy"] for row in run.rows]
+    """Mean validation accuracy over the second half of the rows."""
+    accuracies = [row["validation_accuracy"] for row in run.rows]
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 
 def search_table(search: Search, root: Path) -> str:
-    """A row a method: the pairs of the second pass, eta_l / eta_g: accuracy in percent."""
+    """One row per method: the pairs eta_l / eta_g of the second pass with accuracy in percent."""
     rows = []
     for method in METHODS:
         scores = search.scores(root, method, search.rounds[1])
         shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
         rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
-    places = ["best", *(f"{place}." for place in range(2, search.kept + 1))]
+    places = [f"rank {place}" for place in range(1, search.kept + 1)]
     return markdown(["method", *places], rows)
 
 
 def rates_lines(search: Search, root: Path) -> str:
-    """The chosen pairs as they stand in ``settings/rates.toml``."""
+    """The chosen pairs as lines for ``settings/rates.toml``."""
     chosen = search.chosen(root)
     return "".join(
         f"{method} = [{pair.lr:g}, {pair.server_lr:g}]\n" for method, pair in chosen.items()

@@ -1,4 +1,4 @@
-"""Seconds a round by the run-time model, beside the published minutes over rounds of Table 2."""
+"""Seconds per round of the run-time model, compared with minutes / rounds of Table 2."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wirelessfl.uplinks.fixed import Fixed
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60
 GPU_STEP_SECONDS = 1e-3
-"""A step of ResNet-18 and 50 images on an A100, by order of magnitude; the paper gives none, and K
-of them are a hundredth of a round."""
+"""Order of magnitude of a ResNet-18 step with 50 images on an A100. The paper gives no value; K
+steps take about a hundredth of a round."""
 RANK = 64
 LANGUAGE = ("20newsgroups", "qnli", "qqp", "sst2")
 CLASSES = {"20newsgroups": 20, "qnli": 2, "qqp": 2, "sst2": 2}
@@ -31,15 +31,15 @@ CLASSES = {"20newsgroups": 20, "qnli": 2, "qqp": 2, "sst2": 2}
 def round_seconds(
     method: str, parameters: int, tracking: int, step_seconds: float, steps: int, wait: str = "mean"
 ) -> float:
-    """Seconds a round of ``method`` over 100 Mbit/s links, as a run counts them.
+    """Seconds per round of ``method`` over 100 Mbit/s links, computed as in a run.
 
     Args:
-        method: its name.
-        parameters: P, what is sent of the model.
-        tracking: S_tilde, of 10 sampled clients; counts for the methods that track selectively.
-        step_seconds: t_grad.
-        steps: K.
-        wait: of unequal uploads, ``mean`` or ``slowest``.
+        method: name of the algorithm.
+        parameters: P, number of transmitted parameters.
+        tracking: S_tilde of 10 sampled clients; used by methods that track selectively.
+        step_seconds: t_grad, seconds per local step.
+        steps: K, local steps.
+        wait: charge for unequal uploads, ``mean`` or ``slowest``.
     """
     algorithm = find_algorithm(method)()
     uplink = Fixed(wait=wait)  # type: ignore[arg-type]
@@ -62,26 +62,26 @@ def round_seconds(
 
 
 def _no_parts(scheme: str) -> Partition:
-    raise ConfigError(f"partition is {scheme!r}: the run-time model is one of whole models.")
+    raise ConfigError(f"partition is {scheme!r}: the run-time model supports whole models only.")
 
 
 def _no_neurons() -> NeuronMap:
-    raise ConfigError("the run-time model is one of whole models")
+    raise ConfigError("the run-time model supports whole models only")
 
 
 def published_seconds(dataset: str) -> dict[str, float]:
-    """Minutes over rounds of Table 2, in seconds, by method."""
+    """Minutes / rounds of Table 2, in seconds, by method."""
     pairs = zip(PUBLISHED_MINUTES[dataset], PUBLISHED_ROUNDS[dataset], strict=True)
     return dict(zip(METHODS, (60 * minutes / rounds for minutes, rounds in pairs), strict=True))
 
 
 def lora_parameters(classes: int) -> int:
-    """What GPT-2 (12 layers of 768) sends: adapters of rank 64 on its attention, and the head."""
+    """Trained parameters of GPT-2 (12 layers of width 768): adapters of rank 64, and the head."""
     return 12 * RANK * (768 + 3 * 768) + 768 * classes
 
 
 def image_table() -> str:
-    """ResNet-18 with ten classes on CIFAR-10: 44.7 MB a transfer of 3.58 s."""
+    """ResNet-18 with ten classes on CIFAR-10: 44.7 MB and 3.58 s per transfer."""
     parameters = ParamSpec.of(ResNet18((3, 32, 32), 10)).size
     published, rows = published_seconds("cifar10"), []
     for method in METHODS:
@@ -92,12 +92,19 @@ def image_table() -> str:
         off = f"{100 * (mean / published[method] - 1):+.1f} %"
         shown = f"{mean:.2f}", f"{published[method]:.2f}", off, f"{slowest:.2f}"
         rows.append([NAMES[method], f"{transfers(method, SAMPLED // 2):g}", *shown])
-    head = ["method", "transfers", "s a round", "published", "ours is", "waiting for the slowest"]
+    head = [
+        "method",
+        "transfers",
+        "s per round",
+        "published",
+        "deviation",
+        "s per round, slowest upload",
+    ]
     return markdown(head, rows)
 
 
 def transfers(method: str, tracking: int) -> float:
-    """Vectors down and up, on average over the sampled clients."""
+    """Transmitted vectors per client, downlink plus uplink, mean over the sampled clients."""
     algorithm = find_algorithm(method)()
     up = sum(
         tracking / SAMPLED if payload.senders == "tracking" and method in SELECTIVE else 1
@@ -107,10 +114,10 @@ def transfers(method: str, tracking: int) -> float:
 
 
 def language_table() -> str:
-    """LoRA-adapted GPT-2: the local epoch as LocalAdam's row implies it, the rest predicted.
+    """GPT-2 with LoRA: the local epoch is derived from LocalAdam's row, other rows are predicted.
 
-    With S_tilde = S, as the text says, FAdamGC and FA-NT make 4 transfers; the published minutes
-    fit 3.5.
+    With S_tilde = S, as stated in the text, FAdamGC and FA-NT need 4 transfers; the published
+    minutes agree with 3.5.
     """
     rows = []
     for dataset in LANGUAGE:
@@ -124,5 +131,5 @@ def language_table() -> str:
             shown = f"{half:.2f}" if method in SELECTIVE else "-"
             said = f"{published[method]:.2f}"
             rows.append([dataset, NAMES[method], said, f"{whole:.2f}", shown])
-    head = ["data", "method", "published s a round", "S_tilde = S (4)", "S_tilde = S/2 (3.5)"]
+    head = ["data", "method", "published s per round", "S_tilde = S (4)", "S_tilde = S/2 (3.5)"]
     return markdown(head, rows)

@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown, the paper's numbers beside ours."""
+"""Tables of finished runs as Markdown, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 
@@ -49,32 +49,32 @@ PUBLISHED_WITHOUT_MEMORY = {
 
 
 def to_target(results: Results, case: Case, quantity: str = "round") -> list[float]:
-    """``quantity`` of the first row with the data set's target, for each seed that got there."""
+    """``quantity`` of the first row at the data set's target, for each seed that reaches it."""
     hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
     return [hit[quantity] for hit in hits if hit is not None]
 
 
 def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
-    """The mean over the seeds, where all got there."""
+    """The mean over the seeds; None unless all reach the target."""
     values = to_target(results, case, quantity)
     return statistics.mean(values) if len(values) == len(results.rows(case)) > 0 else None
 
 
 def published_ratio(method: str, dataset: str = "cifar10") -> float:
-    """Rounds of a method over FAdamGC's in the paper's Table 2."""
+    """Rounds of a method divided by FAdamGC's rounds, from the paper's Table 2."""
     rounds = PUBLISHED_ROUNDS[dataset]
     return rounds[METHODS.index(method)] / rounds[-1]
 
 
 def comparison(results: Results) -> str:
     """Table 2: rounds and simulated seconds to the target, and their ratios to FAdamGC's."""
-    head = ["data, K", "method", "eta_l / eta_g", "seeds", "best accuracy (%)", "last, by seed"]
+    head = ["data, K", "method", "eta_l / eta_g", "seeds", "best accuracy (%)", "final (%)"]
     head += [
         "rounds to target",
-        "of FAdamGC's",
-        "published, CIFAR-10",
+        "ratio to FAdamGC",
+        "published ratio",
         "simulated s",
-        "of FAdamGC's",
+        "ratio to FAdamGC",
     ]
     rows = []
     for dataset, steps in dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where()):
@@ -103,7 +103,7 @@ def comparison(results: Results) -> str:
 
 
 def ratio(results: Results, case: Case, reference: Case | None, quantity: str) -> str:
-    """A case's mean to the target over the reference's."""
+    """A case's mean ``quantity`` to the target, divided by the reference's."""
     if reference is None:
         return "-"
     mean, reference_mean = (mean_to_target(results, c, quantity) for c in (case, reference))
@@ -111,7 +111,7 @@ def ratio(results: Results, case: Case, reference: Case | None, quantity: str) -
 
 
 def without_memory(results: Results) -> str:
-    """Table 3: beta_2 = 0 beside 0.99."""
+    """Table 3: beta_2 = 0 compared with 0.99."""
     head = ["data", "method", "beta_2", "rounds to target", "simulated s", "published"]
     rows = []
     for case in results.where():

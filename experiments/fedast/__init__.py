@@ -1,1 +1,1 @@
-"""The FedAST paper (Askin et al., UAI 2024): settings, scripts, what was reported."""
+"""The FedAST paper (Askin et al., UAI 2024): settings, scripts, published results."""

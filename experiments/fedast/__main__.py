@@ -1,6 +1,6 @@
-"""``python -m experiments.fedast NAME --scale {smoke,small,paper}``: the FedAST paper's evidence.
+"""``python -m experiments.fedast NAME --scale {smoke,small,paper}``: FedAST's figures and tables.
 
-``timeline`` draws who works on what under FedAST and Sync-ST.
+``timeline`` draws the clients' work under FedAST and Sync-ST.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from experiments.paper import Experiment, Paper
 
 
 def _four_tasks(study: str, *numbers: int) -> dict[str, Experiment]:
-    """Curves and times of FedAST (D) beside Sync-ST, then beside FedAST (S)."""
+    """Curves and times of FedAST (D) compared with Sync-ST, then with FedAST (S)."""
     made = {}
     for case_filter, figures in zip(
         (against_sync, against_static), (numbers[:2], numbers[2:]), strict=True

@@ -1,4 +1,4 @@
-"""The FedAST paper's bars of seconds to targets, with the gains over them."""
+"""The FedAST paper's bar charts: seconds to the targets, with gains above the bars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def of_compared(name: str, case_filter: CaseFilter) -> Draw:
-    """Figures 7, 18, 20, 22, 24, 26: mean seconds to the targets, and FedAST (D)'s gains."""
+    """Figures 7, 18, 20, 22, 24, 26: mean seconds to the targets, and the gains of FedAST (D)."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         return _bars(results, compared(results, case_filter), out / name)
@@ -27,7 +27,7 @@ def of_compared(name: str, case_filter: CaseFilter) -> Draw:
 
 
 def of_methods(name: str) -> Draw:
-    """Likewise of every method, without gains."""
+    """Mean seconds to the targets for every method, without gains."""
     return lambda results, out: _bars(results, results.where(), out / name, gains=False)
 
 
@@ -62,7 +62,7 @@ def _draw_bars(panel: Axes, seeds: dict[str, dict[str, list[float | None]]], tit
 def _write_gains(
     panel: Axes, both: Sequence[tuple[Sequence[float | None], Sequence[float | None]]]
 ) -> None:
-    """Each group's gain over its bars."""
+    """Write each group's gain above its bars."""
     for place, (slow, fast) in enumerate(both):
         value = gain(slow, fast)
         heights = [v for v in (*slow, *fast) if v is not None]
@@ -78,7 +78,7 @@ def _write_gains(
 
 
 def of_identical_tasks(name: str) -> Draw:
-    """Figures 5 and 16b: mean seconds to the target of 2, 4, 6 identical tasks, with the gains."""
+    """Figures 5 and 16b: mean seconds to the target with 2, 4, 6 identical tasks, and the gains."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         found = pairs(results)

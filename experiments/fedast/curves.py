@@ -12,11 +12,11 @@ from experiments.studies import Results
 from wirelessfl.figures import COLOURS, draw_curves, new_figure, save_figure
 
 LOSS_TOP = 2.5
-"""What is drawn of losses, a little more than that of ten equal guesses."""
+"""Upper end of the loss axis, slightly above the loss of a uniform guess among ten classes."""
 
 
 def of_methods(name: str, quantity: Quantity = "accuracy") -> Draw:
-    """Figures 2, 4 and 14: the mean over the tasks against time, or one panel for each task."""
+    """Figures 2, 4 and 14: mean over a data set's tasks against time, one panel per data set."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         cases = results.where()
@@ -41,7 +41,7 @@ def of_methods(name: str, quantity: Quantity = "accuracy") -> Draw:
 
 
 def of_one_run(name: str, case_filter: CaseFilter) -> Draw:
-    """Figures 6, 17, 19 and, of D and S, 21, 23, 25: a run's curves and when it reaches what."""
+    """Figures 6, 17, 19 and, for D and S, 21, 23, 25: curves of one run, with times to targets."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         cases = compared(results, case_filter)
@@ -76,7 +76,7 @@ def of_one_run(name: str, case_filter: CaseFilter) -> Draw:
 
 
 def of_identical_tasks(name: str) -> Draw:
-    """Figures 15 and 16a: mean accuracy of identical tasks, one panel for each data set."""
+    """Figures 15 and 16a: mean accuracy of identical tasks, one panel per data set."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         each = list(dict.fromkeys(kinds(case)[0] for case in results.where()))

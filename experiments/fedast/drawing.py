@@ -1,4 +1,4 @@
-"""What the FedAST paper's figures share: which cases they compare, and their legend."""
+"""Helpers shared by the FedAST figures: compared cases, and the legend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Quantity = Literal["accuracy", "loss"]
 
 
 def legend(panel: Axes) -> None:
-    """Names of what is drawn in a panel and those beside it, above them all."""
+    """One legend for all panels, above them."""
     figure, (handles, texts) = panel.figure, panel.get_legend_handles_labels()
     columns = round(figure.get_figwidth() / 2.3)
     figure.legend(
@@ -26,7 +26,7 @@ def legend(panel: Axes) -> None:
 
 
 def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
-    """FedAST (D), and what it is compared with: the fastest Sync-ST, or FedAST (S)."""
+    """FedAST (D) and its reference: the fastest Sync-ST, or FedAST (S)."""
     cases = [case for case in results.where() if case_filter(case)]
     dynamic = [case for case in cases if case["option"] == "D"]
     others = [case for case in cases if case["option"] != "D"]
@@ -36,5 +36,5 @@ def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
 
 
 def both(*draws: Draw) -> Draw:
-    """Several files."""
+    """Draw the files of several functions."""
     return lambda results, out: [file for draw in draws for file in draw(results, out)]

@@ -1,4 +1,4 @@
-"""What the rows of several tasks say: times to targets, staleness, final values, mean curves."""
+"""Measures from rows of several tasks: times to targets, staleness, final values, curves."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from experiments.studies import Case, Results, first_reaching
 from wirelessfl.runs.result import RunResult
 
 LAST = 5
-"""Evaluations over which a final value is the mean: single ones swing."""
+"""Number of evaluations averaged for a final value, because single ones fluctuate."""
 Rows = list[dict[str, Any]]
 
 
 def runs(results: Results, case: Case) -> list[RunResult]:
-    """The run of each seed that is there."""
+    """The finished runs, by seed."""
     return results.runs[results.study.cases.index(case)]
 
 
 def to_target(
     results: Results, case: Case, name: str, quantity: str = "sim_seconds"
 ) -> list[float | None]:
-    """For each seed, ``quantity`` of the first row in which a task has its target; None: never."""
+    """For each seed, ``quantity`` of the first row of a task at its target; None if not reached."""
     hits = [first_reaching(run.rows_of(name), target(case, name)) for run in runs(results, case)]
     return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:
-    """For each seed, when the last task reaches its target."""
+    """For each seed, the time when the last task reaches its target."""
     return _over_tasks([to_target(results, case, name) for name in names(case)], max)
 
 
 def to_mean(results: Results, case: Case) -> list[float | None]:
-    """For each seed, the mean over the tasks of when they reach their targets."""
+    """For each seed, the mean over the tasks of the times when they reach their targets."""
     return _over_tasks([to_target(results, case, name) for name in names(case)], statistics.mean)
 
 
@@ -52,13 +52,13 @@ def _over_tasks(
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """None where one of them is, or where there is none."""
+    """The mean; None if a value is None, or without values."""
     known = [value for value in values if value is not None]
     return statistics.mean(known) if known and len(known) == len(values) else None
 
 
 def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float | None:
-    """(T_base - T) / T_base, T being means over the seeds; None where one did not get there."""
+    """(T_base - T) / T_base for means T over the seeds; None if a seed did not reach the target."""
     slow, fast = mean(base), mean(seconds)
     return None if slow is None or fast is None or slow == 0 else (slow - fast) / slow
 
@@ -66,7 +66,7 @@ def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float
 def final(
     results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:
-    """For each seed, the mean of ``quantity`` over the last rows of all tasks, or some."""
+    """For each seed, the mean of ``quantity`` over the last rows of all tasks, or of some."""
     found = []
     for run in runs(results, case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
@@ -76,13 +76,13 @@ def final(
 
 
 def staleness(results: Results, case: Case) -> tuple[float, int] | None:
-    """Mean over all merged updates, and the largest; None where nothing was merged."""
+    """Mean and maximum staleness over all merged updates; None if nothing was merged."""
     total, count, max_staleness = 0.0, 0, 0
     for run in runs(results, case):
         for name in names(case):
             before = 0
             for row in run.rows_of(name):
-                # A row counts since the one before, and a merge holds a buffer.
+                # A row covers the merges since the previous row; each merges a buffer of updates.
                 merged = (row["version"] - before) * row["buffer"]
                 before = row["version"]
                 total, count = total + row["staleness_mean"] * merged, count + merged
@@ -91,14 +91,14 @@ def staleness(results: Results, case: Case) -> tuple[float, int] | None:
 
 
 def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
-    """For each seed, accuracy and loss over simulated time: the mean of tasks.
+    """For each seed, accuracy and loss against simulated time: means over the tasks.
 
-    A task that has ended stays where it was until all of them have, with every seed.
+    A finished task keeps its last values until all tasks with all seeds have finished.
 
     Args:
         results: of the study.
-        case: whose seeds.
-        of: names of tasks; None: all of them.
+        case: the case.
+        of: names of tasks; None for all.
     """
     finished, tasks = runs(results, case), list(of or names(case))
     rows = [row for run in finished for row in run.rows if row["task"] in tasks]

@@ -1,4 +1,4 @@
-"""The FedAST paper's lines against a setting: active clients, buffer size, awaited updates."""
+"""The FedAST figures against a setting: active clients, buffer size, awaited updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CHOSEN = 30
-"""k of the paper's experiments."""
+"""k in the paper's experiments."""
 
 
 def active(name: str, quantity: Quantity = "accuracy") -> Draw:
@@ -40,7 +40,7 @@ def active(name: str, quantity: Quantity = "accuracy") -> Draw:
                     height = scale * statistics.mean(final(results, case, quantity))
                     panel.axhline(height, color=COLOURS[3], linestyle="--", label="centralised")
             panel.set_title(SHOWN[kind], fontsize=9)
-            panel.set_xlabel("requests of all tasks over clients", fontsize=9)
+            panel.set_xlabel("active requests / clients", fontsize=9)
             axis_label = "final accuracy (%)" if quantity == "accuracy" else "final loss"
             panel.set_ylabel(axis_label, fontsize=9)
         legend(axes[0])
@@ -50,7 +50,7 @@ def active(name: str, quantity: Quantity = "accuracy") -> Draw:
 
 
 def buffers(name: str) -> Draw:
-    """Figures 8 and 9: final accuracy and seconds to the target against b, a line a task."""
+    """Figures 8 and 9: final accuracy and seconds to the target against b, one line per task."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=2, height=2.8)
@@ -95,7 +95,7 @@ def awaited(name: str) -> Draw:
                 if x == CHOSEN and known:
                     height = statistics.mean(known)
                     panel.plot(x, height, "*", color=COLOURS[1], markersize=10, zorder=4)
-            panel.set_xlabel(f"k, updates awaited ({SHOWN[kind_of(task)]})", fontsize=9)
+            panel.set_xlabel(f"k, awaited updates ({SHOWN[kind_of(task)]})", fontsize=9)
             panel.set_ylabel(text, fontsize=9)
         return save_figure(figure, out / name)
 
@@ -109,7 +109,7 @@ def _line(
     name: str | None,
     place: int,
 ) -> None:
-    """A line through means over the seeds that have a value, ranges as bars; hollow: not all do."""
+    """Plot means over the seeds with a value, and ranges; hollow if some seeds have none."""
     known = [(x, [v for v in values if v is not None]) for x, values in zip(at, seeds, strict=True)]
     part = {x for x, values in zip(at, seeds, strict=True) if None in values}
     known = [(x, values) for x, values in known if values]

@@ -1,4 +1,4 @@
-"""Tables of finished runs of several tasks as Markdown, the paper's numbers beside ours."""
+"""Tables of finished runs of several tasks as Markdown, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, n
 from experiments.report import MISSING, markdown
 from experiments.studies import Case, Results
 
-# Gains in percent: of FedAST (D) over Sync-ST until the last task is done (Figures 7, 18 and 20),
-# and of FedAST over Sync-ST in the mean for 2, 4 and 6 CIFAR-100 tasks (Figure 16).
+# Gains in percent over Sync-ST: of FedAST (D) until the last task reaches its target (Figures 7, 18
+# and 20), and of FedAST in the mean for 2, 4 and 6 CIFAR-100 tasks (Figure 16).
 PUBLISHED_GAINS = {"heterogeneous": 40.1, "higher": 55.9, "lower": 16.3}
 PUBLISHED_CIFAR100 = {2: 22.0, 4: 40.7, 6: 56.3}
 PUBLISHED_MAX = 46.0
-"""Largest gain of Figure 5, the others being drawn alone."""
+"""Largest gain of Figure 5; the paper gives the others only as bars."""
 PUBLISHED_DYNAMIC = 11.9
 """Largest gain of FedAST (D) over FedAST (S) (Section 5.3; Figures 22, 24 and 26)."""
 CODE = (
@@ -42,7 +42,7 @@ def against_static(case: Case) -> bool:
 
 
 def shown(values: Sequence[float | None], form: str = ".0f") -> str:
-    """Mean over the seeds that got there, their range, and how many they are if not all."""
+    """Mean over the seeds that reach it, their range, and their number if not all do."""
     known = [value for value in values if value is not None]
     if not known:
         return MISSING
@@ -53,23 +53,23 @@ def shown(values: Sequence[float | None], form: str = ".0f") -> str:
 
 
 def percent(value: float | None) -> str:
-    """A gain."""
+    """A gain in percent; a dash for None."""
     return "-" if value is None else f"{100 * value:+.1f} %"
 
 
 def task_title(case: Case, name: str) -> str:
-    """A task and its target."""
+    """The data set of a task and its target."""
     return f"{SHOWN[kind_of(name)]} {100 * target(case, name):.0f} %"
 
 
 def stale(results: Results, case: Case) -> str:
-    """Mean and largest staleness of merged updates."""
+    """Mean and maximum staleness of merged updates."""
     found = staleness(results, case)
     return "-" if found is None else f"{found[0]:.1f} / {found[1]}"
 
 
 def times(case_filter: CaseFilter = everything) -> Callable[[Results], str]:
-    """Figures 7, 18, 20, 22, 24, 26: seconds to each target and to the last, and FedAST's gains."""
+    """Figures 7, 18, 20, 22, 24, 26: seconds to each and to all targets, and FedAST's gains."""
 
     def table(results: Results) -> str:
         cases = [case for case in results.where() if case_filter(case)]
@@ -107,7 +107,7 @@ def _published(study: str, case: Case, case_filter: CaseFilter) -> str:
 
 
 def identical(results: Results) -> str:
-    """Figures 5, 15 and 16: mean seconds to the target over identical tasks, and the gain."""
+    """Figures 5, 15 and 16: seconds to the target, mean over identical tasks, and the gain."""
     head = ["tasks", "FedAST", "Sync-ST", "gain", "published", "staleness, mean / max"]
     rows = []
     for kind, count, fedast, sync in pairs(results):
@@ -131,7 +131,7 @@ def identical(results: Results) -> str:
 
 
 def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
-    """By data set and number of copies, FedAST and Sync-ST."""
+    """FedAST and Sync-ST, by data set and number of copies."""
     found: dict[tuple[str, int], dict[str, Case]] = {}
     for case in results.where():
         key = kinds(case)[0], len(names(case))
@@ -142,7 +142,7 @@ def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
 def finals(results: Results) -> str:
     """Figures 2, 4 and 14: accuracy and loss at the end, and seconds to the targets."""
     head = ["method", "tasks", "seeds", "simulated s", "final accuracy (%)", "final loss"]
-    head += ["seconds to the targets, mean of the tasks", "staleness, mean / max"]
+    head += ["seconds to the targets, mean over tasks", "staleness, mean / max"]
     rows = []
     for case in results.where():
         ends = [run.rows[-1]["sim_seconds"] for run in runs(results, case)]
@@ -167,7 +167,7 @@ def _final(results: Results, case: Case) -> list[str]:
 
 def active(results: Results) -> str:
     """Figures 3 and 13: final accuracy and loss against the ratio of active clients."""
-    head = ["task", "method", "requests of all tasks over clients", "b", "final accuracy (%)"]
+    head = ["task", "method", "active requests / clients", "b", "final accuracy (%)"]
     head += ["final loss", "staleness, mean / max"]
     rows = []
     for case in results.where():
@@ -186,7 +186,7 @@ def active(results: Results) -> str:
 
 
 def ratio(case: Case) -> float:
-    """Requests of all tasks over clients."""
+    """Active requests of all tasks divided by the number of clients."""
     return float(case["requests"] * len(names(case)) / case["clients"])
 
 
@@ -210,7 +210,7 @@ def buffers(results: Results) -> str:
 
 
 def awaited(results: Results) -> str:
-    """Figures 10 to 12: what k does to Sync-ST."""
+    """Figures 10 to 12: effect of k on Sync-ST."""
     head = ["k", "task", "seconds to the target", "rounds to the target", "final accuracy (%)"]
     rows = []
     for case in results.where():
@@ -228,7 +228,7 @@ def awaited(results: Results) -> str:
 
 
 def fastest(results: Results, cases: Sequence[Case]) -> Case:
-    """The one whose last task is done first in the mean; the first where none gets there."""
+    """The case with the shortest mean time to all targets; the first case if none reaches them."""
 
     def seconds(case: Case) -> float:
         end = mean(to_end(results, case))

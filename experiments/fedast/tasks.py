@@ -1,9 +1,10 @@
-"""The tasks of the FedAST paper: their constants, and a study's settings turned into task tables.
+"""The tasks of the FedAST paper: their constants, and the task tables of a study's cases.
 
-A grid of a study says ``tasks`` (data sets), ``copies`` of each, ``level`` of their targets
-(``main``, ``higher``, ``lower`` of Table 3, or ``none``: train on), and may say ``shares``, clients
-a round of each task in Sync-ST; ``ratio``, R / b where R is swept; ``central``, steps of SGD on the
-pooled data instead of federated training. At scale smoke digits stand in for every data set.
+A grid of a study has ``tasks`` (data sets), ``copies`` of each, and the ``level`` of their targets
+(``main``, ``higher`` or ``lower`` of Table 3, or ``none`` to train on). Optional keys are
+``shares``, clients per round of each task in Sync-ST; ``ratio``, R / b if R is swept; and
+``central``, steps of SGD on the pooled data instead of federated training. At scale smoke, digits
+replace every data set.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ LEVELS = ("lower", "main", "higher")
 
 @dataclass(frozen=True)
 class Task:
-    """What a data set is trained with (Section 5.1, Appendix C.5).
+    """Settings for training on a data set (Section 5.1, Appendix C.5).
 
     Args:
-        model: its name.
+        model: name of the model.
         lr: eta_c of asynchronous methods.
-        weight_decay: likewise.
+        weight_decay: weight decay of asynchronous methods.
         targets: accuracies of Table 3 in [0, 1], in the order of ``LEVELS``.
-        sync_lr: eta_c of synchronous methods; None: the same.
-        sync_weight_decay: likewise.
-        data: how samples are dealt, and the range of pixels.
-        settings: those that differ from the other data sets'.
-        buffer: b of FedAST where the others have 3; None: 3, too.
+        sync_lr: eta_c of synchronous methods; None for the same as asynchronous methods.
+        sync_weight_decay: weight decay of synchronous methods; None likewise.
+        data: the data split and the range of pixels.
+        settings: settings that differ from those of the other data sets.
+        buffer: b of FedAST if not 3.
     """
 
     model: str
@@ -65,7 +66,7 @@ TASKS = {
         settings=(("batch_size", 64),),
         buffer=6,
     ),
-    # No weight decay is given: that of the others of its learning rate.
+    # The paper gives no weight decay: that of the data set with the same learning rate.
     "cifar100": Task(
         "resnet18",
         0.06,
@@ -103,20 +104,22 @@ SHOWN = {
     "shakespeare": "Shakespeare",
 }
 ASYNCHRONOUS = ("fedast", "fedast-nobuffer")
+SYNCHRONOUS = ("sync-st", "sync-bayes-st", "sync-ucb-st")
 ONLY = {
     "requests": ASYNCHRONOUS,
     "buffer": ("fedast",),
     "server_lr": ("fedast",),
     "period": ("fedast",),
-    "first": ("sync-st", "sync-bayes-st", "sync-ucb-st"),
+    "availability": SYNCHRONOUS,
+    "first": SYNCHRONOUS,
 }
-"""Settings that a study may give to methods which do not have them."""
+"""Settings of a study that apply only to these methods; the others ignore them."""
 CENTRAL_STEPS = 100
-"""Steps between two possible evaluations of centralised training."""
+"""Steps between evaluations of centralised training."""
 
 
 def complete(settings: Settings, scale: str) -> Settings:
-    """Settings of a run from those of a study: task tables instead of names, copies and levels."""
+    """Settings of a run from those of a study: names, copies and levels become task tables."""
     settings = dict(settings)
     kinds, copies, level, shares, ratio, central = (
         settings.pop(name, default)
@@ -133,6 +136,8 @@ def complete(settings: Settings, scale: str) -> Settings:
     if ratio is not None and method == "fedast":
         settings["buffer"] = max(round(settings["requests"] / ratio), 1)
     settings = {k: v for k, v in settings.items() if method in ONLY.get(k, (method,))}
+    if settings.get("option") != "D":
+        settings.pop("period", None)
     names = [f"{kind}-{i + 1}" if i else kind for kind in kinds for i in range(copies)]
     tables = [_table(name, settings, level, scale) for name in names]
     for table, share in zip(tables, shares or [None] * len(tables), strict=True):
@@ -143,7 +148,7 @@ def complete(settings: Settings, scale: str) -> Settings:
 
 
 def _table(name: str, settings: Settings, level: str, scale: str) -> dict[str, Any]:
-    """The table of a task."""
+    """The table of a task, by its name."""
     kind = kind_of(name)
     dataset = "digits" if scale == "smoke" else kind
     task = TASKS[dataset]
@@ -163,7 +168,7 @@ def _table(name: str, settings: Settings, level: str, scale: str) -> dict[str, A
 
 
 def _centralised(settings: Settings, steps: int) -> Settings:
-    """SGD on the pooled data: one client, which has all of it and always takes part."""
+    """SGD on the pooled data: one client that has all samples and always participates."""
     (table,) = settings["task"]
     kept = (
         "name",
@@ -189,29 +194,29 @@ def _centralised(settings: Settings, steps: int) -> Settings:
 
 
 def kind_of(name: str) -> str:
-    """The data set that a task is called after."""
+    """The data set in a task's name."""
     return re.sub(r"-\d+$", "", name)
 
 
 def names(case: Case) -> list[str]:
-    """Of a case's tasks."""
+    """Names of a case's tasks."""
     return [table["name"] for table in case["task"]]
 
 
 def kinds(case: Case) -> tuple[str, ...]:
-    """The different data sets that a case's tasks are called after."""
+    """The distinct data sets of a case's tasks."""
     return tuple(dict.fromkeys(map(kind_of, names(case))))
 
 
 def target(case: Case, name: str) -> float:
-    """What a task is to reach: where it ends, or the target of the main text."""
+    """The target of a task, by default that of the main text."""
     table = next(table for table in case["task"] if table["name"] == name)
     main = TASKS[table["dataset"]].targets[LEVELS.index("main")]
     return float(table.get("target", main))
 
 
 def shares(case: Case) -> tuple[int, ...] | None:
-    """Clients a round of each task, where they are set."""
+    """Clients per round of each task; None unless all are set."""
     given = tuple(table.get("clients_per_round") for table in case["task"])
     return None if None in given else given
 
@@ -222,7 +227,7 @@ def is_central(case: Case) -> bool:
 
 
 def label(case: Case) -> str:
-    """What a method is called in tables and figures."""
+    """Label of a method in tables and figures."""
     if is_central(case):
         return "centralised"
     clients = shares(case)

@@ -1,4 +1,4 @@
-"""Who works on what under FedAST and under Sync-ST: the same twelve clients, two tasks."""
+"""Timelines of FedAST and Sync-ST with the same twelve clients and two tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMON: dict[str, Any] = {
 
 
 def timelines(out: Path, seed: int = 1) -> list[Path]:
-    """Draw a minute of both, without training; returns the files."""
+    """Draw one simulated minute of both without training; return the files."""
     files = []
     for method, settings in METHODS.items():
         line = timeline(Config.from_flags(method, **COMMON, **settings, seed=seed), SECONDS)

@@ -1,1 +1,1 @@
-"""The HIST paper (Fang, Han and Brinton): settings, scripts, what was reported."""
+"""The HIST paper (Fang, Han and Brinton): settings, scripts, published results."""

@@ -1,4 +1,4 @@
-"""``python -m experiments.hist NAME --scale {smoke,small,paper}``: the HIST paper's evidence."""
+"""``python -m experiments.hist NAME --scale {smoke,small,paper}``: HIST's figures and tables."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ BEAMFORMERS = {"anneal": "default", "mirror_prox": "Mirror-Prox", "random": "ran
 
 
 def fig7a(results: Results, out: Path) -> list[Path]:
-    """Accuracy against global rounds over the air, an SNR a curve, and error-free OMA."""
+    """Accuracy against global rounds over the air, one curve per SNR, and error-free OMA."""
     figure, (axes,) = new_figure(height=2.8)
     cases = sorted(results.where(), key=lambda case: (case["uplink"], -case["snr_db"]))
     curves = {_snr_label(case): results.rows(case) for case in reversed(cases)}
@@ -26,7 +26,7 @@ def fig7a(results: Results, out: Path) -> list[Path]:
 
 
 def fig7b(results: Results, out: Path) -> list[Path]:
-    """Simulated seconds to 80 % over the SNR, by algorithm and uplink."""
+    """Simulated seconds to 80 % against the SNR, by algorithm and uplink."""
     figure, (axes,) = new_figure(height=2.8)
     for place, (label, points) in enumerate(latencies(results).items()):
         _line(axes, points, label, place)
@@ -35,7 +35,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
 
 
 def fig7c(results: Results, out: Path) -> list[Path]:
-    """Simulated seconds to 80 % over the clients a cell, by algorithm and uplink."""
+    """Simulated seconds to 80 % against the clients per cell, by algorithm and uplink."""
     figure, (axes,) = new_figure(height=2.8)
     for place, label in enumerate(dict.fromkeys(map(_label, results.study.cases))):
         points = {
@@ -44,12 +44,12 @@ def fig7c(results: Results, out: Path) -> list[Path]:
             if _label(case) == label
         }
         _line(axes, points, label, place)
-    axes.set_xlabel("clients a cell", fontsize=9)
+    axes.set_xlabel("clients per cell", fontsize=9)
     return _seconds(figure, axes, out / "fig7c")
 
 
 def fig7d(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds: a panel a convention, a curve a beamformer."""
+    """Accuracy against simulated seconds: one panel per convention, one curve per beamformer."""
     conventions = results.values("convention")
     figure, panels = new_figure(columns=len(conventions), height=2.8)
     for panel, convention in zip(panels, conventions, strict=True):
@@ -62,9 +62,15 @@ def fig7d(results: Results, out: Path) -> list[Path]:
 
 
 def snr_rows(results: Results) -> str:
-    """Figure 7a: accuracy along the way, rounds to 75 % and 80 %, and the air's error."""
-    head = ["uplink", "SNR (dB)", "accuracy (%) after 5 / 10 / 20 / 30 / 40", "lowest of last 10"]
-    head += ["rounds to 75 %", "to 80 %", "error of an element: realised", "predicted"]
+    """Figure 7a: accuracy after several rounds, rounds to 75 % and 80 %, transmission error."""
+    head = [
+        "uplink",
+        "SNR (dB)",
+        "accuracy (%) after 5 / 10 / 20 / 30 / 40",
+        "minimum of last 10 (%)",
+    ]
+    head += ["rounds to 75 %", "rounds to 80 %"]
+    head += ["error per element, realised", "predicted"]
     rows = []
     for case in results.where():
         seeds = results.rows(case)
@@ -83,7 +89,7 @@ def snr_rows(results: Results) -> str:
 
 
 def snr_latencies(results: Results) -> str:
-    """Figure 7b: rounds and simulated seconds to 80 % at every SNR."""
+    """Figure 7b: simulated seconds to 80 % at every SNR."""
     lines = latencies(results)
     snrs = sorted({snr for points in lines.values() for snr in points})
     head = ["run", *(f"s to 80 % at {snr:g} dB" for snr in snrs)]
@@ -97,8 +103,8 @@ def snr_latencies(results: Results) -> str:
 
 
 def client_latencies(results: Results) -> str:
-    """Figure 7c: rounds and simulated seconds to 80 %, and seconds a round."""
-    head = ["clients a cell", "run", "s a round", "rounds to 80 %", "s to 80 %"]
+    """Figure 7c: rounds and simulated seconds to 80 %, and seconds per round."""
+    head = ["clients per cell", "run", "s per round", "rounds to 80 %", "s to 80 %"]
     rows = []
     for case in sorted(results.where(), key=lambda case: (_label(case), case["clients"])):
         seeds = results.rows(case)
@@ -116,8 +122,8 @@ def client_latencies(results: Results) -> str:
 
 
 def convention_rows(results: Results) -> str:
-    """Figure 7d: what convention and beamformer do to error and accuracy."""
-    head = ["convention", "beamformer", "error of an element: realised", "predicted"]
+    """Figure 7d: effect of convention and beamformer on error and accuracy."""
+    head = ["convention", "beamformer", "error per element, realised", "predicted"]
     head += ["accuracy (%) after 10 / 20 / 40", "rounds to 75 %", "s to 75 %"]
     return markdown(
         head,
@@ -136,10 +142,10 @@ def convention_rows(results: Results) -> str:
 
 
 def latencies(results: Results) -> dict[str, dict[float, list[float]]]:
-    """Simulated seconds to 80 % of each seed that got there, by run and SNR.
+    """Simulated seconds to 80 % of each seed that reaches it, by run and SNR.
 
-    Over OMA updates arrive without error: the SNR changes what a round takes, and nothing else. So
-    one run tells the rounds, and the planner the seconds at each SNR.
+    Over OMA updates arrive without error, so the SNR only changes the duration of a round: one run
+    gives the number of rounds, and the planner gives the seconds at each SNR.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     lines: dict[str, dict[float, list[float]]] = {}
@@ -159,14 +165,14 @@ def latencies(results: Results) -> dict[str, dict[float, list[float]]]:
 
 
 def simulated_seconds(case: Case, seed: int, snr_db: float, rounds: int) -> float:
-    """Seconds that so many global rounds of a case take at another SNR; nothing is trained."""
+    """Simulated seconds of the first ``rounds`` global rounds at another SNR, without training."""
     other = Case(case.settings | {"snr_db": snr_db, "workers": 1, "chunk": 1}, case.seeds, 0)
     planner = build(other.config(seed)).planner
     return sum(float(planner.plan(number).cost.seconds.max()) for number in range(rounds))
 
 
 def _line(axes: Any, points: dict[Any, list[float]], label: str, place: int) -> None:
-    """Means over the seeds; what never got there is left out."""
+    """Plot means over the seeds; points where no seed reaches the target are omitted."""
     reached = {x: statistics.mean(values) for x, values in points.items() if values}
     style = {"color": COLOURS[place], "linestyle": DASHES[place % len(DASHES)]}
     axes.plot(list(reached), list(reached.values()), marker="o", markersize=3, label=label, **style)
@@ -177,7 +183,7 @@ def _seconds(figure: Any, axes: Any, path: Path) -> list[Path]:
     axes.set_ylabel(f"simulated seconds to {TARGET:.0%}", fontsize=9)
     if axes.lines:
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
-        axes.legend(fontsize=8, frameon=False, **place)  # lines may be anywhere inside
+        axes.legend(fontsize=8, frameon=False, **place)  # above: lines may be anywhere inside
     return save_figure(figure, path)
 
 
@@ -194,7 +200,7 @@ def _beamformer_labels() -> list[str]:
 
 
 def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
-    """Mean over seeds and rounds, in units of the accumulated gradient squared."""
+    """Mean over seeds and rounds, in units of the squared accumulated gradient."""
     values = [row[name] for run in seeds for row in run if row.get(name) is not None]
     return f"{statistics.mean(values):.3g}" if values else "-"
 

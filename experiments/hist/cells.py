@@ -1,4 +1,4 @@
-"""Slow and fast cells: synchronous rounds, and a cloud that merges cells as they come."""
+"""Slow and fast cells: synchronous rounds compared with asynchronous merges of cells."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from experiments.studies import NAMES, Case, Results
 from wirelessfl.figures import draw_curves, new_figure, save_figure
 
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
-"""Shares of the simulated time after which the table tells accuracies."""
+"""Fractions of the simulated time at which the table reports accuracies."""
 
 
 def cells_figure(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds: a panel for every algorithm and network."""
+    """Accuracy against simulated seconds, one panel per algorithm and network."""
     panels = _panels(results)
     figure, axes = new_figure(columns=len(panels), height=2.8)
     styles = list(dict.fromkeys(map(schedule_label, results.study.cases)))
@@ -30,10 +30,18 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
 
 
 def cells_table(results: Results) -> str:
-    """Accuracy along the simulated time that all schedules cover, seconds and MiB to a target."""
-    head = ["slow cells", "run", "schedule", "seeds", "merges", "seconds a merge", "mean staleness"]
-    head += ["seconds in all", f"accuracy (%) after {' / '.join(SHARES)} of them"]
-    head += ["s to 75 %", "to 80 %", "MiB to 80 %"]
+    """Accuracy at fractions of the time that all schedules cover; seconds and MiB to a target."""
+    head = [
+        "slow cells",
+        "run",
+        "schedule",
+        "seeds",
+        "merges",
+        "seconds per merge",
+        "mean staleness",
+    ]
+    head += ["total seconds", f"accuracy (%) after {' / '.join(SHARES)} of the time"]
+    head += ["s to 75 %", "s to 80 %", "MiB to 80 %"]
     rows = []
     for algorithm, slowdown in _panels(results):
         cases = results.where(algorithm=algorithm, slowdown=slowdown)
@@ -47,7 +55,7 @@ def cells_table(results: Results) -> str:
                     schedule_label(case),
                     str(len(seeds)),
                     f"{statistics.mean(run[-1]['round'] for run in seeds):.0f}",
-                    f"{statistics.mean(_seconds_a_merge(run) for run in seeds):.3g}",
+                    f"{statistics.mean(_seconds_per_merge(run) for run in seeds):.3g}",
                     f"{statistics.mean(map(mean_staleness, seeds)):.2f}",
                     f"{end:.3g}",
                     _accuracies(seeds, end),
@@ -59,30 +67,30 @@ def cells_table(results: Results) -> str:
 
 
 def network_label(slowdown: float) -> str:
-    """How much slower the first half of the cells is than in Section VI-C."""
+    """The slowdown of the first half of the cells relative to Section VI-C."""
     return "Section VI-C" if slowdown == 1 else f"factor of {slowdown:g}"
 
 
 def schedule_label(case: Case) -> str:
-    """Rounds, or how many cells are merged at a time."""
+    """``rounds``, or the number of cells per merge."""
     return "rounds" if case["buffer"] is None else f"B = {case['buffer']}"
 
 
 def accuracy_after(rows: Iterable[dict[str, Any]], seconds: float) -> float:
-    """Accuracy of the last row by then: of the model that the cloud has at that time."""
+    """Accuracy of the cloud's model at that time: that of the last row up to it."""
     return [float(row["accuracy"]) for row in rows if row["sim_seconds"] <= seconds][-1]
 
 
 def mean_staleness(rows: Iterable[dict[str, Any]]) -> float:
-    """Of a run with a row a merge; 0 of synchronous rounds."""
+    """Mean staleness of a run with one row per merge; 0 for synchronous rounds."""
     by_merge: dict[int, float] = {}
-    for row in rows:  # the first row of a merge tells it; a run by the clock ends with another one
+    for row in rows:  # first row of each merge; a run with a time limit repeats the last
         by_merge.setdefault(row["round"], row.get("staleness_mean", 0.0))
     return statistics.mean(list(by_merge.values())[1:] or [0.0])
 
 
-def _seconds_a_merge(rows: list[dict[str, Any]]) -> float:
-    """Of whole merges; a run by the clock ends within one."""
+def _seconds_per_merge(rows: list[dict[str, Any]]) -> float:
+    """Mean over complete merges; a run with a time limit ends within one."""
     last = next(row for row in rows if row["round"] == rows[-1]["round"])
     return float(last["sim_seconds"] / max(1, last["round"]))
 
@@ -96,5 +104,5 @@ def _accuracies(seeds: list[list[dict[str, Any]]], end: float) -> str:
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:
-    """Algorithms and networks with something to draw."""
+    """Algorithms and networks with finished runs."""
     return list(dict.fromkeys((case["algorithm"], case["slowdown"]) for case in results.where()))

@@ -22,7 +22,7 @@ FLOOR = 0.6  # lowest accuracy shown
 
 
 def fig3(results: Results, out: Path) -> list[Path]:
-    """Accuracy against MiB sent per client: a panel for every split and learning rate."""
+    """Accuracy against transmitted MiB per client, one panel per split and learning rate."""
     shown = [case for case in results.where() if case["cells"] <= 6]
     panels = [pair for pair in _panels(results) if pair in {(c["split"], c["lr"]) for c in shown}]
     if not panels:
@@ -47,7 +47,7 @@ def fig3(results: Results, out: Path) -> list[Path]:
 
 
 def fig4(results: Results, out: Path) -> list[Path]:
-    """MiB per client to 80 % against the number of cells; bars that are missing never got there."""
+    """MiB per client to 80 % against the number of cells; no bar if the target is not reached."""
     panels = _panels(results)
     figure, axes = new_figure(columns=len(panels), height=2.4)
     for panel, (split, lr) in zip(axes, panels, strict=True):
@@ -64,7 +64,7 @@ def fig4(results: Results, out: Path) -> list[Path]:
 
 
 def fig5(results: Results, out: Path) -> list[Path]:
-    """HIST with N = 3 against global rounds, for several E and H, a panel a split."""
+    """HIST with N = 3 against global rounds for several E and H, one panel per split."""
     splits = results.values("split")
     figure, axes = new_figure(columns=len(splits), height=2.8)
     for panel, split in zip(axes, splits, strict=True):
@@ -76,7 +76,7 @@ def fig5(results: Results, out: Path) -> list[Path]:
 
 
 def fig6(results: Results, out: Path) -> list[Path]:
-    """Optimised against uniform masks: by rounds, by simulated seconds, and seconds to 80 %."""
+    """Optimized and uniform masks against rounds and simulated seconds, and seconds to 80 %."""
     figure, axes = new_figure(columns=3, height=2.8)
     cells = 4 if results.where(cells=4) else results.values("cells")[0]
     shown = results.where(cells=cells)
@@ -101,9 +101,9 @@ def fig6(results: Results, out: Path) -> list[Path]:
 
 
 def fig8(results: Results, out: Path) -> list[Path]:
-    """Both partition schemes from real masks, and the training of each."""
+    """Both partition schemes, drawn from the masks of a run, and the training curves of each."""
     schemes = {"alternate": "every second hidden layer: 1/N", "all": "all hidden layers: 1/N²"}
-    # Masks need no training: both are drawn, whichever of the runs are there.
+    # Masks need no training: both are drawn, whichever runs are finished.
     cases = {c["partition"]: c for c in results.study.cases if c["cells"] == 4}
     drawn = [cases[scheme] for scheme in schemes]
     figure, axes = new_figure(columns=4, height=3.0)
@@ -127,7 +127,7 @@ def fig8(results: Results, out: Path) -> list[Path]:
             common=against == "uplink_mib",
             legend=False,
         )
-    # Above the curves, which end lower there.
+    # The upper left is free: the curves start low.
     axes[3].legend(fontsize=8, frameon=False, loc="upper left", ncols=2)
     return save_figure(figure, out / "fig8")
 
@@ -136,8 +136,8 @@ def owners(case: Case) -> list[np.ndarray]:
     """Which cell trains each weight of the fully connected layers in the first global round.
 
     Returns:
-        By layer [outputs, inputs]: the cell's number, -1 where the weight rests, -2 where all
-        cells train it.
+        By layer [outputs, inputs]: the cell's number, -1 for a weight that no cell trains, -2 for
+        one that all cells train.
     """
     parts = build(case.config(case.seeds[0]))
     submodels = parts.planner.plan(0).submodels
@@ -155,7 +155,7 @@ def owners(case: Case) -> list[np.ndarray]:
 
 
 def draw_owners(axes: Axes, layers: list[np.ndarray]) -> None:
-    """Each layer's weights as a picture, a colour a cell; white rests, grey is shared."""
+    """Draw each layer's weights, one colour per cell; white is untrained, grey is shared."""
     from matplotlib.colors import to_rgb
 
     palette = np.array([to_rgb(colour) for colour in (*COLOURS, "0.75", "white")])
@@ -163,7 +163,7 @@ def draw_owners(axes: Axes, layers: list[np.ndarray]) -> None:
     axes.set_axis_off()
     gap, left = 0.3, 0.0
     for number, layer in enumerate(layers, start=1):
-        # Neurons are drawn in the order of the cells that own them, so that blocks can be seen.
+        # Neurons are sorted by the cell that owns them, so that blocks are visible.
         rows = np.argsort(_rank(layer, axis=1), kind="stable")
         columns = np.argsort(_rank(layer, axis=0), kind="stable")
         picture = palette[layer[rows][:, columns]]
@@ -188,24 +188,24 @@ def _frame(left: float) -> Any:
 
 
 def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
-    """The cell of each neuron; 0 for all where neurons are not split."""
+    """The cell of each neuron; the same for all neurons of a layer that is not partitioned."""
     return np.asarray(layer.max(axis=axis))
 
 
 def to_target(results: Results, case: Case, quantity: str) -> list[float]:
-    """``quantity`` of the first row with 80 %, for each seed that got there."""
+    """``quantity`` of the first row at 80 %, for each seed that reaches it."""
     hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
     return [hit[quantity] for hit in hits if hit is not None]
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:
-    """Splits and learning rates with something to draw."""
+    """Splits and learning rates with finished runs."""
     pairs = [(split, lr) for split in results.values("split") for lr in results.values("lr")]
     return [(split, lr) for split, lr in pairs if results.where(split=split, lr=lr)]
 
 
 def _floor(curves: dict[str, list[list[dict[str, Any]]]]) -> float | None:
-    """Where the axis of accuracies begins: the interesting part, where curves get there."""
+    """Lower end of the accuracy axis: ``FLOOR`` if the curves end well above it."""
     best = statistics.median(rows[-1]["accuracy"] for seeds in curves.values() for rows in seeds)
     return FLOOR if best > FLOOR + 0.05 else None
 

@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown, the paper's numbers beside ours."""
+"""Tables of finished runs as Markdown, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from experiments.hist.figures import SPLITS
 from experiments.report import accuracies, markdown, reached
 from experiments.studies import NAMES, Case, Results, first_reaching
 
-# Global rounds to the two targets, as the published MB give them by the formula of VI-B2; and the
-# published MB. By table, split, N, algorithm.
+# Global rounds to the two targets, derived from the published MB by the formula of Section VI-B2,
+# and the published MB. By table, split, N, algorithm.
 PUBLISHED: dict[str, dict[tuple[str, int, str], tuple[tuple[int, int], tuple[float, float]]]] = {
     "table1": {
         ("noniid", 2, "hist"): ((30, 262), (13.20, 115.30)),
@@ -45,9 +45,9 @@ LANDMARK = {
 
 
 def traffic(results: Results) -> str:
-    """Figures 3 and 4: accuracy, and rounds and MiB a client to 75 and 80 %."""
+    """Figures 3 and 4: accuracy, and rounds and MiB per client to 75 and 80 %."""
     head = ["split, learning rate", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
-    head += ["rounds to 75 %", "to 80 %", "MiB to 75 %", "to 80 %"]
+    head += ["rounds to 75 %", "rounds to 80 %", "MiB to 75 %", "MiB to 80 %"]
     rows = []
     for case in results.where():
         seeds = results.rows(case)
@@ -65,7 +65,7 @@ def traffic(results: Results) -> str:
 
 
 def periods(results: Results) -> str:
-    """Figure 5: accuracy after some global rounds for each E and H."""
+    """Figure 5: accuracy after several global rounds for each E and H."""
     head = [
         "split",
         "E",
@@ -89,8 +89,8 @@ def periods(results: Results) -> str:
 
 
 def masks(results: Results) -> str:
-    """Figure 6: simulated seconds a round and to 80 %."""
-    head = ["N", "run", "seeds", "simulated s a round", "rounds to 80 %", "simulated s to 80 %"]
+    """Figure 6: simulated seconds per round and to 80 %."""
+    head = ["N", "run", "seeds", "simulated s per round", "rounds to 80 %", "simulated s to 80 %"]
     rows = []
     for case in sorted(results.where(), key=lambda case: case["cells"]):
         seeds = results.rows(case)
@@ -110,8 +110,8 @@ def masks(results: Results) -> str:
 
 
 def schemes(results: Results) -> str:
-    """Figure 8: three hidden layers under both partitions."""
-    head = ["partition", "run", "MiB a client and round", "accuracy (%) after 10 / 20 / 40"]
+    """Figure 8: three hidden layers with both partition schemes."""
+    head = ["partition", "run", "MiB per client and round", "accuracy (%) after 10 / 20 / 40"]
     head += ["rounds to 80 %", "MiB to 80 %"]
     return markdown(
         head,
@@ -119,7 +119,7 @@ def schemes(results: Results) -> str:
             [
                 case["partition"] or "none",
                 case.label,
-                f"{statistics.mean(map(_mib_a_round, results.rows(case))):.2f}",
+                f"{statistics.mean(map(_mib_per_round, results.rows(case))):.2f}",
                 accuracies(results.rows(case), (10, 20, 40)),
                 reached(results.rows(case), 0.8, "round", "d"),
                 reached(results.rows(case), 0.8, "uplink_mib"),
@@ -129,25 +129,25 @@ def schemes(results: Results) -> str:
     )
 
 
-def _mib_a_round(rows: list[dict[str, Any]]) -> float:
+def _mib_per_round(rows: list[dict[str, Any]]) -> float:
     mib: float = rows[-1]["uplink_mib"] / rows[-1]["round"]
     return mib
 
 
 def published_mb(rounds: float, cells: int, model_mb: float, conv: int, dense: int) -> float:
-    """MB a client in the accounting of VI-B2, with E = 5.
+    """MB per client in the accounting of Section VI-B2, with E = 5.
 
-    E * (vol_c + vol_f / N) / (vol_c + vol_f) * model size a round; N = 1 for the full model.
+    E * (vol_c + vol_f / N) / (vol_c + vol_f) * model size per round; N = 1 for the full model.
     """
     return rounds * 5 * model_mb * (conv + dense / cells) / (conv + dense)
 
 
 def targets(results: Results) -> str:
-    """Tables I and II: rounds first, then MiB as sent, then MB in the accounting of VI-B2."""
+    """Tables I and II: rounds, transmitted MiB, and MB in the accounting of Section VI-B2."""
     name = results.study.name
     low, high = TARGETS[name]
     head = ["split", "run", f"rounds to {low:.0%} / {high:.0%}", "paper"]
-    head += ["MiB as sent", "MB by VI-B2, 61,706 parameters", "paper"]
+    head += ["MiB sent", "MB by VI-B2, 61,706 parameters", "paper"]
     if name == "table2":
         head.remove("MB by VI-B2, 61,706 parameters")
     rows = []
@@ -190,10 +190,11 @@ def _by_formula(seeds: Sequence[list[dict[str, Any]]], accuracy: float, cells: i
 
 
 def ablation_rows(results: Results) -> str:
-    """One row an ablation, with the command that makes it again."""
+    """One row per ablation, with the command that repeats it."""
     head = ["run", "learning rate", "dropout", "hidden biases"]
-    head += ["accuracy (%) after 10 / 20 / 30 / 40", "published code", "rounds to 75 %", "to 80 %"]
-    head += ["MiB to 75 %", "to 80 %"]
+    head += ["accuracy (%) after 10 / 20 / 30 / 40", "published code"]
+    head += ["rounds to 75 %", "rounds to 80 %"]
+    head += ["MiB to 75 %", "MiB to 80 %"]
     rows, commands = [], []
     for case in results.where():
         seeds = results.rows(case)
@@ -215,7 +216,7 @@ def ablation_rows(results: Results) -> str:
         )
         commands.append(f"{_title(case, dropout, biases)}: `{case.command}`")
     listed = "".join(f"- {command}\n" for command in commands)
-    return markdown(head, rows) + "\nCommands, row by row:\n\n" + listed
+    return markdown(head, rows) + "\nCommands, by row:\n\n" + listed
 
 
 def _title(case: Case, dropout: float, biases: str) -> str:

@@ -1,1 +1,1 @@
-"""The RA-Fed paper (proof supplement, KDD '23): submodels by what clients can afford."""
+"""The RA-Fed paper (proof supplement, KDD '23): submodels sized to the clients' capacities."""

@@ -1,6 +1,6 @@
-"""``python -m experiments.ra_fed NAME --scale {smoke,small,paper}``: RA-Fed and RAM-Fed compared.
+"""``python -m experiments.ra_fed NAME --scale {smoke,small,paper}``: the RA-Fed paper.
 
-``frontier`` draws what each Gamma* costs in seconds of a round, without training.
+``frontier`` draws the seconds per round for each Gamma*, without training.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """Print, write down and draw the frontier of the network of ``radio``, with its first seed."""
+    """Print, store and draw the frontier for the network of ``radio`` with its first seed."""
     case = PAPER.study("radio", arguments.scale, arguments.data_dir).cases[0]
     found = frontier(case.config(case.seeds[0]))
     text = frontier_table(found)

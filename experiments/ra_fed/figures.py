@@ -1,4 +1,4 @@
-"""Figures of submodels, drawn from the rows of finished runs."""
+"""Figures of submodel training, drawn from the rows of finished runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ACCURACY = "final test accuracy (%)"
 SHIFT = 0.07
-"""Between methods at one place, so that marks and bars do not hide each other."""
+"""Horizontal offset between methods, so that markers and error bars do not overlap."""
 MARKS = ("s", "^", "v", "o", "D")
 LINES = {
     name: {"color": COLOURS[i], "linestyle": DASHES[i % len(DASHES)], "marker": MARKS[i]}
@@ -35,7 +35,7 @@ LINES = {
 
 
 def widths(results: Results, out: Path) -> list[Path]:
-    """Accuracy against the width that clients can afford: a file a data set and model."""
+    """Accuracy against the clients' width ratio, one file per data set and model."""
     groups: dict[str, list[list[Case]]] = {}
     for cases in panels(results).values():
         groups.setdefault(f"{cases[0]['dataset']}-{cases[0]['model']}", []).append(cases)
@@ -45,7 +45,7 @@ def widths(results: Results, out: Path) -> list[Path]:
         for panel, cases in zip(axes, group, strict=True):
             shares = _places(cases)
             _against(panel, results, cases, share, shares, alone=_unordered(shares))
-            panel.set_xlabel("width that clients can afford", fontsize=9)
+            panel.set_xlabel("client width ratio", fontsize=9)
             panel.set_title(setting_of(cases[0]), fontsize=9)
         _legend(figure, axes)
         files += save_figure(figure, out / (f"widths-{name}" if place else "widths"))
@@ -53,7 +53,7 @@ def widths(results: Results, out: Path) -> list[Path]:
 
 
 def heterogeneity(results: Results, out: Path) -> list[Path]:
-    """Accuracy against how labels are dealt, a panel a way of affording."""
+    """Accuracy against the label distribution, one panel per capacity."""
 
     def dealt_as(case: Case) -> str:
         return f"{case['alpha']:g}" if case["split"] == "dirichlet" else str(case["split"])
@@ -61,15 +61,13 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     full = [case for case in cases if case["algorithm"] == REFERENCE]
     kinds = [one for one in dict.fromkeys(map(share, cases)) if one != "full"]
-    splits = sorted({dealt_as(case) for case in cases})  # numbers, then iid
+    splits = sorted({dealt_as(case) for case in cases})  # Dirichlet parameters, then iid
     figure, axes = new_figure(columns=len(kinds), height=3.1)
     for panel, kind in zip(axes, kinds, strict=True):
         panel_cases = [*full, *(case for case in cases if share(case) == kind)]
         _against(panel, results, panel_cases, dealt_as, splits)
         panel.set_xlabel("Dirichlet parameter", fontsize=9)
-        title = (
-            "clients with mixed widths" if kind == MIXED else f"clients with {kind} of the width"
-        )
+        title = "mixed widths" if kind == MIXED else f"width ratio {kind}"
         panel.set_title(title, fontsize=9)
     for panel in axes[1:]:
         panel.sharey(axes[0])
@@ -79,7 +77,7 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
 
 
 def _places(cases: Sequence[Case]) -> list[str]:
-    """What clients can afford: widths in rising order, then mixed ones, then other budgets."""
+    """Capacities on the axis: widths in increasing order, then mixed widths, then other budgets."""
     by_share = {share(case): case for case in cases if case["capacities"] is not None}
     return sorted(
         by_share, key=lambda one: (case_order(by_share[one]), max(by_share[one]["capacities"]))
@@ -87,7 +85,7 @@ def _places(cases: Sequence[Case]) -> list[str]:
 
 
 def case_order(case: Case) -> int:
-    """Widths of all, mixed widths, other budgets."""
+    """Sort key: 0 for one width, 1 for mixed widths, 2 for other budgets."""
     return 2 if case["budget"] is not None else int(len(case["capacities"]) > 1)
 
 
@@ -103,15 +101,15 @@ def _against(
     places: Sequence[str],
     alone: Sequence[str] = (),
 ) -> None:
-    """Accuracy at each place, a line a method; FedAvg as dashes, across or from place to place.
+    """Accuracy at each place, one line per method; FedAvg as dashes, across or at each place.
 
     Args:
         panel: where to draw.
-        results: of the study.
-        cases: those of the panel.
-        of: the place of a case.
-        places: in order.
-        alone: places that no line leads to.
+        results: results of the study.
+        cases: cases of the panel.
+        of: gives the place of a case.
+        places: all places, in order.
+        alone: places that are not connected by lines.
     """
     for case in (case for case in cases if case["algorithm"] == REFERENCE):
         mean = statistics.mean(finals(results, case))
@@ -153,7 +151,7 @@ def _against(
 
 
 def _legend(figure: Any, axes: Sequence[Axes], columns: int = 6) -> None:
-    """One for all panels, above them."""
+    """One legend for all panels, above them."""
     by_text = {
         t: h for panel in axes for h, t in zip(*panel.get_legend_handles_labels(), strict=True)
     }
@@ -170,11 +168,11 @@ def _legend(figure: Any, axes: Sequence[Axes], columns: int = 6) -> None:
 
 
 COVERED = {"covered": "-", "random": (0, (4, 2))}
-"""Masks, and how their lines are drawn."""
+"""Line style by kind of masks."""
 
 
 def coverage(results: Results, out: Path) -> list[Path]:
-    """Accuracy against S beta: beta with one number of clients a round, and the other way round."""
+    """Accuracy against S beta: one panel for fixed S, one for fixed beta."""
     cases = results.where()
     rounds = [case["clients_per_round"] for case in cases]
     common = max(dict.fromkeys(rounds), key=rounds.count)
@@ -210,7 +208,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
         ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in panel_cases})
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
-        panel.set_xlabel("S β, clients that cover a neuron (mean)", fontsize=9)
+        panel.set_xlabel("S β, mean coverage of a neuron", fontsize=9)
         panel.set_ylabel(ACCURACY, fontsize=9)
         panel.set_title(f"{setting_of(panel_cases[0])}, {title}", fontsize=9)
     _legend(figure, axes)
@@ -218,7 +216,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
 
 
 def radio(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds: RA-Fed's ways to choose widths, and RAM-Fed's."""
+    """Accuracy against simulated seconds for several ways to choose widths: RA-Fed and RAM-Fed."""
     cases = in_order(results.where())
     styles = list(dict.fromkeys(map(_curve, cases)))
     figure, axes = new_figure(columns=2, height=3.4)
@@ -230,7 +228,7 @@ def radio(results: Results, out: Path) -> list[Path]:
         panel.sharey(axes[0])
     axes[0].autoscale()
     known = [row["accuracy"] for case in cases for rows in results.rows(case) for row in rows]
-    axes[0].set_ylim(bottom=max(100 * max(known) - 35, 0))  # the first seconds say little
+    axes[0].set_ylim(bottom=max(100 * max(known) - 35, 0))  # omit the first seconds
     _legend(figure, axes, columns=4)
     return save_figure(figure, out / "radio")
 
@@ -239,7 +237,7 @@ REFERENCES = (REFERENCE, *OTHERS)
 
 
 def _curve(case: Case) -> str:
-    """How widths are chosen, and by whom but in a panel of its own."""
+    """Label of a curve: the choice of widths, and the method if not that of the panel."""
     name = name_of(case)
     if case["algorithm"] in OURS:
         return name.removeprefix(f"{NAMES[case['algorithm']]}, ")

@@ -1,4 +1,4 @@
-"""What each coverage costs: seconds of the fastest rounds that cover every neuron so often."""
+"""Cost of coverage: duration of the fastest rounds with a given minimum coverage."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from wirelessfl.submodels.budgets import levels_of
 
 ROUNDS = 100
 RANGE = (10, 90)
-"""Percentiles of the rounds that are shaded."""
+"""Percentiles of the rounds, drawn as a shaded range."""
 
 
 class Frontier(NamedTuple):
-    """Seconds of rounds.
+    """Durations of rounds.
 
     Args:
         seconds: [rounds, S], of the fastest round for Gamma* = 1, ..., S.
@@ -36,7 +36,7 @@ class Frontier(NamedTuple):
 
 
 def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
-    """The frontier of each of a run's first rounds: its channels, its clients; no training."""
+    """The frontier of each of a run's first rounds, for its channels and clients; no training."""
     planner = build(config).planner
     levels, wanted = levels_of(planner.model.neurons()), planner.participation
     seconds, full = [], []
@@ -51,11 +51,11 @@ def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
 
 
 def frontier_table(found: Frontier) -> str:
-    """A row a Gamma*; its seconds over itself go with the time that the rate of RA-Fed implies."""
+    """One row per Gamma*. Seconds / Gamma* is proportional to the time implied by RA-Fed's rate."""
     mean, full = found.seconds.mean(0), found.full.mean()
     low, high = np.percentile(found.seconds, RANGE, axis=0)
-    head = ["Γ*", "seconds a round, mean", f"{RANGE[0]} to {RANGE[1]} % of rounds"]
-    head += ["of the full model's", "seconds over Γ*"]
+    head = ["Γ*", "mean seconds per round", f"{RANGE[0]}th to {RANGE[1]}th percentile"]
+    head += ["relative to full model", "seconds / Γ*"]
     rows = [
         [
             str(i + 1),
@@ -66,13 +66,13 @@ def frontier_table(found: Frontier) -> str:
         ]
         for i in range(len(mean))
     ]
-    text = f"{len(found.full)} rounds; with the full model {full:.2f} s on average. An error that "
-    text += "falls with 1 / sqrt(Γ* T Q) takes rounds in proportion to 1 / Γ*, and so time in "
-    return text + "proportion to the last column.\n\n" + markdown(head, rows)
+    text = f"{len(found.full)} rounds; with the full model {full:.2f} s on average. If the error "
+    text += "falls with 1 / sqrt(Γ* T Q), the number of rounds is proportional to 1 / Γ*, and the "
+    return text + "time is proportional to the last column.\n\n" + markdown(head, rows)
 
 
 def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
-    """Seconds against Gamma*, the range of rounds shaded, the full model as a line."""
+    """Seconds per round against Gamma*: mean, shaded range, and the full model as a line."""
     figure, (panel,) = new_figure()
     coverage = np.arange(1, found.seconds.shape[1] + 1)
     low, high = np.percentile(found.seconds, RANGE, axis=0)
@@ -80,11 +80,11 @@ def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
     mean = found.seconds.mean(0)
     panel.plot(coverage, mean, marker="o", markersize=4, color=COLOURS[0], label="fastest widths")
     full = found.full.mean()
-    panel.axhline(full, linestyle="--", color="black", linewidth=1, label="full model for all")
+    panel.axhline(full, linestyle="--", color="black", linewidth=1, label="full model")
     panel.set_yscale("log")
     panel.set_xticks(coverage)
-    panel.set_xlabel("Γ*, clients that cover each neuron", fontsize=9)
-    panel.set_ylabel("seconds of a round", fontsize=9)
+    panel.set_xlabel("minimum coverage Γ*", fontsize=9)
+    panel.set_ylabel("seconds per round", fontsize=9)
     panel.set_title(f"{setting_of(case)}, S = {len(coverage)}, TDMA", fontsize=9)
     panel.legend(fontsize=8, frameon=False)
     return save_figure(figure, out / "frontier")

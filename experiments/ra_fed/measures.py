@@ -1,4 +1,4 @@
-"""What the rows say: final accuracy, coverage, and what a target costs."""
+"""Measures from rows: final accuracy, coverage, and the duration of rounds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from experiments.studies import Case, Results
 
 Rows = Sequence[dict[str, Any]]
 LAST = 5
-"""Tests whose mean is the final accuracy: with unlike clients single ones swing by points."""
+"""Number of tests averaged for the final accuracy, because single tests vary by points."""
 SAME = ("dataset", "split", "alpha", "shards", "model")
-"""What cases of one panel have in common."""
+"""Settings shared by the cases of a panel."""
 
 
 def final(rows: Rows) -> float:
-    """Mean accuracy of the last tests, in percent; the model that a run begins with is none."""
+    """Mean accuracy of the last tests in percent, without the initial model."""
     return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-LAST:])
 
 
@@ -27,15 +27,15 @@ def finals(results: Results, case: Case) -> list[float]:
 
 
 def best(results: Results, case: Case) -> float:
-    """Best accuracy of any test, in percent, mean over the seeds."""
+    """Best accuracy of any test in percent, mean over the seeds."""
     seeds = results.rows(case)
     return 100 * statistics.mean(max(row["accuracy"] for row in rows) for rows in seeds)
 
 
 def coverage(rows: Rows) -> tuple[int, float] | None:
-    """Gamma* and the mean share of uncovered coordinates, of the rounds that have a row.
+    """Gamma* and the mean fraction of uncovered coordinates, over the rounds that have a row.
 
-    None where clients train the full model.
+    None if clients train the full model.
     """
     covered = [row for row in rows if "coverage" in row]
     if not covered:
@@ -45,7 +45,7 @@ def coverage(rows: Rows) -> tuple[int, float] | None:
 
 
 def round_seconds(rows: Rows, limit: float | None = None) -> float:
-    """Mean seconds of a round; a row at the limit is in the middle of one."""
+    """Mean seconds per round; a row at the time limit lies within a round and is ignored."""
     whole = [row for row in rows if row["round"] and (limit is None or row["sim_seconds"] < limit)]
     return float(whole[-1]["sim_seconds"] / whole[-1]["round"])
 
@@ -61,10 +61,10 @@ def panels(results: Results) -> dict[tuple[Any, ...], list[Case]]:
 def gains(
     results: Results, method: str, others: Sequence[str] = OTHERS
 ) -> list[tuple[Case, float]]:
-    """Final accuracy of a method over the best of others, in points, of each setting with all.
+    """Final accuracy of a method minus the best of the others, in points, for each setting.
 
-    A setting is a panel and what clients can afford; of the seeds, those count that all have. Full
-    submodels are left out: there is nothing to choose.
+    A setting is a panel and a capacity for which all methods have runs; only common seeds count.
+    Full submodels are omitted, because all methods then train the same.
     """
     found = []
     for cases in panels(results).values():
@@ -81,6 +81,6 @@ def gains(
 
 
 def in_order(cases: Sequence[Case]) -> list[Case]:
-    """By method, FedAvg first."""
+    """Sort by method, FedAvg first."""
     places = ("fedavg", *METHODS)
     return sorted(cases, key=lambda case: places.index(case["algorithm"]))

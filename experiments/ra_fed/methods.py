@@ -1,4 +1,4 @@
-"""The methods that are compared, their learning rates, and how their cases are told apart."""
+"""The compared methods, their learning rates, and the labels of their cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wirelessfl.errors import ConfigError
 
 SETTINGS = Path(__file__).with_name("settings")
 REFERENCE = "fedavg"
-"""Everybody trains the full model, whether or not it can afford it."""
+"""All clients train the full model, regardless of their capacity."""
 OTHERS = ("fedavg-small", "heterofl", "fedrolex")
 OURS = ("ra-fed", "ram-fed")
 METHODS = (*OTHERS, *OURS)
@@ -25,14 +25,14 @@ DATA = {
 }
 TARGETS = {"cifar10": 0.5, "digits": 0.3, "fashion-mnist": 0.75, "mnist": 0.93}
 OF_SPLITS = {"dirichlet": "alpha", "noniid": "shards"}
-"""The setting that a split has for itself."""
+"""The setting that belongs to a split."""
 MIXED = "mixed"
 
 
 def complete(settings: Settings, scale: str) -> dict[str, Any]:
-    """Settings of a case with its learning rate, its Gamma*, and without what does not apply.
+    """Settings of a case with its learning rate and its Gamma*, without settings that do not apply.
 
-    Where masks ``covered`` have capacities, min_coverage is what they guarantee: S beta.
+    With masks ``covered`` and capacities, min_coverage is the guaranteed coverage S beta.
     """
     settings = dict(settings)
     for split, setting in OF_SPLITS.items():
@@ -50,7 +50,7 @@ def rate(settings: Settings, scale: str) -> float:
     """The learning rate of a method, from ``settings/rates.toml``.
 
     Raises:
-        ConfigError: none stands there.
+        ConfigError: the file has none.
     """
     rates = _rates()[scale]
     by_method = rates.get("any", {}) | rates.get(settings["model"], {})
@@ -72,7 +72,7 @@ def _rates() -> dict[str, Any]:
 
 
 def share(case: Case) -> str:
-    """What clients can afford: one width for all, several, or a share of the parameters."""
+    """Capacity of the clients: one width for all, mixed widths, or a fraction of the parameters."""
     capacities = case["capacities"]
     if capacities is None:
         return "full" if case["budget"] is None else case["budget"]
@@ -86,7 +86,7 @@ def share(case: Case) -> str:
 
 
 def name_of(case: Case) -> str:
-    """The method, and how it chooses widths where the network decides."""
+    """The method, and its choice of widths if the network determines them."""
     name = NAMES[case["algorithm"]]
     if case["budget"] == "deadline":
         return f"{name}, deadline {case['deadline']:g} s"
@@ -98,7 +98,7 @@ def name_of(case: Case) -> str:
 
 
 def dealt(case: Case) -> str:
-    """How labels are dealt."""
+    """The label distribution."""
     if case["split"] == "dirichlet":
         return f"Dir({case['alpha']:g})"
     return f"{case['shards']} shards" if case["split"] == "noniid" else str(case["split"])

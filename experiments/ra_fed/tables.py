@@ -29,25 +29,25 @@ from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results
 
 FINAL = (
-    f"Final accuracy: mean of the last {LAST} tests, in percent, ± the sample standard deviation "
-    "over the seeds; best: of any test, mean over the seeds.\n\n"
+    f"Final accuracy: mean of the last {LAST} tests in percent, ± the sample standard deviation "
+    "over the seeds. Best accuracy: maximum over the tests, mean over the seeds.\n\n"
 )
 COVERAGE = (
-    "Γ* of coordinates: least number of clients that cover a covered one, in the rounds that have "
-    "a row; S β and what is demanded count clients that cover a neuron. Of two layers in turn, a "
-    "weight is covered by those alone who have the neurons at both its ends.\n\n"
+    "Γ* of coordinates: minimum number of clients per covered coordinate over the rounds that have "
+    "a row. S β and the required coverage count clients per neuron; a weight between two hidden "
+    "layers is covered only by clients that hold the neurons at both its ends.\n\n"
 )
 
 
 def accuracies(results: Results) -> str:
-    """Every case, with what it sends, and what RA-Fed and RAM-Fed gain."""
-    head = ["data, split, model", "clients afford", "method", "lr", "seeds"]
+    """Every case with its traffic, and the gains of RA-Fed and RAM-Fed."""
+    head = ["data, split, model", "capacity", "method", "lr", "seeds"]
     head += [
         "final accuracy (%)",
         "best (%)",
         "Γ* of coordinates",
         "uncovered (%)",
-        "MiB up a client",
+        "uplink MiB per client",
     ]
     rows = []
     for cases in panels(results).values():
@@ -71,7 +71,7 @@ def accuracies(results: Results) -> str:
 
 
 def claims(results: Results) -> str:
-    """What RA-Fed and RAM-Fed gain over other submodels, and lack of FedAvg's full model."""
+    """Gains of RA-Fed and RAM-Fed over other methods; differences from FedAvg's full model."""
     text = []
     for method in OURS:
         for others in (OTHERS, *((other,) for other in OTHERS)):
@@ -94,9 +94,9 @@ def _summary(found: Sequence[tuple[Case, float]]) -> str:
     ahead = sum(gain > 0 for gain in values)
     highest, lowest = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
     return (
-        f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, ahead in "
-        f"{ahead}; most {highest[1]:+.1f} ({_where(highest[0])}), least {lowest[1]:+.1f} "
-        f"({_where(lowest[0])})"
+        f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, "
+        f"positive in {ahead}; maximum {highest[1]:+.1f} ({_where(highest[0])}), "
+        f"minimum {lowest[1]:+.1f} ({_where(lowest[0])})"
     )
 
 
@@ -105,7 +105,7 @@ def _where(case: Case) -> str:
 
 
 def _behind(results: Results, case: Case) -> str:
-    """A case's accuracy less that of FedAvg with the full model, of the seeds that both have."""
+    """A case's accuracy minus that of FedAvg with the full model, over their common seeds."""
     panel = next(cases for cases in panels(results).values() if case in cases)
     full = next((other for other in panel if other["algorithm"] == REFERENCE), None)
     if full is None:
@@ -113,7 +113,7 @@ def _behind(results: Results, case: Case) -> str:
     pairs = list(zip(finals(results, case), finals(results, full), strict=False))
     gaps = [mine - theirs for mine, theirs in pairs]
     return (
-        f"{name_of(case)} less FedAvg with the full model ({setting_of(case)}): {spread(gaps)} "
+        f"{name_of(case)} minus FedAvg with the full model ({setting_of(case)}): {spread(gaps)} "
         f"points, {len(gaps)} seed{'' if len(gaps) == 1 else 's'}."
     )
 
@@ -127,8 +127,8 @@ def _covered(results: Results, case: Case) -> tuple[str, str]:
 
 
 def covered(results: Results) -> str:
-    """Gamma*: what is asked for, what it came to, and rounds to a target."""
-    head = ["data, split, model", "clients a round, S", "β", "S β", "method", "masks", "seeds"]
+    """Required and measured Gamma*, and rounds to a target."""
+    head = ["data, split, model", "clients per round, S", "β", "S β", "method", "masks", "seeds"]
     head += [
         "Γ* of coordinates",
         "uncovered (%)",
@@ -159,11 +159,11 @@ def covered(results: Results) -> str:
 
 
 def timed(results: Results) -> str:
-    """Seconds and MiB to a target, and the mean seconds of a round."""
-    head = ["data, split, model", "method", "clients afford", "seeds", "seconds a round"]
+    """Seconds and MiB to a target, and mean seconds per round."""
+    head = ["data, split, model", "method", "capacity", "seeds", "seconds per round"]
     head += ["Γ* of coordinates"]
-    head += ["uncovered (%)", "final accuracy (%)", "target (%)", "rounds to it", "seconds to it"]
-    head += ["MiB up a client to it"]
+    head += ["uncovered (%)", "final accuracy (%)", "target (%)", "rounds to target"]
+    head += ["seconds to target", "uplink MiB per client to target"]
     rows = []
     for case in results.where():
         seeds, target = results.rows(case), TARGETS[case["dataset"]]

@@ -133,7 +133,7 @@ def test_no_client_exceeds_its_power_in_the_physical_convention(convention: Any)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize(("csi_error", "phase_error"), [(0.05, 0.0), (0.0, 0.3), (0.05, 0.3)])
 def test_imperfect_channels(convention: Any, csi_error: float, phase_error: float) -> None:
-    """The predicted error is the mean over channel errors: 4000 draws, 3 standard errors."""
+    """The predicted error is the mean over channel errors: 2000 draws, 3 standard errors."""
     h, a = channels_and_beamformer(4)
     x = updates(64, 2)
     options: dict[str, Any] = {
@@ -143,10 +143,10 @@ def test_imperfect_channels(convention: Any, csi_error: float, phase_error: floa
         "phase_error": phase_error,
         **convention,
     }
-    got = [aircomp_mean(x, h, a, stream=Stream(i), **options) for i in range(4000)]
+    got = [aircomp_mean(x, h, a, stream=Stream(i), **options) for i in range(2000)]
     errors = np.array([g.realised_error for g in got])
     standard = errors.std() / np.sqrt(len(errors))
-    assert standard < 0.03 * got[0].predicted_error
+    assert standard < 0.04 * got[0].predicted_error
     assert errors.mean() == pytest.approx(got[0].predicted_error, abs=3 * standard)
     gains = np.array([g.air.gains for g in got])
     shrunk = WEIGHTS * np.exp(-(phase_error**2) / 2)

@@ -1,9 +1,10 @@
 """The demo at a few rounds: its table and its two figures."""
 
 from experiments.demo import RUNS, demo
+from tests.drawn import AGAINST, legend, lines
 
 
-def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys):
+def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys, figures):
     summaries = demo(tmp_path, rounds=3)
     assert [s["label"] for s in summaries] == list(RUNS)
     assert all(s["round"] == 3 for s in summaries)
@@ -11,11 +12,13 @@ def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys):
     assert traffic[0] > 3.9 * traffic[1]
     seconds = [s["sim_seconds"] for s in summaries]
     assert seconds[0] > seconds[1] > seconds[2] > 3 * seconds[3]
-    assert "MiB a client" in capsys.readouterr().out
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [
-        "demo-accuracy-mib.pdf",
-        "demo-accuracy-mib.png",
-        "demo-accuracy-seconds.pdf",
-        "demo-accuracy-seconds.png",
-    ]
+    assert "MiB per client" in capsys.readouterr().out
+    assert set(figures) == {"demo-accuracy-mib", "demo-accuracy-seconds"}
+    for name, against in (("mib", "uplink_mib"), ("seconds", "sim_seconds")):
+        figure = figures[f"demo-accuracy-{name}"]
+        (panel,) = figure.axes
+        assert panel.get_xlabel() == AGAINST[against]
+        assert list(lines(panel)) == legend(figure) == list(RUNS)
+        ends = {label: x[-1] for label, (x, _) in lines(panel).items()}
+        assert ends == {s["label"]: s[against] for s in summaries}
+    assert panel.get_xscale() == "log"

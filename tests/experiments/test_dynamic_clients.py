@@ -5,11 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments.dynamic_clients import figures, published, radio, tables
+from experiments.dynamic_clients import published, radio, tables
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
+from experiments.dynamic_clients.figures import curves, starts
 from experiments.dynamic_clients.measures import after, number_of, session_of, spread
 from experiments.dynamic_clients.methods import DATA, SHOWN, complete, per_session
 from experiments.studies import NAMES, SCALES, Case, Results, Study
+from tests.drawn import AGAINST, assert_curves, bars, legend, lines, ticks, titles
 
 COUNTS = {
     1: 2 * 2 * 2 * 4 * 2 * 4,
@@ -99,6 +101,12 @@ def test_published_values_by_scale_and_what_is_not_told_apart():
         published.find(12, dataset="svhn")
 
 
+def _alike(case):
+    """What cases have in common that differ but for numbers of the split, and of a warm start."""
+    numbers = {"alpha", "overlap", "similarity_scale", "trial_rounds", "history"}
+    return repr({name: value for name, value in case.settings.items() if name not in numbers})
+
+
 def test_every_configuration_can_be_read_at_every_scale():
     """Flags that go together, the published learning rates, as many clients as the paper has."""
     by_study = {experiment.study: name for name, experiment in EXPERIMENTS.items()}
@@ -107,10 +115,10 @@ def test_every_configuration_can_be_read_at_every_scale():
             study = PAPER.study(studied, scale)
             assert study.cases or scale != "paper", name
             assert len({repr(case) for case in study.cases}) == len(study.cases), name
-            for case in study.cases:
+            for case in {_alike(case): case for case in study.cases}.values():
                 config = case.config(case.seeds[0])
                 assert config.training.weighting == "samples"
-                if scale == "paper" and config.data.split != "distinct":
+                if scale == "paper" and config.split["name"] != "distinct":
                     groups = 3 if name == "table12" else 2
                     assert config.network.clients // groups in (20, 50, 100)
                 assert NAMES[case["algorithm"]]
@@ -149,7 +157,7 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(out):
+def found(out, figures):
     return PAPER.reproduce([name for name in EXPERIMENTS if name not in NOT_RUN], "smoke", out)
 
 
@@ -157,9 +165,37 @@ def test_everything_is_written(found, out):
     for name in found:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
-        if EXPERIMENTS[name].draw is not None:
-            assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
-            assert (out / f"{name}.png").stat().st_size > 5_000
+
+
+def test_the_figures_show_the_rows(found, figures):
+    """A panel an algorithm, a line a warm start, and a mark wherever a session begins."""
+    results = found["fig2"]
+    assert titles(figures["fig2"]) == [
+        f"digits, overlap 0, Dir(1), {name}" for name in ("FedAvg", "FedACG")
+    ]
+    for panel, algorithm in zip(figures["fig2"].axes, ("fedavg", "fedacg"), strict=True):
+        rows = {
+            SHOWN[case["warm_start"]]: results.rows(case)[0]
+            for case in results.where(algorithm=algorithm)
+        }
+        assert len(rows) == 4
+        assert_curves(panel, rows, "round")
+        marks = [line.get_xdata()[0] for line in panel.get_lines()[len(rows) :]]
+        assert marks == starts(next(iter(rows.values())))
+        assert len(marks) == 5
+    assert legend(figures["fig2"]) == list(lines(panel))
+    for name in (name for name in found if EXPERIMENTS[name].draw in (None, radio.bars)):
+        assert name == "radio" or name not in figures
+    panels = figures["radio"].axes
+    assert [title.rpartition(", ")[2] for title in titles(figures["radio"])] == ["TDMA", "AirComp"]
+    for panel, cases in zip(panels, radio.groups(found["radio"]), strict=True):
+        assert panel.get_ylabel() == "simulated seconds to the target"
+        assert ticks(panel) == ["transition 1", "transition 2", "transition 3"]
+        costs = [radio.costs(found["radio"], cases, number) for number in (1, 2, 3)]
+        assert bars(panel) == {
+            SHOWN[start]: [cost[start][0].seconds if cost[start][0] else 0.0 for cost in costs]
+            for start in costs[0]
+        }
 
 
 def test_the_rows_behind_the_tables(found):
@@ -232,8 +268,8 @@ def test_comparison_has_the_paper_beside_it():
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
     assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
-    assert "Proposed over Previous: ahead in 2 of 2 rows, +13.8 points on average" in text
-    assert "published: ahead in 2 of 2 rows, +5.5 points on average" in text
+    assert "Proposed over Previous: higher in 2 of 2 rows, +13.8 points on average" in text
+    assert "published: higher in 2 of 2 rows, +5.5 points on average" in text
     assert "| Proposed | 1 | 15.0 | 2 | 0 of 2 |" in text
     assert "| Previous | 2 | 70.0 | 2 | 0 of 2 |" in text
     plain = tables.comparison(None, (1, 2, 3))(results_of(HAND))
@@ -255,7 +291,7 @@ def test_variants_have_their_costs():
     results = results_of(HAND, unseen_labels=2, clients=60)
     text = tables.variants(12, None)(results)
     assert (
-        "overlap 0, Dir(0.3), 2 unseen at last | FedAvg | Proposed | 2 | 86.2 ± 1.8 (95.0)" in text
+        "overlap 0, Dir(0.3), 2 unseen labels | FedAvg | Proposed | 2 | 86.2 ± 1.8 (95.0)" in text
     )
     assert "transition 3" in text
 
@@ -279,10 +315,19 @@ def test_costs_to_a_common_accuracy():
     assert text.count("| 1.000 | 0.750 |") == 3
 
 
-def test_figures_mark_sessions(tmp_path):
+def test_figures_mark_sessions(tmp_path, redrawn):
     results = results_of(HAND)
-    assert figures.starts(HAND["proposed"][0].rows) == [2, 4, 6, 8, 10]
-    drawn = figures.curves("fig2")(results, tmp_path)
+    assert starts(HAND["proposed"][0].rows) == [2, 4, 6, 8, 10]
+    drawn = curves("fig2")(results, tmp_path)
     drawn += radio.bars(results, tmp_path)
     assert sorted(file.name for file in drawn) == ["fig2.pdf", "fig2.png", "radio.pdf", "radio.png"]
-    assert all(file.stat().st_size > 5_000 for file in drawn)
+    (panel,) = redrawn["fig2"].axes
+    assert panel.get_xlabel() == AGAINST["round"]
+    shown = lines(panel)
+    assert list(shown) == legend(redrawn["fig2"]) == ["Proposed", "Previous"]
+    assert shown["Proposed"][0] == [s * 2 + t for s in range(6) for t in range(3)]
+    assert shown["Proposed"][1][9:12] == pytest.approx([75, 82.5, 90]), "of 70 and 80 %"
+    assert [line.get_xdata()[0] for line in panel.get_lines()[2:]] == [2, 4, 6, 8, 10]
+    (panel,) = redrawn["radio"].axes
+    assert bars(panel)["Proposed"] == pytest.approx([3, 3, 3]), "a trial round each"
+    assert bars(panel)["Previous"] == pytest.approx([2, 2, 2])

@@ -8,6 +8,7 @@ from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, Search, rates_lines, search_table
 from experiments.studies import NAMES, SCALES
+from tests.drawn import assert_curves, legend, lines
 from wirelessfl.models.gpt2_lora import GPT2LoRA
 
 
@@ -17,16 +18,49 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(out):
+def found(out, figures):
     return PAPER.reproduce(list(EXPERIMENTS), "smoke", out)
 
 
 def test_everything_is_written(found, out):
-    for name, experiment in EXPERIMENTS.items():
+    for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
-        if experiment.draw is not None:
-            assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
-            assert (out / f"{name}.png").stat().st_size > 5_000
+
+
+def test_the_figures_show_the_rows(found, figures):
+    """Costs: the first row at the target, a mark a case that gets there."""
+    assert set(figures) == {name for name, e in EXPERIMENTS.items() if e.draw is not None}
+    results = found["fig2"]
+    rows = {NAMES[case["algorithm"]]: results.rows(case)[0] for case in results.where()}
+    for panel, against in zip(figures["fig2"].axes, ("round", "sim_seconds"), strict=True):
+        assert panel.get_title() == "digits, K = 3"
+        assert_curves(panel, rows, against)
+        assert list(panel.get_lines()[-1].get_ydata()) == [100 * tables.TARGETS["digits"]] * 2
+    assert legend(figures["fig2"]) == [NAMES[method] for method in METHODS]
+    for name, setting, text in (
+        ("fig3", "alpha", "Dirichlet parameter"),
+        ("fig4", "tracking_clients", "tracking clients a round"),
+        ("fig5", "clients_per_round", "clients a round, of 100"),
+    ):
+        for panel, field, label in zip(
+            figures[name].axes,
+            ("round", "sim_seconds"),
+            ("rounds to the target", "simulated seconds to the target"),
+            strict=True,
+        ):
+            assert (panel.get_xlabel(), panel.get_ylabel()) == (text, label)
+            expected = {}
+            for case in found[name].where():
+                target = tables.TARGETS[case["dataset"]]
+                hits = [r for r in found[name].rows(case)[0] if r["accuracy"] >= target]
+                if hits:
+                    of_method = expected.setdefault(NAMES[case["algorithm"]], {})
+                    of_method[case[setting]] = hits[0][field]
+            shown = {label: dict(zip(x, y, strict=True)) for label, (x, y) in lines(panel).items()}
+            assert shown == expected
+            assert [text.get_text() for text in panel.texts] == (
+                [] if expected else ["no run reached it"]
+            )
 
 
 def test_the_rows_behind_table_2(found):

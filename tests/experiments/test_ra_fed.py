@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from experiments.ra_fed import __main__ as command
-from experiments.ra_fed import figures, tables
+from experiments.ra_fed import figures as figures_module
+from experiments.ra_fed import tables
 from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
 from experiments.ra_fed.frontier import frontier
 from experiments.ra_fed.measures import LAST, coverage, final, finals, gains, round_seconds
 from experiments.ra_fed.methods import METHODS, complete, name_of, share
 from experiments.studies import NAMES, SCALES, Case, Results, Study
 from solvers import fastest_widths
+from tests.drawn import AGAINST, legend, lines, ticks, titles
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import levels_of
@@ -44,8 +46,8 @@ def test_the_core_comparison_comes_first():
         ranks.setdefault(run.rank, []).append(
             (
                 config.data.dataset,
-                config.model.model,
-                config.data.split,
+                config.model["name"],
+                config.split["name"],
                 capacities,
                 config.run.seed,
             )
@@ -80,7 +82,7 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(out):
+def found(out, figures):
     return PAPER.reproduce(list(EXPERIMENTS), "smoke", out)
 
 
@@ -88,15 +90,74 @@ def test_everything_is_written_and_found_again(found, out):
     for name in EXPERIMENTS:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
-        if EXPERIMENTS[name].draw is None:
-            continue
-        assert (out / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
-        assert (out / f"{name}.png").stat().st_size > 5_000
     again = PAPER.reproduce(["widths"], "smoke", out, only_kept=True)["widths"]
     assert not again.missing
     assert [again.rows(c) for c in again.where()] == [
         found["widths"].rows(c) for c in found["widths"].where()
     ]
+
+
+def points(panel):
+    """What a panel's named marks show, bars of errors or none: by label, x and y."""
+    return {
+        one.get_label(): (list(one.lines[0].get_xdata()), list(one.lines[0].get_ydata()))
+        for one in panel.containers
+    }
+
+
+def test_the_figures_show_the_rows(found, figures):
+    assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
+    for name in ("widths", "coverage", "heterogeneity"):
+        results = found[name]
+        values = {value for case in results.where() for value in finals(results, case)}
+        shown = [y for panel in figures[name].axes for _, ys in points(panel).values() for y in ys]
+        full = [
+            line.get_ydata()[0]
+            for panel in figures[name].axes
+            for line in panel.get_lines()
+            if line.get_label() == "FedAvg, full model"
+        ]
+        assert values == {*shown, *full}, "every case stands somewhere, and nothing else"
+        for panel in figures[name].axes:
+            assert panel.get_ylabel() == "final test accuracy (%)"
+        labels = {
+            label for panel in figures[name].axes for label in (*lines(panel), *points(panel))
+        }
+        assert set(legend(figures[name])) == labels
+    (panel,) = figures["widths"].axes
+    assert panel.get_xlabel() == "width that clients can afford"
+    assert ticks(panel) == ["1/8", "1/2", "mixed", "50 % of\nparameters"]
+    assert set(points(panel)) == {NAMES[method] for method in METHODS}
+    for place, (x, _) in enumerate(points(panel)[NAMES[method]] for method in METHODS):
+        assert np.diff(x) == pytest.approx(1), place
+    assert titles(figures["heterogeneity"]) == [
+        "clients with 1/2 of the width", "clients with mixed widths",
+    ]  # fmt: skip
+    for panel in figures["heterogeneity"].axes:
+        assert panel.get_xlabel() == "Dirichlet parameter"
+        assert ticks(panel) == ["0.3", "1", "iid"]
+    left, right = figures["coverage"].axes
+    assert (left.get_title()[-6:], right.get_title()[-8:]) == ("S = 10", "β = 0.25")
+    for panel in (left, right):
+        assert panel.get_xlabel() == "S β, clients that cover a neuron (mean)"
+        assert len(points(panel)) == 4
+    assert points(left)["RA-Fed, covered"][0] == [1, 5]
+
+
+def test_curves_of_the_radio_are_the_rows(found, figures):
+    results = found["radio"]
+    for panel, others in zip(figures["radio"].axes, ("ram-fed", "ra-fed"), strict=True):
+        assert panel.get_xlabel() == AGAINST["sim_seconds"]
+        cases = [case for case in results.where() if case["algorithm"] != others]
+        drawn = sorted(lines(panel).values())
+        rows = [results.rows(case)[0] for case in cases]
+        expected = sorted(
+            ([r["sim_seconds"] for r in run], [100 * r["accuracy"] for r in run]) for run in rows
+        )
+        assert len(drawn) == len(expected)
+        for (x, y), (at, accuracies) in zip(drawn, expected, strict=True):
+            assert x == pytest.approx(at)
+            assert y == pytest.approx(accuracies)
 
 
 def last_rows(results, **wanted):
@@ -131,7 +192,7 @@ def test_the_rows_behind_the_widths(found):
     text = tables.accuracies(found["widths"])
     assert "RA-Fed over the best of FedAvg-small, HeteroFL and FedRolex: " in text
     assert "on average over 3 settings" in text
-    assert "RAM-Fed, 50 % of parameters less FedAvg with the full model" in text
+    assert "RAM-Fed, 50 % of parameters minus FedAvg with the full model" in text
 
 
 def test_the_rows_behind_the_coverage(found):
@@ -195,7 +256,7 @@ def test_the_rows_behind_the_radio(found):
     assert "RAM-Fed, deadline 0.15 s" in tables.timed(results)
 
 
-def test_the_frontier_is_what_the_solver_says_of_the_run(out):
+def test_the_frontier_is_what_the_solver_says_of_the_run(out, figures):
     """Of one round planned by RA-Fed itself; Gamma* = S takes full models."""
     case = PAPER.study("radio", "smoke").cases[0]
     points = frontier(case.config(1), 5)
@@ -217,7 +278,14 @@ def test_the_frontier_is_what_the_solver_says_of_the_run(out):
     arguments = argparse.Namespace(scale="smoke", data_dir=None, out=out)
     command.draw(arguments)
     assert (out / "frontier.md").read_text().count("\n| ") == 1 + 10
-    assert (out / "frontier.png").stat().st_size > 5_000
+    (panel,) = figures["frontier"].axes
+    assert panel.get_xlabel() == "Γ*, clients that cover each neuron"
+    assert (panel.get_ylabel(), panel.get_yscale()) == ("seconds of a round", "log")
+    assert legend(figures["frontier"]) == ["fastest widths", "full model for all"]
+    x, seconds = lines(panel)["fastest widths"]
+    assert x == list(range(1, 11))
+    assert (np.diff(seconds) >= 0).all()
+    assert lines(panel)["full model for all"][1][0] == pytest.approx(seconds[-1])
 
 
 def rows_of(*accuracies, **last):
@@ -265,7 +333,7 @@ def test_claims_by_hand():
     assert gain == pytest.approx(5)
     assert gains(results, "ram-fed")[0][1] == pytest.approx(-5)
     text = tables.claims(results)
-    assert "FedRolex: +5.0 points on average over 1 settings, ahead in 1" in text
+    assert "FedRolex: +5.0 points on average over 1 settings, positive in 1" in text
     assert "RAM-Fed over HeteroFL: +5.0 points" in text
     half = results_of({("ram-fed", (0.5,)): [rows_of(0, 0.5), rows_of(0, 0.7)]}, budget="bytes")
     full = results_of({("fedavg", None): [rows_of(0, 0.6), rows_of(0, 0.6)]})
@@ -275,7 +343,7 @@ def test_claims_by_hand():
     assert "(MNIST, Dir(0.3), mlp): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
 
 
-def test_figures_of_several_seeds_models_and_splits(tmp_path):
+def test_figures_of_several_seeds_models_and_splits(tmp_path, redrawn):
     """A file a data set and model, the first called after the study; a panel a split."""
     parts = []
     for place, settings in enumerate(
@@ -293,7 +361,21 @@ def test_figures_of_several_seeds_models_and_splits(tmp_path):
         parts.append(results_of(runs | {("fedavg", None): [rows_of(0, 0.85)] * 2}, **settings))
     cases = tuple(case for one in parts for case in one.study.cases)
     by_case = [runs for one in parts for runs in one.runs.values()]
-    drawn = figures.widths(Results(Study("by hand", cases), dict(enumerate(by_case))), tmp_path)
+    drawn = figures_module.widths(
+        Results(Study("by hand", cases), dict(enumerate(by_case))), tmp_path
+    )
     assert [file.name for file in drawn if file.suffix == ".png"] == [
         "widths.png", "widths-mnist-lenet5.png",
     ]  # fmt: skip
+    panels = redrawn["widths"].axes
+    assert titles(redrawn["widths"]) == [
+        figures_module.setting_of(one.study.cases[0]) for one in parts[:2]
+    ]
+    for panel in panels:
+        assert ticks(panel) == ["1/4", "1/2", "1", "mixed"]
+        shown = points(panel)
+        assert shown[NAMES[METHODS[1]]][1] == pytest.approx(
+            [56, 66, 82, 56 + 5 * (panel is panels[1])]
+        )
+        assert all(one.has_yerr for one in panel.containers), "two seeds each"
+        assert lines(panel)["FedAvg, full model"][1] == pytest.approx([85, 85])

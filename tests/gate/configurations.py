@@ -90,8 +90,10 @@ STAR = {
     "radio": one(
         "fedavg", cpu_hz=(5e8, 2e9), cycles_per_step=2e6, snr_db=10.0, path_gain_db=(-5.0, 5.0),
         fading="rician", rician_k_db=3.0, antenna_correlation=0.4, antennas=4, bandwidth_hz=5e6,
-        transmit_power_w=0.2, switched_capacitance=2e-28, coherence="edge-round",
+        transmit_power_w=0.2, switched_capacitance=2e-28,
     ),
+    "cycles-per-flop": one("fedavg", cycles_per_flop=2.0, model="mlp", hidden=(12, 10), rounds=2),
+    "validation-fraction": one("fedavg", validation_fraction=0.2, target=0.3),
     "max-seconds": one("fedavg", max_seconds=0.5, rounds=50, step_seconds=0.05, eval_every=2),
 }  # fmt: skip
 
@@ -120,7 +122,9 @@ AIR = {
         "hfedavg", cells=2, uplink="aircomp", csi_error=0.05, subcarrier_hz=3e4,
         symbol_seconds=3.6e-5, coherence="round", clients_per_round=5,
     ),
-    "aircomp-submodels": one("ra-fed", uplink="aircomp", capacities=(1.0, 0.5), hidden=(24,)),
+    "aircomp-submodels": one(
+        "ra-fed", uplink="aircomp", capacities=(1.0, 0.5), hidden=(24,), lr=0.01
+    ),
 }  # fmt: skip
 
 # What cells run: every algorithm of one server with rounds; HIST cuts the model itself.
@@ -133,7 +137,9 @@ TWO_CELLS = {"cells": 2, "clients": 6, "rounds": 2, "edge_rounds": 2, "local_ste
 INSIDE = {
     **{f"hist-{name}": one("hist", local=name, **TWO_CELLS) for name in LOCAL},
     **{f"hfedavg-{name}": one("hfedavg", local=name, **TWO_CELLS) for name in LOCAL},
-    **{f"hfedavg-{name}": one("hfedavg", local=name, **TWO_CELLS) for name in OF_SUBMODELS},
+    **{
+        f"hfedavg-{name}": one("hfedavg", local=name, lr=0.01, **TWO_CELLS) for name in OF_SUBMODELS
+    },
 }
 
 WIDE = {"model": "mlp", "hidden": (24, 16), "lr": 0.1}
@@ -154,12 +160,12 @@ SUBMODELS = {
         "ra-fed", **WIDE, masks="covered", budget="deadline", deadline=0.01, uplink="ofdma"
     ),
     "ra-fed-fastest": one("ra-fed", **WIDE, masks="covered", budget="fastest", min_coverage=2),
-    "ra-fed-top-k": one("ra-fed", **WIDE, compression="top-k", cells=1),
+    "ra-fed-top-k": one("ra-fed", **WIDE, compression="top-k"),
     "ram-fed": one("ram-fed", **WIDE, clients_per_round=5, client_states="memory"),
     "ram-fed-fastest": one("ram-fed", **WIDE, budget="fastest", min_coverage=3, masks="covered"),
     "ram-fed-lenet5": one(
         "ram-fed", rounds=2, model="lenet5", given_data=given.small_images,
-        compression="quantisation",
+        compression="quantisation", lr=0.01,
     ),
 }  # fmt: skip
 
@@ -195,7 +201,7 @@ EXECUTORS = {
     "torchrun-hist": one("hist", "torchrun", cells=3, clients=7, uplink="aircomp", dropout=0.2),
     "torchrun-ram-fed": one(
         "hfedavg", "torchrun", local="ram-fed", cells=2, clients=7, clients_per_round=5,
-        capacities=(1.0, 0.5, 0.2), weighting="samples",
+        capacities=(1.0, 0.5, 0.2), weighting="samples", lr=0.01,
     ),
 }  # fmt: skip
 
@@ -258,7 +264,7 @@ SEVERAL_TASKS = {
         drop_out=0.2, busy_clients=4, weight_decay=1e-3,
     ),
     "fedast-published-times": one(
-        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist, dataset="mnist",
+        "fedast", **EXPONENTIAL, requests=6, given_data=given.called_mnist,
         delay_scale=0.3, max_seconds=3.0, eval_seconds=1.0, alpha=0.2, min_samples=2,
         split="dirichlet",
     ),
@@ -312,7 +318,9 @@ SCHEDULES = {
     ),
     "simultaneous-tasks": one(
         "scaffold", "resumed", **OFTEN, **TASKS | {
-            "task": (*TASKS["task"], "digits,algorithm=heterofl,capacities=0.5,1,name=third"),
+            "task": (
+                *TASKS["task"], "digits,algorithm=heterofl,capacities=0.5,1,lr=0.01,name=third"
+            ),
         }, schedule="simultaneous", drop_out=0.1,
     ),
     "simultaneous-air": one(

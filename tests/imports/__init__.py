@@ -1,1 +1,1 @@
-"""Which file imports which, read from the sources: what tests check, and what is drawn of it."""
+"""The import graph, read from the sources: checked by tests, and drawn as a figure."""

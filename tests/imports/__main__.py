@@ -1,4 +1,4 @@
-"""Draw the floors of the house to docs/figures/architecture.png: ``python -m tests.imports``."""
+"""Draw the layers of the package to docs/figures/architecture.png: ``python -m tests.imports``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ PURPOSE = {
     "wirelessfl.cli": "commands",
     "wirelessfl.bench": "benchmarks",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
-    "wirelessfl.setup": "settings -> everything that a run needs",
-    "wirelessfl.config": "every setting, resolved once",
-    "wirelessfl.sessions": "clients come and go",
-    "wirelessfl.tasks": "requests, and several models",
-    "wirelessfl.rounds": "rounds, cells, of one model",
+    "wirelessfl.setup": "creates everything that a run needs from settings",
+    "wirelessfl.config": "all settings, resolved once",
+    "wirelessfl.sessions": "sessions of changing clients",
+    "wirelessfl.tasks": "async requests, several models",
+    "wirelessfl.rounds": "rounds and cells of one model",
     "wirelessfl.server": "one model's server, for all regimes",
     "wirelessfl.schedules": "when",
-    "wirelessfl.assignment": "who trains what",
+    "wirelessfl.assignment": "clients of tasks",
     "wirelessfl.algorithms": "what",
     "wirelessfl.uplinks": "how",
-    "wirelessfl.warm_starts": "sessions' starts",
+    "wirelessfl.warm_starts": "initial models",
     "wirelessfl.theory": "bounds",
     "wirelessfl.training": "where: executors, objective, client rule",
     "wirelessfl.submodels": "masks, partitions",
@@ -41,7 +41,7 @@ WIDTH, ROW, HEIGHT = 10.0, 0.52, 0.42
 
 
 def draw() -> Figure:
-    """One row a floor, a box a folder, with its lines of source."""
+    """Draw one row per layer and one box per folder, with its lines of source."""
     rows = [[name for name in names if name in PURPOSE] for names in FLOORS]
     rows = [names for names in rows if names]
     figure = Figure(figsize=(WIDTH, ROW * len(rows) + 0.3))

@@ -1,4 +1,4 @@
-"""The floors of the house, and its imports as a graph."""
+"""The layers of the package, and its imports as a graph."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.theory",
     ),
     ("wirelessfl.training",),
-    ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data"),
+    ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data", "wirelessfl.fading"),
     ("wirelessfl.figures", "wirelessfl.registry"),
     ("wirelessfl.wording", "wirelessfl.processes", "wirelessfl.numbers", "wirelessfl.units"),
     ("wirelessfl.errors", "wirelessfl.version"),
     ("solvers",),
     ("channels",),
 )
-"""Folders and files from the top down: each imports only those on lower floors.
+"""Folders and files from the top down: each imports only from lower layers.
 
-Of one floor, folders may import each other in one direction.
+Folders of one layer may import each other in one direction.
 """
 Graph = Mapping[str, frozenset[str]]
 
@@ -50,7 +50,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def imports() -> dict[str, frozenset[str]]:
-    """By module, the modules of ours that it names in an import, wherever that stands."""
+    """The modules of these packages that each module imports, also inside functions."""
     return {module: frozenset(_imported(module, path)) for module, path in files().items()}
 
 
@@ -75,20 +75,20 @@ def _imported(module: str, path: Path) -> set[str]:
 
 
 def floor_of(module: str) -> tuple[int, str]:
-    """The floor of a module, and its folder or file there."""
+    """The layer of a module, and its folder or file in that layer."""
     found = [
         (len(name), floor, name)
         for floor, names in enumerate(FLOORS)
         for name in names
         if module == name or (name != "wirelessfl" and module.startswith(f"{name}."))
     ]
-    assert found, f"{module} has no floor: add its folder to FLOORS"
+    assert found, f"{module} has no layer: add its folder to FLOORS"
     _, floor, name = max(found)
     return floor, name
 
 
 def folders() -> dict[str, frozenset[str]]:
-    """By folder, or file without one, the others that it imports."""
+    """The folders, or top-level files, that each of them imports."""
     found: dict[str, set[str]] = {}
     for module, others in imports().items():
         here = floor_of(module)[1]
@@ -97,7 +97,7 @@ def folders() -> dict[str, frozenset[str]]:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Groups of nodes that reach each other, by Tarjan's algorithm."""
+    """Groups of nodes that reach each other, found by Tarjan's algorithm."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -124,5 +124,5 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def lines_in(modules: Iterable[str]) -> int:
-    """Lines of source."""
+    """Number of source lines."""
     return sum(len(files()[m].read_text(encoding="utf-8").splitlines()) for m in modules)

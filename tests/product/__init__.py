@@ -1,1 +1,1 @@
-"""The product of all choices: every combination runs, or says in a line why it cannot."""
+"""The product of all choices: every combination runs or is refused with a one-line reason."""

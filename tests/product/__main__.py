@@ -1,4 +1,4 @@
-"""``python -m tests.product``: run every combination, and write docs/combinations.md."""
+"""``python -m tests.product``: run every combination and write docs/combinations.md."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 
 
 def main() -> int:
-    """Exit code 1 where a combination neither runs nor is refused as it should be."""
+    """Return exit code 1 if a combination neither runs nor is refused correctly."""
     every = combinations()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]
@@ -20,7 +20,7 @@ def main() -> int:
     PAGE.write_text(page, encoding="utf-8")
     print(page)
     print(*bad, sep="\n")
-    print(f"{len(every) - len(bad)} of {len(every)} as they should be", file=sys.stderr)
+    print(f"{len(every) - len(bad)} of {len(every)} combinations are correct", file=sys.stderr)
     return int(bool(bad))
 
 

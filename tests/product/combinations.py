@@ -1,4 +1,4 @@
-"""Every algorithm, under every schedule, over every uplink, with sessions and without."""
+"""Every algorithm with every schedule and uplink, with and without sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
     "eval_every": 1,
     "step_seconds": 0.01,
     "checkpoint_seconds": 100.0,
-    # Nothing that a run would find by timing.
+    # Fixed, so that runs do not choose them.
     "chunk": 4,
     "replay": "off",
     "threads": 1,
@@ -36,7 +36,7 @@ UNDER: dict[str, dict[str, Any]] = {
     "buffered": {"requests": 4, "buffer": 2},
     "simultaneous": {"first": 2},
 }
-"""Settings of each schedule, for four clients."""
+"""Settings of each schedule for four clients."""
 SESSIONS = {
     "sessions": 2,
     "presence": "arrivals",
@@ -49,10 +49,12 @@ SESSIONS = {
 
 @dataclass(frozen=True)
 class Combination:
-    """A choice of each kind.
+    """One choice of each kind.
 
     Args:
-        algorithm, schedule, uplink: their names.
+        algorithm: its name.
+        schedule: its name.
+        uplink: its name.
         sessions: whether clients join and leave.
     """
 
@@ -62,17 +64,17 @@ class Combination:
     sessions: bool = False
 
     def config(self, out: Path | None = None) -> Config:
-        """The settings of a run of two merges.
+        """The configuration of a run with two merges.
 
         Args:
-            out: its folder.
+            out: folder of the run.
 
         Raises:
-            ConfigError: the choices do not go together.
+            ConfigError: the combination is invalid.
         """
         cells = algorithm_classes()[self.algorithm].topology == "cells"
         under = UNDER.get(self.schedule, {})
-        if cells:  # which are the requests
+        if cells:  # each cell is a request
             under = {key: value for key, value in under.items() if key != "requests"}
         return Config.from_flags(
             self.algorithm,
@@ -83,12 +85,12 @@ class Combination:
         )
 
     def refusal(self) -> str | None:
-        """Why the choices do not go together; None: they do."""
+        """The reason why the combination is refused; None if it is valid."""
         return _refusal(self)
 
     @property
     def pairs(self) -> frozenset[tuple[Any, ...]]:
-        """Every two of its choices."""
+        """All pairs of its choices."""
         choices = [
             ("algorithm", self.algorithm),
             ("schedule", self.schedule),
@@ -100,7 +102,7 @@ class Combination:
 
 @cache
 def _refusal(combination: Combination) -> str | None:
-    """Asked several times; settings take milliseconds to resolve."""
+    """Cached, because resolving settings takes milliseconds."""
     try:
         combination.config()
     except ConfigError as error:
@@ -109,7 +111,7 @@ def _refusal(combination: Combination) -> str | None:
 
 
 def combinations() -> list[Combination]:
-    """All of them."""
+    """All combinations."""
     kinds = [sorted(KINDS[kind].classes()) for kind in ("schedule", "uplink")]
     return [
         Combination(*choices)
@@ -118,9 +120,9 @@ def combinations() -> list[Combination]:
 
 
 def pairwise(valid: Iterable[Combination]) -> list[Combination]:
-    """Some of the combinations, in which every two choices that go together occur together.
+    """A subset of the valid combinations that covers every pair of compatible choices.
 
-    The next one is always that with most pairs that are still missing.
+    Greedy: each step takes the combination that covers most missing pairs.
     """
     left = list(valid)
     missing = set().union(*(combination.pairs for combination in left))
@@ -134,7 +136,7 @@ def pairwise(valid: Iterable[Combination]) -> list[Combination]:
 
 
 def table(all_of_them: Sequence[Combination]) -> str:
-    """Which combinations run, as a page: the uplinks over which algorithms run, and refusals."""
+    """The page of valid combinations: the uplinks of each algorithm, and the refusals."""
     refused = {combination: combination.refusal() for combination in all_of_them}
     columns = [(name, False) for name in sorted(KINDS["schedule"].classes())] + [("rounds", True)]
     runs: dict[tuple[str, ...], list[str]] = {}
@@ -168,21 +170,21 @@ def table(all_of_them: Sequence[Combination]) -> str:
     )
 
 
-PAGE = """# Which choices go together
+PAGE = """# Valid combinations
 
-Every algorithm under every schedule over every uplink, and in sessions, which are sessions of
-`rounds`: {runs} of {total} combinations run. The others are refused before any work is done.
-`make product` runs them all on a small data set and writes this page.
+This page combines every algorithm with every schedule and every uplink, with and without sessions
+(sessions require schedule `rounds`). {runs} of {total} combinations run; the others are refused
+before any work is done. `make product` runs all of them on a small data set and writes this page.
 
-## What runs
+## Supported
 
-The uplinks over which an algorithm runs under a schedule:
+Uplinks supported by each algorithm under each schedule:
 
 {table}
 
-## What is refused
+## Refused
 
-A combination with several faults gets one of these messages; A, S and U stand for the names of its
+A combination with several faults gets one of these messages. A, S and U stand for the names of its
 algorithm, schedule and uplink.
 
 {refused}
@@ -190,7 +192,7 @@ algorithm, schedule and uplink.
 
 
 def _of_any(reason: str, combination: Combination) -> str:
-    """A message with letters for the names of the choices that it refuses."""
+    """A message with the names of the refused choices replaced by A, S and U."""
     for letter, name in zip(
         "ASU", (combination.algorithm, combination.schedule, combination.uplink), strict=True
     ):
@@ -199,7 +201,7 @@ def _of_any(reason: str, combination: Combination) -> str:
 
 
 def _values(found: Iterable[Combination], kind: str) -> str:
-    """The names of a kind that occur in combinations."""
+    """The names of a kind in these combinations."""
     names = sorted({str(getattr(combination, kind)) for combination in found})
     known = algorithm_classes() if kind == "algorithm" else KINDS[kind].classes()
     return "all" if len(names) == len(known) else _names(names)
@@ -210,5 +212,5 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _lines(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """A Markdown table."""
     return "\n".join(f"| {' | '.join(row)} |" for row in [headings, ["---"] * len(headings), *rows])

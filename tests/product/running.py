@@ -1,4 +1,4 @@
-"""A combination of choices, run or refused."""
+"""Checks of a combination of choices: its run, or its refusal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from channels.streams import Stream
 from tests.product.combinations import Combination
 from wirelessfl.data import Dataset
 
-REMEDIES = re.compile(r"\b(Choose|Leave|Give|Lower|Raise|Take|Start|Have)\b")
+REMEDIES = re.compile(r"\b(choose|leave|give|lower|raise|take|start|have|use)\b", re.IGNORECASE)
+SESSIONS = re.compile(r"\bsessions=|\bno sessions\b")
 
 
 @cache
 def data() -> Dataset:
-    """Two hundred samples of four classes around random centres."""
+    """Two hundred samples of four Gaussian classes with random centres."""
     random = Stream(0, ("product",)).generator()
     centres = random.standard_normal((4, 10))
     labels = torch.arange(200) % 4
@@ -31,9 +32,9 @@ def data() -> Dataset:
 
 
 def wrong(combination: Combination) -> str | None:
-    """What is wrong with a combination; None: it makes two merges, or is refused as it should be.
+    """The fault of a combination; None if it makes two merges or is refused correctly.
 
-    A refusal is one line that names two of the choices and a remedy.
+    A correct refusal is one line that names two of the choices and a remedy.
     """
     refusal = combination.refusal()
     return _wrong_run(combination) if refusal is None else _wrong_refusal(combination, refusal)
@@ -42,7 +43,7 @@ def wrong(combination: Combination) -> str | None:
 def _wrong_refusal(combination: Combination, text: str) -> str | None:
     names = [combination.algorithm, combination.schedule, combination.uplink]
     named = sum(f'"{name}"' in text for name in names)
-    named += combination.sessions and "sessions is" in text
+    named += combination.sessions and SESSIONS.search(text) is not None
     if "\n" in text:
         return f"refused in several lines: {text!r}"
     if named < 2:
@@ -65,12 +66,12 @@ def _wrong_run(combination: Combination) -> str | None:
         return f"{merges} merges in {len(result.rows)} rows"
     first, last = result.rows[0], result.rows[-1]
     if first["loss"] == last["loss"] or not last["sim_seconds"] > first["sim_seconds"]:
-        return "nothing was trained, or took no time"
+        return "no training, or no simulated time"
     return None
 
 
 def all_wrong(some: Iterable[Combination]) -> list[str]:
-    """What is wrong with some combinations, a line each."""
+    """The faults of some combinations, one line each."""
     return [
         f"{combination}: {found}"
         for combination in some

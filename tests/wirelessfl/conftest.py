@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from torch.nn import functional as F
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
@@ -25,6 +27,7 @@ from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300
+NETWORK = ("clients", "cells")
 PATHS = {
     "loop": lambda task, data: LoopExecutor(task, data),
     "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
@@ -68,7 +71,6 @@ def config(tmp_path):
         made.append(algorithm)
         small = {
             "clients": 6,
-            "cells": 1 if algorithm == "fedavg" else 3,
             "local_steps": 3,
             "rounds": 3,
             "batch_size": 8,
@@ -77,8 +79,10 @@ def config(tmp_path):
             "chunk": 4,  # runs that are compared to the bit must not find their own by timing
             "out": tmp_path / f"run{len(made)}",
         }
+        if find_algorithm(algorithm).topology != "star":
+            small["cells"] = 3
         if network:
-            del small["clients"], small["cells"]
+            small = {key: value for key, value in small.items() if key not in NETWORK}
         return Config.from_flags(algorithm, **(small | flags))
 
     return make
@@ -151,7 +155,18 @@ def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
+        time.sleep(0.005)
+
+
+def wait_for_rows(folder, rows, process):
+    """Until a run that ``process`` makes has so many rows; it must not end before."""
+    file = folder / "rows.jsonl"
+
+    def written():
+        assert process.poll() is None, "the run ended before it could be killed"
+        return file.exists() and file.read_bytes().count(b"\n") >= rows
+
+    wait_until(written, 120)
 
 
 def holder(file):
@@ -178,6 +193,7 @@ def engine():
         paths=PATHS,
         full_batch_round=full_batch_round,
         wait_until=wait_until,
+        wait_for_rows=wait_for_rows,
         holder=holder,
     )
 
@@ -248,3 +264,25 @@ def halt_at():
         return on_row
 
     return make
+
+
+class Copies(list):
+    """Folders of a run as they are when its rows come, which a kill would leave."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = place
+
+    def of(self, folder):
+        """A row callback that copies ``folder``."""
+
+        def on_row(row):
+            self.append(shutil.copytree(folder, self.place / f"copy{len(self)}"))
+
+        return on_row
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """The copies that are made of a run's folder, none yet."""
+    return Copies(tmp_path)

@@ -1,7 +1,8 @@
-"""Algorithms, one a file; a file put here is found by being here."""
+"""Algorithms, one per file. Files in this folder are discovered automatically."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from typing import Any, get_type_hints
@@ -12,31 +13,31 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name, classes_in, subclass
 
 LOCAL = FedAvg.name
-"""What cells run unless ``local`` names another algorithm."""
+"""The algorithm that cells run by default, unless ``local`` names another."""
 
 
 def algorithm_classes() -> dict[str, type[Algorithm]]:
-    """Every algorithm in this folder, by name; over cells, with FedAvg in them."""
+    """All algorithms in this folder, by name. Those with cells run FedAvg inside them."""
     return {
         name: inside(found, FedAvg, LOCAL) if found.takes_local else found
         for name, found in _classes().items()
     }
 
 
-def _classes() -> dict[str, type[Algorithm]]:
+def _classes() -> Mapping[str, type[Algorithm]]:
     return classes_in(__name__, Algorithm)
 
 
 def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
-    """The algorithm called ``name``, or the user's at the import path ``module:Class``.
+    """Find the algorithm called ``name``, or the user's class at the import path ``module:Class``.
 
     Args:
-        name: its name or path.
-        local: name or path of the algorithm in its cells, where it takes one (``hist``); None:
-            FedAvg.
+        name: its name or import path.
+        local: name or import path of the algorithm that runs inside its cells, for algorithms with
+            the setting ``local`` (``hist``); None for FedAvg.
 
     Raises:
-        ConfigError: a name is unknown or not that of an algorithm, or the two do not combine.
+        ConfigError: a name is unknown, or is not an algorithm, or the two cannot be combined.
     """
     classes = _classes()
     outer: type[Algorithm] = subclass(
@@ -53,22 +54,22 @@ def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
 
 @cache
 def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[Algorithm]:
-    """``outer``, which has cells, with ``inner`` run by clients and edge servers.
+    """Combine ``outer``, an algorithm with cells, with ``inner`` for clients and edge servers.
 
-    Methods and settings are those of both: ``inner``'s go before those of ``Averaging``, from which
-    both derive.
+    The class has the methods and settings of both. Those of ``inner`` take precedence over those
+    of ``Averaging``, the common base of both.
 
     Args:
-        outer: an algorithm over cells.
-        inner: an algorithm of one server, derived from ``Averaging`` or ``FedAvg``.
-        local: what ``inner`` is called.
+        outer: an algorithm with cells.
+        inner: an algorithm with one server, derived from ``Averaging`` or ``FedAvg``.
+        local: name of ``inner``.
 
     Raises:
-        ConfigError: they do not combine.
+        ConfigError: they cannot be combined.
     """
     _check_inner(outer, inner, local)
     hints = get_type_hints(inner, include_extras=True)
-    # Defaults of settings that both have are those of the inner one: learning rates differ.
+    # Common settings take the inner algorithm's defaults: each algorithm has its own step sizes.
     settings: list[tuple[str, Any, Any]] = [
         (f.name, hints[f.name], field(default=f.default)) for f in fields(inner)
     ]
@@ -80,7 +81,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
         bases=(outer, inner),
         namespace={
             "name": outer.name,
-            "__doc__": f"{outer.name} whose cells run {local}.",
+            "__doc__": outer.__doc__ if local == LOCAL else f"{outer.name} with {local} in cells.",
             "__module__": outer.__module__,
             "__reduce__": lambda algorithm: (_remake, (outer, inner, local, vars(algorithm))),
         },
@@ -98,34 +99,37 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
     for rule, other in replaced.items():
         if other:
             raise ConfigError(
-                f"local is {local!r}, whose {rule} that of {outer.name!r} would replace: derive "
-                "it from wirelessfl.algorithms.fedavg.FedAvg."
+                f"local is {local!r}: {outer.name!r} would override its method {rule}. Derive "
+                f"{local!r} from wirelessfl.algorithms.fedavg.FedAvg."
             )
     return both
 
 
 def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> None:
-    """Refuse what cannot run inside the cells of ``outer``.
+    """Check that ``inner`` can run inside the cells of ``outer``.
 
     Raises:
         ConfigError: it cannot; the message says why.
     """
     if inner.topology != "star":
-        raise ConfigError(f"local is {local!r}, which has cells itself: choose one of one server.")
+        raise ConfigError(
+            f"local is {local!r}, which has cells itself: choose an algorithm with one server."
+        )
     parts = outer.submodels is not Algorithm.submodels
     if parts and inner.client_submodels is not Algorithm.client_submodels:
         raise ConfigError(
-            f"local is {local!r}, whose clients train submodels of their own, and {outer.name!r} "
-            "deals out parts of the model to cells: choose hfedavg, where cells have all of it."
+            f"local={local!r} conflicts with algorithm={outer.name!r}: clients of {local!r} choose "
+            f"their own submodels, and {outer.name!r} already assigns a submodel to each cell. "
+            "Choose algorithm hfedavg, whose cells train the full model."
         )
     if any(f.default is MISSING for f in fields(inner)):
-        raise ConfigError(f"local is {local!r}: every setting of it needs a default.")
+        raise ConfigError(f"local is {local!r}: give each of its settings a default.")
 
 
 def _remake(
     outer: type[Algorithm], inner: type[Algorithm], local: str, settings: dict[str, Any]
 ) -> Algorithm:
-    """An algorithm from another process: its class has no name to be found by."""
+    """Unpickle a combined algorithm, whose generated class cannot be imported by name."""
     return inside(outer, inner, local)(**settings)
 
 

@@ -1,4 +1,4 @@
-"""What an algorithm may know when it hands out submodels."""
+"""Information that an algorithm gets when it assigns submodels."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from wirelessfl.submodels.partition import Scheme
 
 
 class DealingContext(Protocol):
-    """A round, or a merge of some cells, for which parts of the model are dealt."""
+    """A round, or a merge of some cells, for which submodels are assigned."""
 
     @property
     def spec(self) -> ParamSpec:
-        """The full model's parameters."""
+        """Parameters of the full model."""
 
     @property
     def nodes(self) -> int:
-        """Nodes: the server, or the edge servers."""
+        """Number of nodes: 1 (the server), or the number of edge servers."""
 
     @property
     def stream(self) -> Stream:
-        """The randomness of this round or merge alone."""
+        """Random stream of this round or merge."""
 
     @property
     def number(self) -> int:
-        """Of the round, or merges at the cloud so far."""
+        """Number of the round from 0, or number of merges at the cloud so far."""
 
     @property
     def run_stream(self) -> Stream:
-        """The run's randomness, the same in all rounds."""
+        """Random stream of the run, the same in all rounds."""
 
     @property
     def clients(self) -> int:
-        """n, registered."""
+        """n, number of registered clients."""
 
     def partition(self, scheme: Scheme) -> Partition:
-        """The neuron partition of the run's model."""
+        """Neuron partition of the run's model."""
 
     def neurons(self) -> NeuronMap:
-        """All neurons of the run's model that a submodel may leave out."""
+        """Neurons of the run's model that a submodel can omit."""
 
 
 class RoundContext(DealingContext, Protocol):
-    """A round whose participants are known, and whose submodels are not yet."""
+    """A round with known participants, whose submodels are to be chosen."""
 
     @property
     def senders(self) -> IntArray:
-        """The clients that take part, in the order of the network."""
+        """Participating clients, in the order of the network."""
 
     @property
     def node(self) -> IntArray:
-        """The node that each of them reports to."""
+        """Node that each sender reports to."""
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
-        """Seconds [senders, levels] of the round for submodels of ``lengths`` [levels]."""
+        """Seconds [senders, levels] of the round for submodels with ``lengths`` [levels]."""
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
-        """Neurons for each node that end the round soonest, at most ``cap`` times the mean."""
+        """Neurons per node that minimise the round's latency, each at most ``cap`` times mean."""

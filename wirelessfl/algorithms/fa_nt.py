@@ -1,4 +1,4 @@
-"""FA-NT: local Adam with naive tracking, the correction after the moments (Chen et al., App. C)."""
+"""FA-NT: local Adam with naive tracking; corrects after the moments (Chen et al., App. C)."""
 
 from __future__ import annotations
 
@@ -16,50 +16,58 @@ from wirelessfl.training.cohort import Cohort, State
 
 @dataclass(frozen=True)
 class FANT(Tracked, LocalAdam):
-    """Adam on the clients, corrected *after* the moments by tracked mean steps.
+    """Local Adam with drift correction after the moments (Chen et al., 2025, Appendix C).
 
-    x_i <- x_i - eta_l (m / (sqrt(vhat) + eps) + y - y_i), y_i being the client's mean step.
+    x_i <- x_i - eta_l (m / (sqrt(vhat) + eps) + y - y_i), where y_i is the client's mean step.
 
-    With two variables a tracking client sends the change of y_i = y_i - y + (x - x_i)/(K eta_l).
+    With two variables, a tracking client updates y_i <- y_i - y + (x - x_i)/(K eta_l) and sends
+    its change.
 
-    With one, z_i = y - y_i, clients send the model alone and work out the rest from the next model
-    they are sent: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l). ((114) as printed has
-    eta_g = 1 and diverges otherwise.) That is the same when all clients take part and track in
-    every round; otherwise it is refused.
+    With one variable, z_i = y - y_i, clients send only their models, and update z_i when they
+    receive the next model: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l). ((114) as
+    printed has eta_g = 1 and diverges for other values.) Both forms are equal if all clients train
+    and track in every round; the second raises an error otherwise.
 
     Args:
-        variables: y and y_i, or z_i alone.
+        variables: "two" for y and y_i, "one" for z_i alone.
     """
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
     variables: Annotated[
         Literal["two", "one"],
-        Field(description="y and y_i, or z_i = y - y_i alone (all clients in every round)"),
+        Field(
+            description="tracking variables: y and y_i (two), or z_i = y - y_i (one; requires all "
+            "clients in every round)"
+        ),
     ] = "two"
 
     def check(self, clients: int, per_round: int, tracking: int) -> None:
-        """One variable needs everybody, and one server that they all hear."""
+        """Check that one variable has all clients in every round, and a single server."""
         super().check(clients, per_round, tracking)
         if self.variables == "one" and not clients == per_round == tracking:
             raise ValueError(
-                f"variables is 'one', with {per_round} of {clients} clients a round, {tracking} of "
-                "which track: it needs all of them. Choose variables 'two'."
+                f"variables is 'one', and {per_round} of {clients} clients train per round, "
+                f"{tracking} of which track: it needs all clients to train and track. Choose "
+                "variables 'two'."
             )
         if self.variables == "one" and self.topology != "star":
-            raise ValueError("variables is 'one', inside cells: it needs one server. Choose 'two'.")
+            raise ValueError(
+                "variables is 'one', and the algorithm runs in cells: it needs one server. Choose "
+                "variables 'two'."
+            )
 
     @property
     def tracked(self) -> tuple[str, ...]:
-        """Nothing where z_i does."""
+        """y_i; nothing with one variable."""
         return (TRACKING,) if self.variables == "two" else ()
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """y_i; or z_i without what the next model will tell, and the model that was sent."""
+        """y_i; with one variable the part of z_i known so far, and the last received model."""
         return (*super().client_state, *(("correction", "seen") if not self.tracked else ()))
 
     def begin(self, cohort: Cohort) -> State:
-        """The correction y - y_i, or z_i, the same for all steps of the round."""
+        """Start with the correction y - y_i, or z_i, which is constant during the round."""
         if self.tracked:
             correction = cohort.server[TRACKING] - cohort.kept[TRACKING]
         else:
@@ -70,12 +78,12 @@ class FANT(Tracked, LocalAdam):
     def step(
         self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
     ) -> tuple[Tensor, State]:
-        """Adam's direction, then the correction."""
+        """Step along Adam's direction plus the correction."""
         direction = self.direction(self.gradient(grads, params, cohort), state)
         return params.sub_(direction.add_(state["correction"]), alpha=self.lr), state
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """y_i of those who track, or z_i as far as it is known."""
+        """The new y_i of tracking clients; with one variable the part of z_i known so far."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
             return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}
@@ -83,7 +91,7 @@ class FANT(Tracked, LocalAdam):
         return {**kept, TRACKING: now}
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """The model's change, and with two variables that of y_i."""
+        """The change of the model and, with two variables, of y_i."""
         change = self._mean_step(params, cohort)
         sent = super().send(params, state, cohort)
         if self.tracked:
@@ -92,7 +100,7 @@ class FANT(Tracked, LocalAdam):
         return sent
 
     def _mean_step(self, params: Tensor, cohort: Cohort) -> Tensor:
-        """(x - x_i) / (K eta_l)."""
+        """Mean step (x - x_i) / (K eta_l)."""
         return (cohort.start - params) / self._reach(cohort)
 
     def _reach(self, cohort: Cohort) -> float:

@@ -16,33 +16,33 @@ from wirelessfl.training.payloads import Received
 
 @dataclass(frozen=True)
 class FedACG(FedAvg):
-    """Clients start where the server's momentum would carry its model, and are held near there.
+    """FedAvg from a look-ahead model along the server's momentum (Kim et al., CVPR 2024).
 
-    The server sends theta = w + lambda m, one vector; client i descends its loss
-    + beta/2 ||theta_i - theta||^2 from there, and sends theta_i - theta. Then
-    m <- lambda m + eta_g mean(theta_i - theta),  w <- w + m; the paper has eta_g = 1. m begins at
-    0. Tests are of w. lambda = beta = 0 is FedAvg.
+    The server sends one vector, theta = w + lambda m. Client i starts at theta, minimises its loss
+    + beta/2 ||theta_i - theta||^2, and sends theta_i - theta. Then the server updates
+    m <- lambda m + eta_g mean(theta_i - theta),  w <- w + m, with m = 0 at first. The paper has
+    eta_g = 1. Evaluation uses w. With lambda = beta = 0 it equals FedAvg.
 
     Inside cells (``--local``) each edge server has its own m.
 
     Args:
-        acceleration: lambda; the paper has 0.85.
-        beta: weight of the proximal term; the paper has 0.01.
+        acceleration: lambda, decay of the server's momentum; 0.85 in the paper.
+        beta: weight of the proximal term; 0.01 in the paper.
     """
 
     acceleration: Annotated[
-        float, Field(ge=0, lt=1, description="lambda, decay of the server's momentum")
+        float, Field(ge=0, lt=1, description="decay lambda of the server's momentum")
     ] = 0.85
     beta: Annotated[
-        float, Field(ge=0, description="weight of the proximal term around what was sent")
+        float, Field(ge=0, description="weight of the proximal term around the received model")
     ] = 0.01
 
     def initial(self, params: Tensor) -> State:
-        """m = 0."""
+        """Start with m = 0."""
         return {**super().initial(params), "momentum": torch.zeros_like(params)}
 
     def outgoing(self, server: State) -> State:
-        """W + lambda m."""
+        """Send w + lambda m instead of w."""
         ahead = server["params"] + self.acceleration * server["momentum"]
         return {**super().outgoing(server), "params": ahead}
 
@@ -52,10 +52,10 @@ class FedACG(FedAvg):
 
     @property
     def plain_sgd(self) -> bool:
-        """Without the proximal term."""
+        """True without momentum and proximal term."""
         return self.momentum == self.beta == 0 and self._steps_like(FedACG)
 
     def merge(self, server: State, received: Received) -> State:
-        """M, then w."""
+        """Update m, then w."""
         momentum = self.acceleration * server["momentum"] + self.server_lr * received.mean["update"]
         return {"params": server["params"] + momentum, "momentum": momentum}

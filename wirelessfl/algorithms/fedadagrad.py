@@ -1,4 +1,4 @@
-"""FedAdagrad: the server's second moment is a sum (Reddi et al., ICLR 2021, Algorithm 2)."""
+"""FedAdagrad: Adagrad at the server (Reddi et al., ICLR 2021, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from wirelessfl.algorithms.fedadam import AdaptiveServer
 
 @dataclass(frozen=True)
 class FedAdagrad(AdaptiveServer):
-    """FedAdam whose second moment is the sum of all squared changes, v <- v + D^2.
+    """FedAvg with Adagrad at the server (Reddi et al., ICLR 2021, Algorithm 2).
 
-    b1 is 0 unless set.
+    It is FedAdam with v <- v + D^2: the second moment is the sum of all squared mean changes. b1 is
+    0 by default.
     """
 
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0
 
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
-        """v, after the squared change."""
+        """Next second moment v, given D^2."""
         return second + square

@@ -1,4 +1,4 @@
-"""FedAdam: Adam at the server (Reddi et al., ICLR 2021, Algorithm 2), and what its kin share."""
+"""FedAdam: Adam at the server (Reddi et al., ICLR 2021, Algorithm 2), and its common base."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from wirelessfl.training.payloads import Received
 
 @dataclass(frozen=True)
 class AdaptiveServer(FedAvg):
-    """The mean change D of the clients, after SGD, is the server's (negative) gradient.
+    """Base class: clients run SGD, and the server uses their mean change D as negative gradient.
 
-    m = b1 m + (1 - b1) D;  v from v and D^2;  x <- x + eta_g m / (sqrt(v) + eps), with no bias
-    correction; m begins at 0, and v at eps^2, the minimum that the paper allows.
+    m = b1 m + (1 - b1) D;  v from v and D^2;  x <- x + eta_g m / (sqrt(v) + eps), without bias
+    correction. Initially m = 0 and v = eps^2, the minimum that the paper allows.
 
     Inside cells each edge server has its own moments.
 
     Args:
-        server_lr: eta_g.
-        beta1: b1.
-        eps: tau, the degree of adaptivity.
+        server_lr: server step size eta_g.
+        beta1: b1, decay of the first moment.
+        eps: tau of the paper, the degree of adaptivity.
     """
 
     name = ""
 
-    server_lr: Annotated[float, Field(gt=0, description="step size of the server")] = 1e-2
+    server_lr: Annotated[float, Field(gt=0, description="server step size")] = 1e-2
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
-    eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-3
+    eps: Annotated[float, Field(ge=1e-30, description="added to the root of the second moment")] = (
+        1e-3
+    )
 
     def initial(self, params: Tensor) -> State:
-        """m = 0, v = eps^2."""
+        """Start with m = 0, v = eps^2."""
         return {
             **super().initial(params),
             "first": torch.zeros_like(params),
@@ -45,7 +47,7 @@ class AdaptiveServer(FedAvg):
         }
 
     def merge(self, server: State, received: Received) -> State:
-        """Moments, then a step along them."""
+        """Update the moments, then take a step."""
         change = received.mean["update"]
         first = torch.lerp(server["first"], change, 1 - self.beta1)
         second = self.second_moment(server["second"], change**2)
@@ -53,24 +55,26 @@ class AdaptiveServer(FedAvg):
 
     @abstractmethod
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
-        """v, after the squared change."""
+        """Next second moment v, given D^2."""
 
     def stepped(self, state: State) -> State:
-        """x <- x + eta_g m / (sqrt(v) + eps)."""
+        """Step x <- x + eta_g m / (sqrt(v) + eps)."""
         step = self.server_lr * state["first"] / (state["second"].sqrt() + self.eps)
         return {**state, "params": state["params"] + step}
 
 
 @dataclass(frozen=True)
 class FedAdam(AdaptiveServer):
-    """Its second moment decays: v = b2 v + (1 - b2) D^2.
+    """FedAvg with Adam at the server (Reddi et al., ICLR 2021, Algorithm 2).
+
+    v <- b2 v + (1 - b2) D^2 for the mean change D of the clients.
 
     Args:
-        beta2: b2.
+        beta2: b2, decay of the second moment.
     """
 
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
 
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
-        """v, after the squared change."""
+        """Next second moment v, given D^2."""
         return torch.lerp(second, square, 1 - self.beta2)

@@ -1,4 +1,4 @@
-"""FedAMS: AMSGrad at the server, with max stabilisation (Wang et al., ICML 2022, Algorithm 1)."""
+"""FedAMS: AMSGrad at the server with max stabilisation (Wang et al., ICML 2022, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from wirelessfl.training.cohort import State
 
 @dataclass(frozen=True)
 class FedAMS(FedAdam):
-    """FedAdam that divides by the largest second moment so far, and never by less than eps.
+    """FedAvg with AMSGrad and max stabilisation at the server (Wang et al., ICML 2022).
 
-    vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat), option 1 of the paper.
+    It is FedAdam with the largest second moment so far, option 1 of the paper:
+    vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat). Initially v = 0.
 
     Args:
-        eps: minimum of vhat; v begins at 0.
+        eps: minimum of vhat.
     """
 
     eps: Annotated[float, Field(ge=1e-30, description="minimum of the second moment")] = 1e-6
 
     def initial(self, params: Tensor) -> State:
-        """m = v = 0, vhat = eps."""
+        """Start with m = v = 0, vhat = eps."""
         return {
             **super().initial(params),
             "second": torch.zeros_like(params),
@@ -34,7 +35,7 @@ class FedAMS(FedAdam):
         }
 
     def stepped(self, state: State) -> State:
-        """x <- x + eta_g m / sqrt(vhat)."""
+        """Step x <- x + eta_g m / sqrt(vhat)."""
         largest = torch.maximum(state["largest"], state["second"]).clamp(min=self.eps)
         step = self.server_lr * state["first"] / largest.sqrt()
         return {**state, "largest": largest, "params": state["params"] + step}

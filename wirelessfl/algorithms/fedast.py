@@ -1,4 +1,4 @@
-"""FedAST: the rule of asynchronous simultaneous training (Askin et al., UAI 2024)."""
+"""FedAST: asynchronous simultaneous training of several models (Askin et al., UAI 2024)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from wirelessfl.algorithms.task_rule import TaskRule
 
 @dataclass(frozen=True)
 class FedAST(TaskRule):
-    """Each task steps along the mean change: x <- x - eta_s eta_c tau mean(Delta) (Algorithm 2).
+    """Buffered asynchronous training of several tasks (Askin et al., UAI 2024, Algorithm 2).
 
-    Its name stands for this rule under schedule ``buffered``, whose option D is Algorithm 3.
+    Each task's server steps along the mean change: x <- x - eta_s eta_c tau mean(Delta). The name
+    ``fedast`` selects this rule with schedule ``buffered``, whose option D is Algorithm 3.
 
     Args:
-        server_lr: eta_s.
+        server_lr: server step size eta_s.
     """
 
     name = "fedast"
 
     server_lr: Annotated[
-        float, Field(gt=0, description="step size eta_s of the server along the mean change")
+        float, Field(gt=0, description="server step size eta_s along the mean change")
     ] = 0.1

@@ -1,4 +1,4 @@
-"""FedAST-NoBuffer: every update is merged as it comes (Askin et al., UAI 2024, Section 5.2)."""
+"""FedAST-NoBuffer: each update is merged on arrival (Askin et al., UAI 2024, Section 5.2)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from wirelessfl.algorithms.task_rule import TaskRule
 
 @dataclass(frozen=True)
 class FedASTNoBuffer(TaskRule):
-    """FedAST's rule with a step for single updates, the asynchronous baseline of its paper."""
+    """FedAST without a buffer: each update is merged on arrival (Askin et al., UAI 2024)."""
 
     name = "fedast-nobuffer"
 
     server_lr: Annotated[
-        float, Field(gt=0, description="step size eta_s of the server along each change")
+        float, Field(gt=0, description="server step size eta_s along each change")
     ] = 0.038

@@ -15,13 +15,14 @@ from wirelessfl.training.payloads import Payload, Received
 
 @dataclass(frozen=True)
 class FedAsync(TaskRule):
-    """x <- (1 - alpha_t) x + alpha_t x_i with alpha_t = alpha (staleness + 1)^-a.
+    """Asynchronous mixing of client models, weighted by staleness (Xie et al., 2019, Algorithm 1).
 
-    Clients send their models, not changes.
+    x <- (1 - alpha_t) x + alpha_t x_i with alpha_t = alpha (staleness + 1)^-a. Clients send their
+    models, not the changes.
 
     Args:
-        server_lr: alpha in (0, 1].
-        staleness_exponent: a of the polynomial weight; 0 is a constant one.
+        server_lr: weight alpha in (0, 1] of a client's model without staleness.
+        staleness_exponent: a of the polynomial weight; 0 gives a constant weight.
     """
 
     name = "fedasync"
@@ -31,18 +32,18 @@ class FedAsync(TaskRule):
     of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     server_lr: Annotated[
-        float, Field(gt=0, le=1, description="alpha, weight of a client's model in the mix")
+        float, Field(gt=0, le=1, description="weight alpha of a client's model in the mix")
     ] = 0.6
     staleness_exponent: Annotated[
-        float, Field(ge=0, description="a of the weight alpha (1 + staleness)^-a")
+        float, Field(ge=0, description="exponent a of the weight alpha (1 + staleness)^-a")
     ] = 0.5
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """The client's model."""
+        """Send the client's model."""
         return {"model": params}
 
     def merge(self, server: State, received: Received) -> State:
-        """Mix them in, in the order in which they came."""
+        """Mix in the models in order of arrival."""
         models, params = received.each["model"], server["params"].clone()
         weights = self.server_lr * (1 + staleness(received, models)) ** -self.staleness_exponent
         for node, weight, model in zip(received.node.tolist(), weights, models, strict=True):

@@ -1,4 +1,4 @@
-"""FedAvg: local SGD and a mean (McMahan et al., AISTATS 2017, Algorithm 1)."""
+"""FedAvg: local SGD and averaging (McMahan et al., AISTATS 2017, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -16,58 +16,59 @@ from wirelessfl.training.payloads import Received
 
 @dataclass(frozen=True)
 class Averaging(Algorithm):
-    """Clients take local SGD steps from the server's model; the server averages the changes.
+    """Base class: clients take local SGD steps, and the server averages their changes.
 
-    Algorithms whose local steps have no momentum, or one of their own, derive from it.
+    It has no setting ``momentum``: algorithms without momentum, or with a momentum of their own,
+    derive from it.
 
     Args:
-        lr: step size eta_l of the clients.
-        server_lr: step size eta_g of the server along the mean change; 1 is the mean of models.
+        lr: client step size eta_l.
+        server_lr: server step size eta_g along the mean change; 1 averages the models.
     """
 
     name = ""
 
     server_lr: Annotated[
-        float, Field(gt=0, description="step size of the server along the mean change")
+        float, Field(gt=0, description="server step size along the mean change")
     ] = 1.0
 
     @property
     def server_step_size(self) -> float:
-        """eta_g."""
+        """Server step size eta_g."""
         return self.server_lr
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """The model's change, x_H - x_0."""
+        """Send the change of the model, x_H - x_0."""
         return {"update": params.sub_(cohort.start)}
 
     def merge(self, server: State, received: Received) -> State:
-        """x <- x + eta_g times the mean of the changes."""
+        """Step x <- x + eta_g times the mean change."""
         return {"params": server["params"] + self.server_lr * received.mean["update"]}
 
 
 @dataclass(frozen=True)
 class FedAvg(Averaging):
-    """Averaging of local SGD, whose steps may have momentum.
+    """Local SGD, with optional momentum, and averaging (McMahan et al., AISTATS 2017).
 
     Args:
-        momentum: of the clients' SGD, x <- x - eta_l v with v <- momentum v + g, and v = 0 at the
-            beginning of their local steps; no dampening, not Nesterov's.
+        momentum: momentum of the clients' SGD: v <- momentum v + g, x <- x - eta_l v, without
+            dampening or Nesterov's variant. v is 0 when local training starts.
     """
 
     name = "fedavg"
 
     momentum: Annotated[
         float,
-        Field(ge=0, lt=1, description="momentum of the clients' SGD, from 0 in every round"),
+        Field(ge=0, lt=1, description="momentum of the clients' SGD, reset in each round"),
     ] = 0.0
 
     def begin(self, cohort: Cohort) -> State:
-        """The velocity, 0."""
+        """Start with velocity v = 0."""
         velocity = {"velocity": torch.zeros_like(cohort.start)} if self.momentum else {}
         return {**super().begin(cohort), **velocity}
 
     def direction(self, grads: Tensor, state: State) -> Tensor:
-        """v <- momentum v + g."""
+        """Update v <- momentum v + g and return it."""
         along = super().direction(grads, state)
         if not self.momentum:
             return along
@@ -75,5 +76,5 @@ class FedAvg(Averaging):
 
     @property
     def plain_sgd(self) -> bool:
-        """Without momentum."""
+        """True without momentum."""
         return self.momentum == 0 and self._steps_like(FedAvg)

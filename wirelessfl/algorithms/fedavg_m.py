@@ -10,4 +10,7 @@ from wirelessfl.algorithms.momentum import GlobalMomentum
 
 @dataclass(frozen=True)
 class FedAvgM(GlobalMomentum, FedAvg):
-    """FedAvg whose local steps follow beta g + (1 - beta) d, d being the last round's mean step."""
+    """FedAvg with the last round's mean step as momentum (Cheng et al., ICLR 2024, Algorithm 1).
+
+    Local steps follow beta g + (1 - beta) d, where d is the mean step of the last round.
+    """

@@ -1,4 +1,4 @@
-"""FedAvg with the largest model that every client can afford: what is lost without submodels."""
+"""FedAvg with the largest model that all clients can afford: a baseline without submodels."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from wirelessfl.submodels.budgets import levels_of
 
 @dataclass(frozen=True)
 class FedAvgSmall(Narrow, FedAvg):
-    """FedAvg whose model is the first neurons of each layer, as many as the weakest client affords.
+    """FedAvg with the largest model that the weakest client can afford (a baseline).
 
-    That submodel is what is evaluated. The server's other neurons stay as they were drawn.
+    The model keeps the first neurons of each layer. This submodel is also what is evaluated. The
+    server's other neurons keep their initial values.
     """
 
     name = "fedavg-small"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """By the mask maker."""
+        """Choose ordered masks."""
         return deal("ordered", context, counts)
 
     def levels(self, context: RoundContext) -> IntArray:
-        """The level of the smallest capacity for everybody."""
+        """Level of the smallest capacity, for all senders."""
         return np.full(len(context.senders), self._smallest(context.neurons()), dtype=np.int64)
 
     def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
-        """The common submodel."""
+        """The submodel that all clients train."""
         found = neurons()
         widths = levels_of(found).widths[self._smallest(found)]
         return ClientSubmodels(found, [[np.arange(width) for width in widths.tolist()]])

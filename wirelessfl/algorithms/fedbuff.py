@@ -15,10 +15,12 @@ from wirelessfl.training.payloads import Payload, Received
 
 @dataclass(frozen=True)
 class FedBuff(TaskRule):
-    """x <- x + eta_g (1/K) sum_i s_i (x_i - x_sent,i), with s_i = (1 + staleness_i)^-a.
+    """Buffered asynchronous FedAvg, weighted by staleness (Nguyen et al., AISTATS 2022).
+
+    x <- x + eta_g (1/K) sum_i s_i (x_i - x_sent,i), with s_i = (1 + staleness_i)^-a.
 
     Args:
-        staleness_exponent: a; 1/2 is the paper's, 0 weighs all alike.
+        staleness_exponent: a; 1/2 in the paper; 0 gives all updates the same weight.
     """
 
     name = "fedbuff"
@@ -27,11 +29,11 @@ class FedBuff(TaskRule):
     of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     staleness_exponent: Annotated[
-        float, Field(ge=0, description="a of the weight (1 + staleness)^-a of an update")
+        float, Field(ge=0, description="exponent a of an update's weight (1 + staleness)^-a")
     ] = 0.5
 
     def merge(self, server: State, received: Received) -> State:
-        """The weighted sum over K: stale updates count less, and are not made up for."""
+        """Step along the weighted sum divided by K; the weights are not normalised to sum 1."""
         each, params = received.each["update"], server["params"].clone()
         weights = (1 + staleness(received, each)) ** -self.staleness_exponent
         for node in np.unique(received.node).tolist():

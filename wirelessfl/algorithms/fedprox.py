@@ -1,4 +1,4 @@
-"""FedProx: FedAvg whose clients are held near the global model (Li et al., MLSys 2020, Alg. 2)."""
+"""FedProx: FedAvg with a proximal term in the local loss (Li et al., MLSys 2020, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from wirelessfl.training.cohort import Cohort
 
 @dataclass(frozen=True)
 class FedProx(FedAvg):
-    """FedAvg with a proximal term of weight ``mu`` in every local gradient.
+    """FedAvg with a proximal term in the local loss (Li et al., MLSys 2020).
 
     Args:
-        mu: proximal weight, >= 0; 0 is FedAvg.
+        mu: weight of the proximal term, >= 0; 0 gives FedAvg.
     """
 
-    mu: Annotated[float, Field(ge=0, description="proximal weight; 0 is FedAvg")] = 0.01
+    mu: Annotated[float, Field(ge=0, description="weight of the proximal term; 0 gives FedAvg")] = (
+        0.01
+    )
 
     def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
         """Gradients of loss + mu/2 ||x_i - x||^2."""

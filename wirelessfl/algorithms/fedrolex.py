@@ -1,4 +1,4 @@
-"""FedRolex: windows of neurons that roll on in every round (Alam et al., NeurIPS 2022)."""
+"""FedRolex: submodels are windows of neurons that move each round (Alam et al., NeurIPS 2022)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from wirelessfl.algorithms.narrow import Adaptive, deal
 
 @dataclass(frozen=True)
 class FedRolex(Adaptive, FedAvg):
-    """FedAvg on rolling submodels: in round j windows begin at neuron j, modulo the layer's width.
+    """FedAvg on submodels whose windows of neurons move each round (Alam et al., NeurIPS 2022).
 
-    A client that affords k neurons of a layer has the k from there on, round the end. Each
-    coordinate is averaged over those who have it.
+    In round j the window starts at neuron j, modulo the layer's width. A client that can afford k
+    neurons of a layer gets the next k, cyclically. Each coordinate is averaged over the clients
+    that hold it.
     """
 
     name = "fedrolex"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """By the mask maker."""
+        """Choose rolling masks."""
         return deal("rolling", context, counts)

@@ -1,4 +1,4 @@
-"""FedYogi: FedAdam whose second moment moves by steps of one sign (Reddi et al., ICLR 2021)."""
+"""FedYogi: Yogi at the server (Reddi et al., ICLR 2021, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from wirelessfl.algorithms.fedadam import FedAdam
 
 @dataclass(frozen=True)
 class FedYogi(FedAdam):
-    """FedAdam whose second moment changes in proportion to the squared change, not to itself.
+    """FedAvg with Yogi at the server (Reddi et al., ICLR 2021, Algorithm 2).
 
-    v <- v - (1 - b2) D^2 sign(v - D^2).
+    It is FedAdam with v <- v - (1 - b2) D^2 sign(v - D^2): the step of the second moment v is
+    proportional to the squared mean change D^2, and not to v.
     """
 
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
-        """v, after the squared change."""
+        """Next second moment v, given D^2."""
         return second - (1 - self.beta2) * square * (second - square).sign()

@@ -12,15 +12,15 @@ from wirelessfl.algorithms.narrow import Adaptive, deal
 
 @dataclass(frozen=True)
 class HeteroFL(Adaptive, FedAvg):
-    """FedAvg on nested submodels: a client that affords k neurons of a layer has the first k.
+    """FedAvg on nested submodels: the first neurons of each layer (Diao et al., ICLR 2021).
 
-    Each coordinate is averaged over those who have it. The paper's scaler, masked loss and static
-    batch norm are left out, so that it differs from the other methods in its masks alone; clients
-    all train by the same rule.
+    A client that can afford k neurons of a layer gets the first k. Each coordinate is averaged over
+    the clients that hold it. The paper's scaler, masked loss and static batch norm are omitted, so
+    that only its masks differ from the other methods. All clients use the same training rule.
     """
 
     name = "heterofl"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """By the mask maker."""
+        """Choose ordered masks."""
         return deal("ordered", context, counts)

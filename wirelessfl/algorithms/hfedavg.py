@@ -1,4 +1,4 @@
-"""Hierarchical FedAvg: FedAvg in every cell, and a mean over cells (Liu et al., ICC 2020)."""
+"""Hierarchical FedAvg: FedAvg in every cell, averaged by the cloud (Liu et al., ICC 2020)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from wirelessfl.algorithms.fedavg import Averaging
 
 @dataclass(frozen=True)
 class HFedAvg(Averaging):
-    """FedAvg over edge servers: E edge rounds in each cell, then the cloud averages the cells.
+    """FedAvg in every cell for E edge rounds, then the cloud averages (Liu et al., ICC 2020).
 
     Args:
-        local: what each cell runs instead of FedAvg: any algorithm of one server. Its settings come
-            with it. The edge server has that server's state; the cloud averages models alone.
+        local: algorithm that each cell runs instead of FedAvg: any algorithm with one server. Its
+            settings are available too. Edge servers hold its server state; the cloud averages only
+            the models.
     """
 
     name = "hfedavg"
@@ -24,5 +25,5 @@ class HFedAvg(Averaging):
     takes_local = True
 
     local: Annotated[
-        str, Field(description="what clients and edge servers run: any algorithm of one server")
+        str, Field(description="algorithm inside the cells: any algorithm with one server")
     ] = "fedavg"

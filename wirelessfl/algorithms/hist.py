@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -19,67 +19,81 @@ from wirelessfl.submodels.partition import Scheme, even_sizes
 
 @dataclass(frozen=True)
 class Hist(HFedAvg):
-    """HFedAvg whose cells train disjoint parts of the model, dealt afresh every global round.
+    """HFedAvg whose cells train disjoint submodels, redrawn every round (Fang et al., 2023).
 
-    In the cells it is FedAvg on the submodel, (4) to (6). The cloud puts the parts together, (7);
-    what no part owns is shared by all cells and averaged over them, like what parts share that
-    overlap. One cell is FedAvg.
+    Each cell runs FedAvg on its submodel, (4) to (6). The cloud assembles the submodels, (7), and
+    averages parameters that several cells hold: those that belong to no partitioned neuron, which
+    all cells share, and those of overlapping submodels. With one cell it equals FedAvg.
 
     Args:
         lr: step size gamma.
-        mask_sizes: equal parts, or those that minimise the round's latency, (19).
-        size_cap: cap (19c) on an optimized part, in units of total/cells.
-        partition: split every second hidden layer (a submodel is 1/N of the split layers), or
-            all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
-        hidden_biases: biases of the split neurons travel with them, or stay with the client, which
-            trains them in its local steps and never sends them: servers keep them as they were
-            drawn. That is how we read the published code, which leaves them out of the exchange.
-        mask_overlap: neurons of the next parts that a part has beside its own, in shares of these
-            (footnote 3: where many cells make parts too small); of equal parts only.
+        mask_sizes: sizes of the submodels: equal ("uniform"), or minimising the round's latency,
+            (19) ("optimized").
+        size_cap: cap (19c) on an optimized size, in units of total/cells.
+        partition: layers to partition: every second hidden layer (a submodel holds 1/N of the
+            partitioned layers), or all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
+        hidden_biases: whether biases of the partitioned neurons are exchanged with them. If
+            "local", each client trains them in its local steps and never sends them, and the
+            servers keep their initial values. This is our reading of the published code, which
+            omits them from the exchange.
+        mask_overlap: number of neurons of the following submodels that a submodel also holds,
+            relative to its size (footnote 3: for many cells, whose submodels would be too small).
+            Needs uniform sizes.
     """
 
     name = "hist"
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized"],
-        Field(description="sizes of the cells' parts: equal, or of minimum latency (19)"),
+        Field(description="sizes of the cells' submodels: equal, or of minimum latency (19)"),
     ] = "uniform"
     size_cap: Annotated[
         float,
-        Field(ge=1, description="cap (19c) on an optimized part, in units of total/cells"),
+        Field(ge=1, description="cap (19c) on an optimized size, in units of total/cells"),
     ] = 1.5
     partition: Annotated[
         Scheme,
         Field(
-            description="hidden layers to split: every second one (submodels are 1/N of the split "
-            "layers) or all (1/N^2)"
+            description="hidden layers to partition: every second one (a submodel holds 1/N of "
+            "their parameters) or all (1/N^2)"
         ),
     ] = "alternate"
 
     hidden_biases: Annotated[
         Literal["exchanged", "local"],
-        Field(description="biases of split neurons: exchanged, or trained and never sent"),
+        Field(description="biases of partitioned neurons: exchanged, or local and never sent"),
     ] = "exchanged"
     mask_overlap: Annotated[
         float,
-        Field(ge=0, description="what parts of the model share, in units of a part's own size"),
+        Field(ge=0, description="overlap between submodels, relative to submodel size"),
     ] = 0.0
+
+    def unused(self) -> Mapping[str, str]:
+        """A cap needs optimized sizes, an overlap equal ones."""
+        found = dict(super().unused())
+        if self.mask_sizes == "uniform":
+            reason = 'conflicts with mask_sizes="uniform": choose mask_sizes "optimized"'
+            found["size_cap"] = reason
+        else:
+            reason = f'conflicts with mask_sizes="{self.mask_sizes}": choose mask_sizes "uniform"'
+            found["mask_overlap"] = reason
+        return found
 
     def __post_init__(self) -> None:
         if self.mask_overlap and self.mask_sizes == "optimized":
             raise ValueError(
-                f"mask_overlap is {self.mask_overlap} and mask_sizes 'optimized': those are of "
-                "least latency for parts that do not overlap. Choose mask_sizes uniform, or "
+                f"mask_overlap={self.mask_overlap} conflicts with mask_sizes='optimized', which "
+                "minimises the latency of disjoint submodels: choose mask_sizes uniform, or "
                 "mask_overlap 0"
             )
 
     @property
     def fixed_shapes(self) -> bool:
-        """Not where the channel of each round decides the sizes."""
+        """False for optimized sizes, which depend on the channels of each round."""
         return self.mask_sizes == "uniform"
 
     def submodels(self, context: RoundContext) -> Submodels:
-        """Masks (3): disjoint, whole in their union, drawn afresh given their sizes."""
+        """Draw the masks (3) for this round: disjoint, covering all neurons, of given sizes."""
         partition = context.partition(self.partition)
         if self.mask_sizes == "optimized":
             sizes = context.fastest_sizes(partition, self.size_cap)
@@ -87,8 +101,9 @@ class Hist(HFedAvg):
             sizes = even_sizes(partition.width, context.nodes)
         if min(sizes) < 1:
             raise ConfigError(
-                f"cells is {context.nodes}, and the model has {partition.width} neurons to split: "
-                "each cell needs one. Have fewer cells."
+                f"cells={context.nodes} conflicts with the model's {partition.width} neurons to "
+                f"partition: each cell needs one. Lower cells to {partition.width} or less, or "
+                "widen the layers."
             )
         layers = partition.layers
         counts = np.repeat(np.array(sizes, dtype=np.int64)[:, None], len(layers), 1)
@@ -109,19 +124,19 @@ class Hist(HFedAvg):
     def redealt(
         self, context: DealingContext, before: Submodels, cells: Sequence[int]
     ) -> Submodels:
-        """The parts of the merged cells, pooled and dealt anew among them; each keeps its size.
+        """Pool the neurons of the merged cells and reassign them; each cell keeps its size.
 
-        Parts of cells at work stay with them, so that all parts remain disjoint and together whole.
-        Of all cells the parts are those of ``submodels`` in the round of this number.
+        Cells that are training keep their neurons, so the submodels stay disjoint and cover the
+        model. If all cells are merged, the result equals ``submodels`` in the round of this number.
         """
         partition, who = context.partition(self.partition), np.array(cells, dtype=np.int64)
         dealing = Dealing(context.number, who, context.stream, context.run_stream)
-        assert before.neurons is not None, "parts are made from neurons"
+        assert before.neurons is not None, "submodels of HIST are made of neurons"
         parts = [list(held) for held in before.neurons]
         for place, layer in enumerate(partition.layers):
             held = [parts[cell][place] for cell in cells]
             pool = np.sort(np.concatenate(held))
-            if not len(pool):  # more cells than this layer has neurons
+            if not len(pool):  # the layer has fewer neurons than there are cells
                 continue
             sizes = np.array([[len(part)] for part in held], dtype=np.int64)
             pooled = Neurons(layer.name, len(pool), ())
@@ -131,34 +146,35 @@ class Hist(HFedAvg):
         return self._extracted(partition, parts)
 
     def check_merged_cells(self, merged: int, cells: int) -> None:
-        """Two cells at least exchange parts, which are equal and do not overlap."""
+        """Check that 2 or more cells exchange neurons, of uniform sizes and without overlap."""
         if cells < 2:
             raise ConfigError(
-                f'cells is {cells}, and algorithm "{self.name}" under schedule "buffered" deals '
-                "the parts of merged cells anew among them. Have 2 or more, or choose schedule "
+                f'cells={cells} conflicts with schedule="buffered": algorithm "{self.name}" '
+                "reassigns neurons among the merged cells. Use 2 or more cells, or choose schedule "
                 '"rounds".'
             )
         super().check_merged_cells(merged, cells)
         if merged < 2:
             raise ConfigError(
-                f'buffer is {merged}, and algorithm "{self.name}" deals the parts of merged cells '
-                "anew among them: a lone cell would keep its part forever. Choose a buffer of 2 or "
-                'more, or algorithm "hfedavg".'
+                f'buffer={merged} conflicts with algorithm="{self.name}", which reassigns neurons '
+                "among the merged cells: a single cell would always keep its submodel. Choose a "
+                'buffer of 2 or more, or algorithm "hfedavg".'
             )
         if self.mask_sizes != "uniform":
             raise ConfigError(
-                f'mask_sizes is "{self.mask_sizes}", and schedule is "buffered": cells merged in '
-                'turns have no common round to minimise. Choose mask_sizes "uniform", or schedule '
-                '"rounds".'
+                f'mask_sizes="{self.mask_sizes}" conflicts with schedule="buffered": without '
+                'common rounds there is no round latency to minimise. Choose mask_sizes "uniform", '
+                'or schedule "rounds".'
             )
         if self.mask_overlap:
             raise ConfigError(
-                f'mask_overlap is {self.mask_overlap:g}, and schedule is "buffered": parts that '
-                'overlap cannot be pooled. Choose mask_overlap 0, or schedule "rounds".'
+                f'mask_overlap={self.mask_overlap:g} conflicts with schedule="buffered": '
+                "overlapping submodels cannot be pooled. Choose mask_overlap 0, or schedule "
+                '"rounds".'
             )
 
     def _extracted(self, partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submodels:
-        """The submodels of cells that hold these neurons, by cell and split layer."""
+        """Submodels of the cells that hold these neurons, by cell and partitioned layer."""
         submodels = extract_neurons(partition.spec, partition.layers, cells)
         if self.hidden_biases == "local":
             return submodels.keeping([f"{layer.name}.bias" for layer in partition.layers])

@@ -1,4 +1,4 @@
-"""LocalAdam: Adam on the clients, a mean at the server; FAdamGC without its tracking."""
+"""LocalAdam: Adam on the clients, averaging at the server; FAdamGC without its tracking."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from wirelessfl.training.cohort import Cohort, State
 
 @dataclass(frozen=True)
 class LocalAdam(Averaging):
-    """Clients take steps of Adam with the largest second moment (AMSGrad), without bias correction.
+    """Adam on the clients and averaging at the server: FAdamGC without tracking (Chen et al.).
 
+    Clients use the AMSGrad form of Adam:
     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  vhat = max(vhat, v);
-    x_i <- x_i - eta_l m / (sqrt(vhat) + eps).
+    x_i <- x_i - eta_l m / (sqrt(vhat) + eps), without bias correction.
 
-    m starts at 0 in every round, v where the client left it in its last one, at 0 in its first. The
-    paper (Chen et al., Algorithm 1) does not say where vhat starts.
+    m is reset to 0 in every round. Each client keeps its v between rounds; it is 0 at first. The
+    paper (Chen et al., Algorithm 1) does not say how vhat is initialised.
 
     Args:
-        lr: eta_l.
+        lr: client step size eta_l.
         beta1: b1, decay of the first moment.
-        beta2: b2, decay of the second; 0 takes the squared gradient itself.
+        beta2: b2, decay of the second moment; with 0 it is the squared gradient.
         eps: added to the root.
-        vhat: where it starts: at v in every round, or where the client left it.
+        vhat: initial vhat of a round: v ("reset"), or the client's last vhat ("carried").
     """
 
     lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
-    eps: Annotated[float, Field(ge=1e-30, description="added to the second moment's root")] = 1e-8
+    eps: Annotated[float, Field(ge=1e-30, description="added to the root of vhat")] = 1e-8
     vhat: Annotated[
         Literal["reset", "carried"],
-        Field(description="largest second moment: starts at v in each round, or is carried on"),
+        Field(description="largest second moment: reset to v in each round, or kept by the client"),
     ] = "reset"
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """v_i, and vhat_i where it is carried on."""
+        """v_i and, if carried, vhat_i."""
         return (*super().client_state, *self._moments)
 
     @property
@@ -50,7 +51,7 @@ class LocalAdam(Averaging):
         return ("second", "largest") if self.vhat == "carried" else ("second",)
 
     def begin(self, cohort: Cohort) -> State:
-        """m = 0, and v and vhat as they were."""
+        """Start with m = 0, and with the client's v and vhat."""
         second = cohort.kept["second"]
         return {
             **super().begin(cohort),
@@ -60,13 +61,13 @@ class LocalAdam(Averaging):
         }
 
     def direction(self, grads: Tensor, state: State) -> Tensor:
-        """m / (sqrt(vhat) + eps), after the moments have taken in the gradients."""
+        """Update the moments, and return m / (sqrt(vhat) + eps)."""
         state["first"].lerp_(grads, 1 - self.beta1)
         state["second"].mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
         torch.maximum(state["largest"], state["second"], out=state["largest"])
         return state["first"] / state["largest"].sqrt().add_(self.eps)
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """v_i, and vhat_i where it is carried on."""
+        """Keep v_i and, if carried, vhat_i."""
         moments = {name: state[name] for name in self._moments}
         return {**super().keep(params, state, cohort), **moments}

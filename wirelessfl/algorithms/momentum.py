@@ -1,4 +1,4 @@
-"""Globally tracked momentum in local steps, for algorithms to derive from."""
+"""Base class for algorithms whose local steps use globally tracked momentum."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from wirelessfl.training.payloads import Received
 
 @dataclass(frozen=True)
 class GlobalMomentum(Algorithm):
-    """Local steps along beta g + (1 - beta) d, where d is the mean step of all in the last round.
+    """Local steps along beta g + (1 - beta) d, where d is the mean step of the last round.
 
-    d = (1 / (S K eta_l)) sum (x - x_i) is computed and sent by the server; it begins at 0. The
-    server's own step x - gamma d is FedAvg's with eta_g = gamma / (K eta_l).
+    The server computes d = (1 / (S K eta_l)) sum (x - x_i) and sends it; initially d = 0. The
+    server's step x - gamma d is that of FedAvg with eta_g = gamma / (K eta_l).
 
     Args:
-        beta: weight of the client's own gradient; 1 is no momentum.
+        beta: weight of the client's gradient; 1 means no momentum.
     """
 
     name = ""
     merges_by_lr: ClassVar[bool] = True
 
     beta: Annotated[
-        float, Field(gt=0, le=1, description="weight of a client's own gradient; 1: no momentum")
+        float, Field(gt=0, le=1, description="weight of the client's gradient; 1 for no momentum")
     ] = 0.1
 
     @property
     def sends(self) -> tuple[str, ...]:
-        """What is sent without it, and d."""
+        """The names of the base algorithm, and d."""
         return (*super().sends, "momentum")
 
     def initial(self, params: Tensor) -> State:
-        """d = 0."""
+        """Start with d = 0."""
         return {**super().initial(params), "momentum": torch.zeros_like(params)}
 
     def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
-        """beta g + (1 - beta) d."""
+        """Return beta g + (1 - beta) d."""
         gradient = super().gradient(grads, params, cohort)
         return self.beta * gradient + (1 - self.beta) * cohort.server["momentum"]
 
     def merge(self, server: State, received: Received) -> State:
-        """d: the mean step of this round."""
+        """Merge, and set d to the mean step of this round."""
         steps = received.local_steps * self.lr
         return {**super().merge(server, received), "momentum": -received.mean["update"] / steps}

@@ -1,4 +1,4 @@
-"""MOON: FedAvg with a contrast of models in the loss (Li, He and Song, CVPR 2021, Algorithm 1)."""
+"""MOON: FedAvg with a model-contrastive loss (Li, He and Song, CVPR 2021, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,35 @@ from wirelessfl.training.penalties import Contrast
 
 @dataclass(frozen=True)
 class Moon(FedAvg):
-    """Clients' features are drawn to those of the model they were sent, away from their last ones.
+    """FedAvg with a model-contrastive term in the local loss (Li, He and Song, CVPR 2021).
 
-    Each client keeps the model of its last turn, however long ago that was. In its first turn the
-    one it is sent stands for it, and the term is constant; so it always is for a linear model,
-    whose features are the samples. Inside cells with submodels (``--local moon``) a client's last
-    model is 0 at neurons that it has not trained yet.
+    The term pulls a client's features towards those of the received model, and pushes them away
+    from those of the client's previous model. Each client keeps its model from the last round in
+    which it trained. In its first round the received model takes that place, and the term is
+    constant. It is always constant for a linear model, whose features are the samples. Inside cells
+    with submodels (``--local moon``) a client's previous model is 0 at neurons that it has not
+    trained yet.
 
     Args:
-        mu: weight of the term, see ``Contrast``; 0 is FedAvg.
-        tau: its temperature.
+        mu: weight of the term, see ``Contrast``; 0 gives FedAvg.
+        tau: temperature of the term.
     """
 
-    mu: Annotated[float, Field(ge=0, description="weight of the contrast; 0 is FedAvg")] = 1.0
-    tau: Annotated[float, Field(gt=0, description="temperature of the contrast")] = 1.0
+    mu: Annotated[
+        float, Field(ge=0, description="weight of the contrastive term; 0 gives FedAvg")
+    ] = 1.0
+    tau: Annotated[float, Field(gt=0, description="temperature of the contrastive term")] = 1.0
 
     @property
     def penalties(self) -> tuple[Penalty, ...]:
-        """Those without it, and the contrast."""
+        """The terms of the base algorithm, and the contrastive term."""
         return (*super().penalties, Contrast(self.mu, self.tau))
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """What is kept without it, and the last model."""
+        """The names of the base algorithm, and the previous model."""
         return (*super().client_state, "previous")
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """The client's model after its steps."""
+        """Keep the client's model after its local steps."""
         return {**super().keep(params, state, cohort), "previous": params.clone()}

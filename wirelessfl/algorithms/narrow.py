@@ -1,9 +1,9 @@
-"""Submodels of as many neurons as each client can afford, for RA-Fed and its kin to derive from."""
+"""Base classes for algorithms whose clients train submodels that they can afford (RA-Fed etc.)."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -24,54 +24,56 @@ Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
 
 @dataclass(frozen=True)
 class Narrow(Algorithm):
-    """Clients that train submodels of their own, and send what these cover.
+    """Base class: each client trains a submodel of its own, and sends only its coordinates.
 
-    A submodel keeps a share of the neurons of every hidden layer and of the channels of every
-    convolution; inputs and outputs stay whole. Every coordinate is averaged over those who cover
-    it, whatever the algorithm makes of that mean.
+    A submodel keeps a fraction of the neurons of every hidden layer and of the channels of every
+    convolution, and all inputs and outputs. Each coordinate is averaged over the clients that cover
+    it; the algorithm decides how it uses this mean.
 
     Args:
-        capacities: what clients can afford, in ``budget``'s unit: shares of the full model (1, 1/2,
-            ...), or above 1 bytes or FLOPs themselves; dealt out evenly among the clients at
-            random, once for the run.
-        budget: what ``capacities`` are shares of: neurons of each layer (``width``), ``bytes`` of
-            parameters, or ``flops`` of a sample's forward pass.
+        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
+        capacities: what clients can afford, in the unit ``budget``: fractions of the full model (1,
+            1/2, ...), or absolute bytes or FLOPs if above 1. They are assigned to the clients at
+            random, in equal numbers, once per run.
+        budget: unit of ``capacities``: neurons of each layer (``width``), ``bytes`` of parameters,
+            or ``flops`` of the forward pass of a sample.
     """
 
     name = ""
 
+    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.1
     capacities: Annotated[
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(
             min_length=1,
-            description="what clients can afford, in shares of the full model, or above 1 in bytes "
-            "or FLOPs",
+            description="client capacities: fractions of the full model, or above 1 bytes or FLOPs "
+            "(--budget)",
         ),
     ] = (1.0, 0.5, 0.25, 0.125)
     budget: Annotated[
         Literal["width", "bytes", "flops"],
-        Field(description="unit of --capacities: neurons a layer, bytes, or FLOPs"),
+        Field(description="unit of --capacities: neurons per layer, bytes, or FLOPs"),
     ] = "width"
 
     def __post_init__(self) -> None:
         if self.budget == "width" and max(self.capacities) > 1:
             raise ValueError(
-                f"capacities is {self.capacities} and budget 'width': give shares of a layer's "
-                "neurons, up to 1"
+                f"capacities={self.capacities} conflicts with budget='width': give fractions of a "
+                "layer's neurons, at most 1"
             )
 
     @abstractmethod
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Per sender, per layer, ``counts`` [senders, layers] neurons, their numbers sorted."""
+        """Choose ``counts`` [senders, layers] neurons per sender and layer; sorted indices."""
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
-        """Neurons for each sender: as many as it can afford."""
+        """Submodel of each sender, as wide as it can afford."""
         neurons = context.neurons()
         counts = levels_of(neurons).widths[self.levels(context)]
         return ClientSubmodels(neurons, self.choose(context, counts))
 
     def levels(self, context: RoundContext) -> IntArray:
-        """[senders], the level of width of each, see ``budgets.Levels``.
+        """Width level [senders] of each sender, see ``budgets.Levels``.
 
         Raises:
             ConfigError: a client cannot afford the smallest submodel.
@@ -85,18 +87,19 @@ class Narrow(Algorithm):
 
 @dataclass(frozen=True)
 class Adaptive(Narrow):
-    """Widths by what clients can afford, or by the network that they are in.
+    """Base class: submodel widths from client capacities, or from the state of the network.
 
     Args:
-        capacities: of the full model, what clients can afford.
-        budget: their unit. Or widths follow from the network, afresh for each round's channels: the
-            widest submodels with which every client ends the round within ``deadline`` seconds, or
-            those that end the round soonest while every neuron is covered by ``min_coverage``
-            clients (``fastest``), see ``solvers.widths_by_deadline`` and ``fastest_widths``.
-        deadline: seconds of a round, for budget ``deadline``.
-        min_coverage: clients of a round that hold each neuron at least, in each cell where there
-            are cells; 0: no such demand. With one hidden layer that is Gamma* of all weights; one
-            between two hidden layers is covered by those alone who hold both its neurons.
+        capacities: what clients can afford, as in ``Narrow``.
+        budget: unit of ``capacities``, or a rule that computes the widths from the channels of each
+            round: ``deadline`` takes the widest submodels with which every client finishes the
+            round within ``deadline`` seconds; ``fastest`` takes those that finish the round
+            soonest while at least ``min_coverage`` clients cover every neuron. See
+            ``solvers.widths_by_deadline`` and ``fastest_widths``.
+        deadline: maximum seconds per round, for budget ``deadline``.
+        min_coverage: minimum number of clients of a round, or of each cell in it, that hold each
+            neuron; 0 for no minimum. With one hidden layer this is Gamma* of all weights. A weight
+            between two hidden layers is covered only by clients that hold both its neurons.
     """
 
     name = ""
@@ -104,47 +107,55 @@ class Adaptive(Narrow):
     budget: Annotated[
         Budget,
         Field(
-            description="unit of --capacities: neurons a layer, bytes, or FLOPs; or "
-            "widths from the network: within a deadline, or fastest for --min-coverage"
+            description="unit of --capacities (neurons per layer, bytes, FLOPs), or widths from "
+            "the channels: within --deadline, or fastest for --min-coverage"
         ),
-    ] = "width"  # type: ignore[assignment]  # it knows more units
+    ] = "width"  # type: ignore[assignment]  # more choices than in the base class
     deadline: Annotated[
-        float | None, Field(gt=0, description="of budget deadline: maximum seconds of a round")
+        float | None, Field(gt=0, description="maximum seconds per round (budget deadline)")
     ] = None
     min_coverage: Annotated[
-        int, Field(ge=0, description="clients of a round that hold each neuron at least")
+        int, Field(ge=0, description="minimum number of clients per round that hold each neuron")
     ] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.budget == "deadline" and self.deadline is None:
-            raise ValueError("budget is 'deadline', and there is none: give --deadline SECONDS")
-        if self.budget != "deadline" and self.deadline is not None:
-            raise ValueError(
-                f"deadline is {self.deadline} and budget {self.budget!r}, which knows of no time: "
-                "choose --budget deadline, or leave it out"
-            )
+            raise ValueError("budget is 'deadline', and deadline is missing: give its seconds")
         if self.budget == "fastest" and not self.min_coverage:
             raise ValueError(
-                "budget is 'fastest' and min_coverage 0: the smallest submodels would be the "
-                "fastest. Give --min-coverage 1 or more"
+                "budget='fastest' conflicts with min_coverage=0: the smallest submodels would "
+                "always be the fastest. Raise min_coverage to 1 or more"
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """Widths from the network replace capacities, and only one budget has a deadline."""
+        found = dict(super().unused())
+        if self.budget != "deadline":
+            found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
+        if self.budget in ("deadline", "fastest"):
+            found["capacities"] = (
+                f'conflicts with budget="{self.budget}", which takes widths from the network: '
+                'choose budget "width"'
+            )
+        return found
 
     @property
     def fixed_shapes(self) -> bool:
-        """Not where the channel of each round decides the widths."""
+        """False if the widths depend on the channels of each round."""
         return self.budget not in ("deadline", "fastest")
 
     @property
     def plans_ahead(self) -> bool:
-        """Where a coverage is demanded, or a time that may turn out too short."""
+        """True with a minimum coverage or with widths from the channels: both may be infeasible."""
         return self.min_coverage > 0 or not self.fixed_shapes
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
-        """Neurons for each sender.
+        """Submodel of each sender.
 
         Raises:
-            ConfigError: some are covered less often than demanded; the message names them.
+            ConfigError: fewer than ``min_coverage`` clients hold some neurons; the message names
+                them.
         """
         found = super().client_submodels(context)
         if found is None or not self.min_coverage:
@@ -161,11 +172,11 @@ class Adaptive(Narrow):
         return found
 
     def levels(self, context: RoundContext) -> IntArray:
-        """[senders], the level of width of each.
+        """Width level [senders] of each sender.
 
         Raises:
-            ConfigError: a client cannot afford the smallest submodel, or has not the time for it,
-                or no data rate; or the coverage cannot be had.
+            ConfigError: a client cannot afford the smallest submodel, cannot finish it within the
+                deadline, or has data rate 0; or the minimum coverage is infeasible.
         """
         if self.fixed_shapes:
             return super().levels(context)
@@ -174,11 +185,12 @@ class Adaptive(Narrow):
         silent = ~np.isfinite(seconds).all(1)
         if silent.any():
             raise ConfigError(
-                f"round {context.number + 1}: client {context.senders[silent.argmax()]} has no "
-                f"data rate, and budget is {self.budget!r}. Raise snr_db or bandwidth_hz."
+                f"budget is {self.budget!r}: the data rate of client "
+                f"{context.senders[silent.argmax()]} in round {context.number + 1} is 0. Raise "
+                "snr_db or bandwidth_hz."
             )
         deadline = self.deadline
-        if deadline is None:  # cells wait for the slowest of them, each with its coverage
+        if deadline is None:  # all cells wait for the slowest one, and each needs its coverage
             deadline = max(
                 self._soonest(context, seconds[rows], widths) for _, rows in reporting(context)
             )
@@ -186,19 +198,19 @@ class Adaptive(Narrow):
         if solution.value is None:
             slowest = int(seconds[:, 0].argmax())
             raise ConfigError(
-                f"round {context.number + 1}: client {context.senders[slowest]} needs "
-                f"{seconds[slowest, 0]:.4g} seconds for the smallest submodel, and deadline is "
-                f"{deadline:g}. Raise it, or give clients more bandwidth or faster processors."
+                f"deadline is {deadline:g}: in round {context.number + 1} client "
+                f"{context.senders[slowest]} needs {seconds[slowest, 0]:.4g} seconds for the "
+                "smallest submodel. Raise deadline, bandwidth_hz or cpu_hz."
             )
         return np.asarray(solution.value)
 
     def _soonest(self, context: RoundContext, seconds: FloatArray, widths: IntArray) -> float:
-        """Seconds until clients of one node can have covered all of it enough."""
+        """Minimum seconds in which the clients of one node reach the minimum coverage."""
         solution = fastest_widths(seconds, widths, self.min_coverage)
         if solution.value is None:
             raise ConfigError(
-                f"round {context.number + 1}: {solution.message}. Lower min_coverage, or take more "
-                "clients a round."
+                f"round {context.number + 1}: {solution.message}. Lower min_coverage, or raise "
+                "clients_per_round."
             )
         return float(solution.objective)
 
@@ -206,7 +218,7 @@ class Adaptive(Narrow):
 def deal(
     kind: Masks, context: RoundContext, counts: IntArray, overlap: float = 0.0
 ) -> list[list[IntArray]]:
-    """Masks for each sender, dealt among those who report to the same node: see ``deal_masks``."""
+    """Masks of each sender, assigned jointly among the senders of a node; see ``deal_masks``."""
     chosen: list[list[IntArray]] = [[] for _ in context.senders]
     for node, rows in reporting(context):
         stream = context.stream if context.nodes == 1 else context.stream.child("cell", node)
@@ -224,6 +236,6 @@ def deal(
 
 
 def reporting(context: RoundContext) -> Iterator[tuple[int, IntArray]]:
-    """Each node with senders, and their indices among all senders."""
+    """Yield each node with senders, and the indices of its senders among all senders."""
     for node in np.unique(context.node).tolist():
         yield node, np.flatnonzero(context.node == node)

@@ -1,7 +1,8 @@
-"""RA-Fed: clients train submodels of arbitrary neurons (KDD '23, supplement A.1)."""
+"""RA-Fed: each client trains a submodel of arbitrary neurons (KDD '23, supplement A.1)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,59 +19,65 @@ from wirelessfl.submodels.masks import Masks
 
 @dataclass(frozen=True)
 class RaFed(Adaptive, FedAvg):
-    """FedAvg on submodels: a coordinate moves by the mean change of those who cover it.
+    """FedAvg on submodels, averaged per coordinate over the clients that cover it (KDD '23).
 
-    theta^i <- theta^i - (1/Gamma^i) sum_{n covers i} (theta_{n,0} - theta_{n,T})^i. What nobody
-    covers in a round stays. With full submodels it is FedAvg; with disjoint ones HIST with a client
-    a cell and one edge round.
+    theta^i <- theta^i - (1/Gamma^i) sum_{n covers i} (theta_{n,0} - theta_{n,T})^i. Coordinates
+    that no client covers in a round do not change. With full submodels it equals FedAvg. With
+    disjoint submodels it equals HIST with one client per cell and one edge round.
 
     Args:
-        masks: which neurons a client gets: the first ones (``ordered``), a window that moves on
-            every round (``rolling``), drawn afresh in every round (``random``) or once for the run
-            (``static``); dealt round a circle, so that neurons are covered as evenly as can be
-            (``covered``); or the parts of HIST, which may overlap (``partition``).
-        mask_overlap: of ``partition``, what a part has of the parts behind it, in shares of its own
-            size.
+        masks: which neurons each client gets: the first ones (``ordered``), a window that moves
+            every round (``rolling``), a random set that is drawn every round (``random``) or once
+            per run (``static``), consecutive arcs of a circle, which cover the neurons as evenly as
+            possible (``covered``), or a partition as in HIST, with optional overlap
+            (``partition``).
+        mask_overlap: for ``partition``: number of neurons of the following submodels that a
+            submodel also holds, relative to its size.
     """
 
     name = "ra-fed"
 
     masks: Annotated[
-        Masks, Field(description="which neurons each client gets, see docs/submodels.md")
+        Masks, Field(description="how neurons are assigned to clients, see docs/submodels.md")
     ] = "random"
     mask_overlap: Annotated[
-        float, Field(ge=0, description="of masks partition: what parts share, over their size")
+        float,
+        Field(ge=0, description="overlap of submodels, relative to their size (masks partition)"),
     ] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mask_overlap and self.masks != "partition":
-            raise ValueError(
-                f"mask_overlap is {self.mask_overlap:g} and masks {self.masks!r}: parts alone "
-                'overlap. Choose masks "partition", or leave it out'
-            )
         if self.masks == "partition" and not self.fixed_shapes:
             raise ValueError(
-                f"masks is 'partition' and budget {self.budget!r}: parts of a whole are as wide as "
-                'it takes, whatever the round has time for. Choose masks "covered"'
+                f"masks='partition' conflicts with budget={self.budget!r}: a partition scales the "
+                "submodels to cover each layer once, whatever widths the budget allows. Choose "
+                'masks "covered"'
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """Only the masks of a partition can overlap."""
+        found = dict(super().unused())
+        if self.masks != "partition":
+            reason = f'conflicts with masks="{self.masks}": choose masks "partition"'
+            found["mask_overlap"] = reason
+        return found
 
     @property
     def deals_jointly(self) -> bool:
-        """Where masks are laid round a circle, or are parts of a whole."""
+        """True for masks "covered" and "partition", which are arcs of a common circle."""
         return self.masks in ("covered", "partition")
 
     @property
     def plans_ahead(self) -> bool:
-        """Parts may be too many for a layer, depending on who takes part."""
+        """Also for masks "partition": a layer may have fewer neurons than there are senders."""
         return super().plans_ahead or self.masks == "partition"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """By the mask maker.
+        """Choose masks of the kind ``masks``.
 
         Raises:
-            ConfigError: a part has no channel of some convolution, which cannot be computed: there
-                are too many of them.
+            ConfigError: a submodel has no channel of some convolution and cannot be evaluated,
+                because there are too many clients for a partition.
         """
         chosen = deal(self.masks, context, counts, self.mask_overlap)
         shapes = context.spec.shapes
@@ -80,9 +87,9 @@ class RaFed(Adaptive, FedAvg):
             gone = [len(mine[place]) == 0 for mine in chosen]
             if any(gone):
                 raise ConfigError(
-                    f"masks is 'partition', and of the {layer.width} channels of layer "
-                    f"{layer.name!r} none is left for client {context.senders[np.argmax(gone)]} in "
-                    f"round {context.number + 1}. Take fewer clients a round, give them more equal "
-                    'capacities, or choose masks "covered".'
+                    f"masks is 'partition', and in round {context.number + 1} client "
+                    f"{context.senders[np.argmax(gone)]} gets none of the {layer.width} channels "
+                    f"of layer {layer.name!r}. Lower clients_per_round, make capacities more "
+                    'equal, or choose masks "covered".'
                 )
         return chosen

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from wirelessfl.algorithms.ra_fed import RaFed
@@ -17,29 +18,33 @@ MEMORY = "memory"
 
 @dataclass(frozen=True)
 class RamFed(RaFed):
-    """RA-Fed in which clients who do not cover a coordinate count with what they sent last.
+    """RA-Fed with server memory: uncovered coordinates use each client's last update (KDD '23).
 
-    The server has u_n, of each client the latest accumulated gradient at each coordinate, Delta_n =
-    (theta_{n,0} - theta_{n,T}) / gamma, zero at first (our choice), and their mean over all N
-    registered clients. Every coordinate moves by gamma times
+    For each client the server stores u_n, the latest accumulated gradient at each coordinate,
+    Delta_n = (theta_{n,0} - theta_{n,T}) / gamma, zero at first (our choice). It also stores the
+    mean of u_n over all N registered clients. Each coordinate changes by -gamma times
 
         v^i = (1/N) sum_n u_n^i + (1/Gamma^i) sum_{n covers i} (Delta_n - u_n)^i,
 
-    without the second term where nobody covers it; then u_n^i <- Delta_n^i for those who do. The
-    mean follows the changes, so that a round costs as much as its participants, not as all
-    clients. With full submodels and everybody taking part it is FedAvg.
+    without the second term if no client covers it. Then u_n^i <- Delta_n^i for clients that cover
+    it. The mean is updated from the changes, so the cost of a round grows with its participants,
+    not with all clients. With full submodels and full participation it equals FedAvg.
 
-    The server needs each client's own update. What clients keep elsewhere (``client_states``: in
-    host memory or on disk) holds for u_n, too. Where clients weigh by their samples, so do both
-    means.
+    The server needs each client's update. The setting ``client_states`` (host memory or disk) also
+    applies to u_n. If clients are weighted by their samples, both means are weighted too.
+
+    Args:
+        lr: step size gamma; half of RA-Fed's, because remembered changes may be stale.
     """
 
     name = "ram-fed"
     merges_by_lr: ClassVar[bool] = True
 
+    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.05
+
     @property
     def payloads(self) -> tuple[Payload, ...]:
-        """The change of the model, one by one."""
+        """The change of the model, needed for each client."""
         return (Payload("update", each=True, unit="lr"),)
 
     @property
@@ -49,15 +54,15 @@ class RamFed(RaFed):
 
     @property
     def recounted(self) -> tuple[str, ...]:
-        """The mean of the u_n of the clients present."""
+        """The mean of u_n over the registered clients."""
         return (*super().recounted, MEMORY)
 
     def initial(self, params: Tensor) -> State:
-        """The mean of the u_n is 0."""
+        """Start with u_n = 0, so with mean 0."""
         return {**super().initial(params), MEMORY: torch.zeros_like(params)}
 
     def merge(self, server: State, received: Received) -> State:
-        """theta <- theta - gamma v, times eta_g; the mean of the u_n follows their changes."""
+        """Step theta <- theta - eta_g gamma v, and update the mean of u_n."""
         news = self._gradients(received).sub_(received.remembered[MEMORY])  # [clients, P], in place
         change = received.mean_of(news)
         direction = server[MEMORY] + change
@@ -67,12 +72,12 @@ class RamFed(RaFed):
         }
 
     def remember(self, received: Received) -> State:
-        """u_n <- Delta_n, where the client covers it."""
+        """Set u_n <- Delta_n at coordinates that the client covers."""
         latest, before = self._gradients(received), received.remembered[MEMORY]
         if received.covers is None:
             return {MEMORY: latest}
         return {MEMORY: torch.where(received.covers, latest, before, out=latest)}
 
     def _gradients(self, received: Received) -> Tensor:
-        """Delta_n [clients, P], zero where a client covers nothing, in memory of its own."""
+        """Delta_n [clients, P] as a new tensor, zero at coordinates a client does not cover."""
         return received.each["update"] / -self.lr

@@ -10,9 +10,9 @@ from wirelessfl.algorithms.tracking import Tracking
 
 @dataclass(frozen=True)
 class Scaffold(Tracking, FedAvg):
-    """Clients step along g + c - c_i; c_i becomes the mean of their gradients.
+    """FedAvg with control variates against client drift (Karimireddy et al., ICML 2020).
 
-    Option II, c_i - c + (x - x_i) / (K eta_l), is that mean where the steps are plain SGD; with
-    momentum, c_i stays the mean of gradients. (The FAdamGC paper prints the sign of the correction
-    reversed in (3).)
+    Clients step along g + c - c_i, and c_i becomes the mean of the client's gradients. For plain
+    SGD this mean equals option II, c_i - c + (x - x_i) / (K eta_l). With momentum, c_i is still the
+    mean of the gradients. (The FAdamGC paper prints the correction in (3) with the opposite sign.)
     """

@@ -11,4 +11,8 @@ from wirelessfl.algorithms.tracking import Tracking
 
 @dataclass(frozen=True)
 class ScaffoldM(GlobalMomentum, Tracking, FedAvg):
-    """SCAFFOLD whose local steps follow beta (g + c - c_i) + (1 - beta) d."""
+    """SCAFFOLD with the last round's mean step as momentum (Cheng et al., ICLR 2024, Algorithm 2).
+
+    Local steps follow beta (g + c - c_i) + (1 - beta) d, where d is the mean step of the last
+    round.
+    """

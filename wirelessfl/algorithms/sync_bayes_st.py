@@ -9,6 +9,6 @@ from wirelessfl.algorithms.sync_st import SyncST
 
 @dataclass(frozen=True)
 class SyncBayesST(SyncST):
-    """Sync-ST whose clients are chosen for short and fair rounds (assignment ``bayes``)."""
+    """Sync-ST with assignment "bayes": short and fair rounds (Zhou et al., AAAI 2022)."""
 
     name = "sync-bayes-st"

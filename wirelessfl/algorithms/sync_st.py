@@ -9,6 +9,6 @@ from wirelessfl.algorithms.task_rule import TaskRule
 
 @dataclass(frozen=True)
 class SyncST(TaskRule):
-    """FedAvg of several tasks at once, each on clients of its own."""
+    """FedAvg of several tasks at once on disjoint clients (Bhuyan, Moharir and Joshi, 2023)."""
 
     name = "sync-st"

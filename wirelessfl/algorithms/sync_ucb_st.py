@@ -9,6 +9,6 @@ from wirelessfl.algorithms.sync_st import SyncST
 
 @dataclass(frozen=True)
 class SyncUCBST(SyncST):
-    """Sync-ST that goes where local losses are high or unknown (assignment ``bandit``)."""
+    """Sync-ST with assignment "bandit": prefers high losses (Bhuyan and Moharir, COMSNETS 2022)."""
 
     name = "sync-ucb-st"

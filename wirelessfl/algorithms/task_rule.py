@@ -1,4 +1,4 @@
-"""What the algorithms of the FedAST paper share: local SGD with weight decay."""
+"""Base class for the algorithms of the FedAST paper: local SGD with weight decay."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from wirelessfl.training.payloads import Received
 
 @dataclass(frozen=True)
 class TaskRule(Averaging):
-    """Clients take plain SGD steps with weight decay (Askin et al., UAI 2024, Algorithm 1).
+    """Local SGD with weight decay and without momentum (Askin et al., UAI 2024, Algorithm 1).
 
-    The paper's bounds, and option D's rule, are for SGD without momentum. The update x_tau - x is
-    - tau eta_c Delta in the paper's terms.
+    The paper's bounds and the rule of option D hold for SGD without momentum. In the paper's
+    notation the update x_tau - x is -tau eta_c Delta.
 
     Args:
-        weight_decay: lambda; a step descends loss + lambda / 2 ||x||^2.
+        weight_decay: lambda; clients minimise loss + lambda / 2 ||x||^2.
     """
 
     name = ""
 
     lr: Annotated[float, Field(gt=0, description="step size eta_c of the clients' SGD")] = 0.1
     weight_decay: Annotated[
-        float, Field(ge=0, description="lambda of the clients' weight decay, lambda/2 ||x||^2")
+        float, Field(ge=0, description="weight decay lambda of the clients, lambda/2 ||x||^2")
     ] = 0.0
 
     @property
     def shrink(self) -> float:
-        """1 - eta_c lambda."""
+        """Factor 1 - eta_c lambda of weight decay."""
         return 1.0 - self.lr * self.weight_decay
 
 
 def staleness(received: Received, like: Tensor) -> Tensor:
-    """[clients, 1], merges between what each client was sent and now; 0 where none is known."""
+    """Staleness [clients, 1]: merges since the client received its model; 0 if not known."""
     if received.staleness is None:
         return like.new_zeros(len(received.clients), 1)
     return like.new_tensor(received.staleness.tolist())[:, None]

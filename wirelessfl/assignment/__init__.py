@@ -1,6 +1,6 @@
-"""Who trains which task in rounds of several tasks, one rule a file.
+"""Assignment rules: who trains which task in rounds of several tasks, one rule per file.
 
-A file put here is found by being here.
+Files in this folder are discovered automatically.
 """
 
 from wirelessfl.assignment.bandit import BanditAssignment
@@ -10,7 +10,7 @@ from wirelessfl.assignment.random import RandomAssignment
 from wirelessfl.registry import Kind
 
 ASSIGNMENTS: Kind[AssignmentRule] = Kind("assignment", __name__, AssignmentRule)
-"""Who can train what."""
+"""All assignment rules: who trains which task."""
 
 __all__ = [
     "ASSIGNMENTS",

@@ -1,4 +1,4 @@
-"""Clients for tasks as arms of a bandit: whose loss is high is worth training."""
+"""Assignment by a bandit: pairs of task and client are arms, and local losses are rewards."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from channels.streams import Stream
 from wirelessfl.assignment.base import AssignmentRule, State, checked_round, checked_values
 from wirelessfl.numbers import check_count, check_number
 
-# Below this many looks, discounted, what was seen is forgotten: sums would underflow.
+# Discounted number of observations below which a pair counts as unseen: sums would underflow.
 _FORGOTTEN = 1e-100
 
 
 @dataclass(frozen=True)
 class Bandit(AssignmentRule):
-    """Where local losses are high, or not known well (Bhuyan and Moharir, COMSNETS 2022).
+    """Prefers clients with high or uncertain local losses (Bhuyan and Moharir, COMSNETS 2022).
 
     Args:
-        discount: of losses seen a round earlier.
-        exploration: c of the bonus (c log t / n)^(1/2).
+        discount: weight of a loss after one round, relative to a new one.
+        exploration: c of the exploration bonus (c log t / n)^(1/2).
     """
 
     discount: Annotated[
-        float, Field(gt=0, le=1, description="discount of losses per round since they were seen")
+        float, Field(gt=0, le=1, description="discount factor of past losses, per round")
     ] = 0.9
     exploration: Annotated[
         float, Field(ge=0, description="c of the exploration bonus (c log t / n)^(1/2)")
     ] = 0.1
 
     def begin(self, clients: int, tasks: int, stream: Stream) -> BanditAssignment:
-        """The highest upper confidence bounds on local losses."""
+        """Create an assignment by upper confidence bounds of local losses."""
         return BanditAssignment(
             stream,
             clients=clients,
@@ -49,20 +49,21 @@ class Bandit(AssignmentRule):
 class BanditAssignment:
     """Upper confidence bounds of local losses (Sync-UCB-ST: Bhuyan and Moharir, COMSNETS 2022).
 
-    The index of client i for task m is L / n + sqrt(c log t / n), where a round that lies s rounds
-    back counts gamma^s: L is the sum of the losses seen, n the number of looks, t that of rounds.
-    The highest index of all pairs is served first; a client is taken once, a task up to its share.
-    Pairs never seen come before all others, in random order; so are ties broken.
+    The index of client i for task m is L / n + sqrt(c log t / n). L is the sum of the observed
+    losses, n the number of observations, and t the number of rounds; observations and rounds from s
+    rounds ago count with weight gamma^s. Pairs (task, client) are assigned in order of decreasing
+    index. Each client is assigned at most once, and each task gets at most its share. Pairs without
+    an observation come first. Ties are broken at random.
 
-    The discount and the form of the index, which follows discounted UCB for client selection (Cho
-    et al., 2020), are this package's choice: losses fall during training. Losses of tasks are
-    compared as they are.
+    The discount, and the form of the index, which follows discounted UCB for client selection (Cho
+    et al., 2020), are this package's choice, because losses fall during training. Losses of
+    different tasks are compared without scaling.
 
     Args:
-        stream: randomness of the order among equals, an event a round.
-        clients: of all, >= 1.
-        tasks: of all, >= 1.
-        exploration: c >= 0, in squares of a loss.
+        stream: random stream for ties, one event per round.
+        clients: number of all clients, >= 1.
+        tasks: number of all tasks, >= 1.
+        exploration: c >= 0, in units of a squared loss.
         discount: gamma in (0, 1].
 
     Raises:
@@ -84,14 +85,14 @@ class BanditAssignment:
         check_count("tasks", tasks)
         check_number("exploration", exploration)
         if not 0 < discount <= 1:
-            raise ValueError(f"discount is {discount}: give a number above 0 and up to 1.")
+            raise ValueError(f"discount is {discount}: give a number > 0 and <= 1.")
         self._stream, self._exploration, self._discount = stream, exploration, discount
         self._losses = np.zeros((tasks, clients))
         self._looks = np.zeros((tasks, clients))
         self._rounds = 0.0
 
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
-        """The pairs of highest index, each client in at most one."""
+        """Choose pairs in order of decreasing index, with at most one pair per client."""
         tasks, clients = self._looks.shape
         them, sizes = checked_round(available, shares, clients, tasks)
         index = self.indices()[:, them].reshape(-1)
@@ -109,7 +110,7 @@ class BanditAssignment:
         return [them[np.sort(np.array(places, dtype=np.int64))] for places in picks]
 
     def indices(self) -> FloatArray:
-        """Index of each pair [tasks, clients]; infinite where nothing was seen."""
+        """Index of each pair [tasks, clients]; infinite without an observation."""
         seen = self._looks > _FORGOTTEN
         looks = np.where(seen, self._looks, 1.0)
         bonus = np.sqrt(self._exploration * np.log(max(self._rounds, 1.0)) / looks)
@@ -121,7 +122,7 @@ class BanditAssignment:
         seconds: list[FloatArray],
         losses: list[FloatArray] | None = None,
     ) -> None:
-        """Losses of the chosen; what was seen before counts less."""
+        """Discount earlier observations, and add the losses of the chosen clients."""
         found = checked_values("losses", chosen, losses, min_value=-np.inf)
         self._losses *= self._discount
         self._looks *= self._discount
@@ -131,7 +132,7 @@ class BanditAssignment:
             self._looks[task, clients] += 1
 
     def state(self) -> State:
-        """Sums of losses, looks and rounds, discounted."""
+        """Discounted sums of losses, observations and rounds."""
         return {
             "losses": self._losses.copy(),
             "looks": self._looks.copy(),
@@ -139,15 +140,15 @@ class BanditAssignment:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from :meth:`state`.
+        """Continue from what :meth:`state` returned.
 
         Raises:
-            ValueError: it is of other numbers of clients or tasks.
+            ValueError: the state has different numbers of clients or tasks.
         """
         for name in ("losses", "looks"):
             if state[name].shape != self._looks.shape:
                 raise ValueError(
-                    f"{name} has shape {state[name].shape}: the state is of another run, here "
+                    f"{name} has shape {state[name].shape}: give the state of a run with shape "
                     f"{self._looks.shape}."
                 )
         self._losses = np.array(state["losses"], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What an assignment of clients to tasks is, and what all of them check."""
+"""The interface of an assignment of clients to tasks, and common checks."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ State = dict[str, NDArray[Any]]
 
 
 class Assignment(Protocol):
-    """Who trains which task in a round in which all tasks wait for each other."""
+    """Chooses which clients train which task in each common round of the tasks."""
 
     @property
     def wants_losses(self) -> bool:
-        """Whether :meth:`learn` needs losses: a pass of each chosen client over its data."""
+        """Whether :meth:`learn` needs losses, which take each client a pass over its data."""
 
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
-        """Disjoint sets of clients, one a task.
+        """Choose disjoint sets of clients, one per task.
 
-        What is chosen depends on the round, the arguments and the own state alone.
+        The choice depends only on the arguments and on this object's state.
 
         Args:
-            number: of the round, >= 0.
+            number: round number, >= 0.
             available: [available], distinct clients to choose from, in any order.
-            shares: [tasks], how many clients each task gets; 0 for one that has ended.
+            shares: [tasks], number of clients for each task; 0 for tasks that have ended.
 
         Returns:
-            For each task its clients [share], sorted.
+            The clients [share] of each task, sorted.
 
         Raises:
-            ValueError: the shares add up to more than there are, or arguments do not fit.
+            ValueError: the shares sum to more than the available clients, or shapes are wrong.
         """
 
     def learn(
@@ -47,78 +47,79 @@ class Assignment(Protocol):
         seconds: list[FloatArray],
         losses: list[FloatArray] | None = None,
     ) -> None:
-        """What the round showed.
+        """Learn from a finished round.
 
         Args:
-            chosen: as :meth:`choose` gave it.
+            chosen: clients of each task, as returned by :meth:`choose`.
             seconds: for each task the duration of each of its clients, finite, >= 0.
-            losses: likewise the loss of the model that each was sent on its own data; not needed
-                unless ``wants_losses``.
+            losses: for each task the loss of the received model on each client's data; needed only
+                if ``wants_losses``.
 
         Raises:
-            ValueError: losses are missing, shapes do not fit, or a value is out of range.
+            ValueError: losses are missing, shapes are wrong, or a value is out of range.
         """
 
     def state(self) -> State:
-        """What was learnt, by name: copies of numeric arrays, for a checkpoint."""
+        """State for a checkpoint: copies of numeric arrays by name."""
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from :meth:`state` as if nothing had happened."""
+        """Continue from what :meth:`state` returned, with the same choices."""
 
 
 @dataclass(frozen=True)
 class AssignmentRule(Choice, ABC):
-    """Base of every rule of assignment. Its dataclass fields are its settings."""
+    """Base class of all assignment rules. Its dataclass fields are its settings."""
 
     @abstractmethod
     def begin(self, clients: int, tasks: int, stream: Stream) -> Assignment:
-        """What assigns in a run.
+        """Create the assignment of a run.
 
         Args:
-            clients: of all.
-            tasks: of all.
-            stream: its randomness.
+            clients: number of all clients.
+            tasks: number of all tasks.
+            stream: its random stream.
         """
 
 
 def split(order: IntArray, sizes: IntArray) -> list[IntArray]:
-    """The first ``sizes`` [tasks] of ``order`` as sorted sets, one after the other."""
+    """Split the first entries of ``order`` into consecutive sorted sets of ``sizes`` [tasks]."""
     return [np.sort(part) for part in np.split(order, np.cumsum(sizes))[:-1]]
 
 
 def checked_round(
     available: IntArray, shares: IntArray, clients: int | None = None, tasks: int | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Available clients, sorted, and shares, if the round can be.
+    """Check the arguments of a round; return available clients, sorted, and shares as int64.
 
     Args:
         available, shares: as in :meth:`Assignment.choose`.
-        clients: of all; None for any number.
-        tasks: of all; None for any number.
+        clients: number of all clients; None for no check.
+        tasks: number of all tasks; None for no check.
 
     Raises:
-        ValueError: it cannot; the message says why.
+        ValueError: the arguments are invalid; the message says why.
     """
     them, sizes = np.sort(np.asarray(available)), np.asarray(shares)
     for name, given in (("available", them), ("shares", sizes)):
         if given.ndim != 1 or not (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
             raise ValueError(
-                f"{name} has shape {given.shape} and dtype {given.dtype}: give a list of integers."
+                f"{name} has shape {given.shape} and dtype {given.dtype}: give a one-dimensional "
+                "list of integers."
             )
     if (them[1:] == them[:-1]).any():
         twice = them[1:][them[1:] == them[:-1]][0]
-        raise ValueError(f"available holds client {twice} twice: give each client once.")
+        raise ValueError(f"available contains client {twice} twice: give each client once.")
     if them.size and (them[0] < 0 or (clients is not None and them[-1] >= clients)):
         wrong = them[0] if them[0] < 0 else them[-1]
-        below = "" if clients is None else f", below {clients}"
-        raise ValueError(f"available holds client {wrong}: clients count from 0{below}.")
+        below = "" if clients is None else f" and < {clients}"
+        raise ValueError(f"available contains client {wrong}: give client numbers >= 0{below}.")
     if tasks is not None and len(sizes) != tasks:
         raise ValueError(f"shares has {len(sizes)} entries: give one for each of {tasks} tasks.")
     if (sizes < 0).any():
-        raise ValueError(f"shares holds {sizes.min()}: give numbers of clients >= 0.")
+        raise ValueError(f"shares contains {sizes.min()}: give numbers of clients >= 0.")
     if sizes.sum() > len(them):
         raise ValueError(
-            f"shares add up to {sizes.sum()}, and {len(them)} clients are available: ask for fewer."
+            f"shares sum to {sizes.sum()}, and {len(them)} clients are available: lower shares."
         )
     return them.astype(np.int64), sizes.astype(np.int64)
 
@@ -126,10 +127,10 @@ def checked_round(
 def checked_values(
     name: str, chosen: list[IntArray], values: list[FloatArray] | None, *, min_value: float
 ) -> list[FloatArray]:
-    """``values`` as float64, if there is a finite one >= ``min_value`` for each chosen client.
+    """Return ``values`` as float64; check one finite value >= ``min_value`` per chosen client.
 
     Raises:
-        ValueError: there is not.
+        ValueError: a value is missing, not finite, or below ``min_value``.
     """
     if values is None or len(values) != len(chosen):
         got = "None" if values is None else f"{len(values)} arrays"
@@ -138,7 +139,7 @@ def checked_values(
     for task, (clients, array) in enumerate(zip(chosen, arrays, strict=True)):
         if array.shape != (len(clients),):
             raise ValueError(
-                f"{name}[{task}] has shape {array.shape}: give a number for each of its "
+                f"{name}[{task}] has shape {array.shape}: give one number for each of its "
                 f"{len(clients)} clients."
             )
         wrong = ~(np.isfinite(array) & (array >= min_value))

@@ -1,4 +1,4 @@
-"""Bayesian optimisation of the assignment: try schedules, and learn how long they take."""
+"""Assignment by Bayesian optimisation, which learns how long rounds take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from channels.streams import Stream
 from wirelessfl.assignment.base import AssignmentRule, State, checked_round, checked_values, split
 from wirelessfl.numbers import check_count, check_number
 
-# Rounds of random schedules before there is something to fit.
+# Rounds with random assignments before the first fit.
 _WARM_UP = 3
 
 
@@ -24,20 +24,20 @@ class Bayes(AssignmentRule):
     """Short and fair rounds by Bayesian optimisation (Zhou et al., AAAI 2022).
 
     Args:
-        fairness: cost of a unit of variance of how often clients took part, in mean rounds.
-        candidates: random assignments of a round among which the most promising is taken.
+        fairness: cost per unit of participation variance, in units of the mean round duration.
+        candidates: number of random assignments per round, of which the most promising is used.
     """
 
     fairness: Annotated[
         float,
-        Field(ge=0, description="cost of a unit of variance of participation, in mean rounds"),
+        Field(ge=0, description="cost per unit of participation variance, in mean rounds"),
     ] = 1.0
     candidates: Annotated[
-        int, Field(ge=1, description="random assignments per round of which the best is taken")
+        int, Field(ge=1, description="random candidate assignments per round; the best is used")
     ] = 100
 
     def begin(self, clients: int, tasks: int, stream: Stream) -> BayesAssignment:
-        """The candidate of the largest expected improvement."""
+        """Create an assignment that maximises the expected improvement over candidates."""
         return BayesAssignment(
             stream,
             clients=clients,
@@ -48,28 +48,29 @@ class Bayes(AssignmentRule):
 
 
 class BayesAssignment:
-    """Schedules that promise short and fair rounds (Sync-Bayes-ST; BODS: Zhou et al., AAAI 2022).
+    """Assignments for short and fair rounds (Sync-Bayes-ST; BODS: Zhou et al., AAAI 2022).
 
-    The cost of a schedule is the round's seconds over their mean in the history, plus beta times
-    the sum over tasks of the variance over clients of how often each has trained the task. Among
-    random schedules the one of the largest expected improvement is taken, over the least cost that
-    the model, which knows of noise, gives a round of the history.
+    The cost of an assignment is the duration of the round over the mean duration in the history,
+    plus beta times the participation variance: the variance over clients of how often each client
+    has trained a task, summed over tasks. Each round draws random assignments, and uses the one
+    with the largest expected improvement over the minimum cost of the history, as predicted by the
+    model, which accounts for noise.
 
-    Where this package chose: all tasks are scheduled at once, since they wait for each other. A
-    Gaussian process (Matern 5/2) models the seconds alone, as the variance is known. Its features
-    are not the schedules, whose length is clients times tasks, but two numbers a task: mean and
-    largest of its clients' mean seconds so far (a client not seen at this task counts as the task's
-    mean). So a round costs O(candidates clients + history^3) however many clients there are. The
-    variance is counted as its rise by the schedule, since all schedules of a round share the rest,
-    and rounds far apart stay comparable.
+    The following is this package's choice. All tasks are assigned together, since they wait for
+    each other. A Gaussian process (Matern 5/2) models only the duration, as the variance is known
+    exactly. Its features are not the assignment, of size clients times tasks, but two numbers per
+    task: the mean and the maximum of its clients' mean seconds so far. A client that has not
+    trained a task yet counts with the mean of the task. A round costs
+    O(candidates clients + history^3). The variance enters as its increase by the assignment: the
+    rest is equal for all candidates, and distant rounds stay comparable.
 
     Args:
-        stream: randomness of the candidates, an event a round.
-        clients: of all, >= 1.
-        tasks: of all, >= 1.
-        fairness: beta >= 0, what a unit of variance costs, in mean rounds.
-        candidates: random schedules a round, >= 1.
-        history: last rounds that are remembered, >= 3.
+        stream: random stream of the candidates, one event per round.
+        clients: number of all clients, >= 1.
+        tasks: number of all tasks, >= 1.
+        fairness: beta >= 0, cost per unit of variance, in mean rounds.
+        candidates: random assignments per round, >= 1.
+        history: number of last rounds that the model uses, >= 3.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -94,14 +95,14 @@ class BayesAssignment:
         check_count("history", history, min_value=_WARM_UP)
         self._stream, self._fairness = stream, fairness
         self._candidates, self._history = candidates, history
-        self._seconds = np.zeros((tasks, clients))  # sums
-        self._times = np.zeros((tasks, clients))  # that a client trained a task
-        self._features = np.zeros((0, 2 * tasks))  # of the rounds in the history, oldest first
+        self._seconds = np.zeros((tasks, clients))  # sum over the rounds of a client
+        self._times = np.zeros((tasks, clients))  # how often a client trained a task
+        self._features = np.zeros((0, 2 * tasks))  # rounds of the history, oldest first
         self._round_seconds = np.zeros(0)
         self._rises = np.zeros(0)
 
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
-        """The candidate of largest expected improvement; in the first rounds a random one."""
+        """Choose the candidate with the largest expected improvement; first rounds are random."""
         tasks, clients = self._times.shape
         them, sizes = checked_round(available, shares, clients, tasks)
         generator = self._stream.generator(number)
@@ -110,7 +111,7 @@ class BayesAssignment:
         orders = generator.permuted(pool, axis=1)[:, : sizes.sum()]
         if early:
             return split(orders[0], sizes)
-        # Other runs do without scikit-learn, whose import takes a second.
+        # Imported on use: scikit-learn takes a second to import, and other runs do not need it.
         from wirelessfl.assignment.gaussian_process import expected_improvement, posterior
 
         features, rises = self._look(orders, sizes)
@@ -120,7 +121,7 @@ class BayesAssignment:
         cost = mean + self._fairness * np.concatenate([self._rises, rises])
         past = len(relative)
         gain = expected_improvement(cost[past:], deviation[past:], cost[:past].min())
-        # Where no candidate promises anything, the gains are equally zero, and the cost decides.
+        # If no candidate promises an improvement, all gains are 0 and the cost decides.
         return split(orders[np.lexsort((cost[past:], -gain))[0]], sizes)
 
     def learn(
@@ -129,7 +130,7 @@ class BayesAssignment:
         seconds: list[FloatArray],
         losses: list[FloatArray] | None = None,
     ) -> None:
-        """How long each client took, and with them the round."""
+        """Store the duration of each client and of the round."""
         found = checked_values("seconds", chosen, seconds, min_value=0.0)
         sizes = np.array([len(clients) for clients in chosen])
         if sizes.any():
@@ -144,7 +145,7 @@ class BayesAssignment:
             self._times[task, clients] += 1
 
     def _look(self, orders: IntArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Features [schedules, 2 tasks] of schedules [schedules, sum of sizes], and their rises."""
+        """Features [k, 2 tasks] of k assignments [k, sum of sizes], and variance increases [k]."""
         expected, clients = self._expected_seconds(), self._times.shape[1]
         features, rises = np.zeros((len(orders), 2 * len(sizes))), np.zeros(len(orders))
         for task, end in enumerate(np.cumsum(sizes)):
@@ -154,20 +155,20 @@ class BayesAssignment:
             values, times = expected[task, those], self._times[task]
             features[:, 2 * task] = values.mean(1)
             features[:, 2 * task + 1] = values.max(1)
-            # Rise of the mean square, less that of the squared mean.
+            # Increase of the mean square minus that of the squared mean.
             share = sizes[task] / clients
             rises += (2 * times[those] + 1).sum(1) / clients - share * (2 * times.mean() + share)
         return features, rises
 
     def _expected_seconds(self) -> FloatArray:
-        """Mean seconds so far [tasks, clients]; the task's mean for those not seen."""
+        """Mean seconds so far [tasks, clients]; the task's mean for clients not seen yet."""
         looks, sums = self._times.sum(1), self._seconds.sum(1)
         unseen = np.where(looks > 0, sums, 0.0) / np.maximum(looks, 1)
         means = self._seconds / np.maximum(self._times, 1)
         return np.where(self._times > 0, means, unseen[:, None])
 
     def state(self) -> State:
-        """Sums of seconds and times trained, and the history."""
+        """Sums of seconds, numbers of trainings, and the history."""
         return {
             "seconds": self._seconds.copy(),
             "times": self._times.copy(),
@@ -177,15 +178,15 @@ class BayesAssignment:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from :meth:`state`.
+        """Continue from what :meth:`state` returned.
 
         Raises:
-            ValueError: it is of other numbers of clients or tasks.
+            ValueError: the state has different numbers of clients or tasks.
         """
         for name in ("seconds", "times"):
             if state[name].shape != self._times.shape:
                 raise ValueError(
-                    f"{name} has shape {state[name].shape}: the state is of another run, here "
+                    f"{name} has shape {state[name].shape}: give the state of a run with shape "
                     f"{self._times.shape}."
                 )
         self._seconds = np.array(state["seconds"], dtype=np.float64)

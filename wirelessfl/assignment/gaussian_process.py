@@ -1,4 +1,4 @@
-"""Bayesian optimisation on scikit-learn's Gaussian process, with length and noise from a grid."""
+"""Bayesian optimisation with scikit-learn's Gaussian process; length and noise from a grid."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import Matern
 
 from channels.arrays import FloatArray
 
-# Of standardised features, in units of sqrt(features); and variance of the noise in that of the
-# values. A grid of 12 has no local optima and nothing that may fail to converge.
+# Length scales for standardised features, in units of sqrt(features), and noise variances relative
+# to the variance of the values. A grid of 12 has no local optima and cannot fail to converge.
 _LENGTHS = (0.5, 1.0, 2.0, 5.0)
 _NOISES = (0.01, 0.1, 0.5)
 
@@ -20,10 +20,10 @@ _NOISES = (0.01, 0.1, 0.5)
 def posterior(
     seen: FloatArray, values: FloatArray, asked: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """What a Gaussian process expects, after ``values`` at ``seen``, of the value without noise.
+    """Posterior of the noise-free value at ``asked``, given ``values`` at ``seen``.
 
-    Its covariance is Matern 5/2; length and noise are the likeliest of the grid. Features are
-    standardised, values have a constant prior mean and the variance of the sample.
+    The covariance is Matern 5/2; length and noise are those of the grid with maximum likelihood.
+    Features are standardised. The prior has the mean and variance of the sample.
 
     Args:
         seen: [points, features], at least one point.
@@ -31,7 +31,7 @@ def posterior(
         asked: [queries, features].
 
     Returns:
-        Mean and standard deviation, [queries] each.
+        Posterior mean and standard deviation, [queries] each.
     """
     centre, spread = seen.mean(0), seen.std(0)
     spread = np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
@@ -53,7 +53,7 @@ def posterior(
 
 
 def expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -> FloatArray:
-    """E max(best - X, 0) of normal X with ``mean`` and ``deviation`` >= 0, [queries]."""
+    """E max(best - X, 0) [queries] for normal X with ``mean`` and ``deviation`` >= 0."""
     gap = best - mean
     z = gap / np.maximum(deviation, 1e-300)
     density = np.exp(-0.5 * np.minimum(np.abs(z), 1e100) ** 2) / math.sqrt(2 * math.pi)

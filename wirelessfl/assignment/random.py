@@ -1,4 +1,4 @@
-"""Assignment of clients to tasks at random, which learns nothing."""
+"""Random assignment of clients to tasks."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from wirelessfl.assignment.base import AssignmentRule, State, checked_round, spl
 
 @dataclass(frozen=True)
 class Random(AssignmentRule):
-    """Disjoint sets drawn evenly at random (Sync-ST: Bhuyan, Moharir and Joshi, 2023)."""
+    """Uniformly random disjoint sets of clients (Sync-ST: Bhuyan, Moharir and Joshi, 2023)."""
 
     def begin(self, clients: int, tasks: int, stream: Stream) -> RandomAssignment:
-        """Random sets, whatever happened before."""
+        """Create an assignment that ignores earlier rounds."""
         return RandomAssignment(stream)
 
 
 @dataclass(frozen=True)
 class RandomAssignment:
-    """Sets drawn evenly at random (Sync-ST: Bhuyan, Moharir, Joshi, 2023).
+    """Uniformly random disjoint sets of clients (Sync-ST: Bhuyan, Moharir, Joshi, 2023).
 
     Args:
-        stream: randomness, an event a round.
+        stream: random stream, one event per round.
     """
 
     stream: Stream
     wants_losses: ClassVar[bool] = False
 
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
-        """Any disjoint sets of these sizes are equally likely."""
+        """Draw disjoint sets of these sizes uniformly."""
         clients, sizes = checked_round(available, shares)
         order = self.stream.generator(number).permutation(clients)
         return split(order, sizes)
@@ -45,11 +45,11 @@ class RandomAssignment:
         seconds: list[FloatArray],
         losses: list[FloatArray] | None = None,
     ) -> None:
-        """Nothing."""
+        """Do nothing: random sets do not depend on earlier rounds."""
 
     def state(self) -> State:
-        """Nothing."""
+        """The empty state."""
         return {}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Nothing."""
+        """Do nothing: there is no state."""

@@ -1,4 +1,4 @@
-"""What the commands do, once their arguments are read."""
+"""The commands, given their parsed arguments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.processes import launched
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
@@ -18,19 +19,20 @@ if TYPE_CHECKING:
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
 
-OF_COMMANDS = ("algorithm", "config", "json", "command")
-"""Arguments that are no settings of a run."""
+OF_COMMANDS = ("config", "json", "command")
+"""Arguments that are not settings of a run."""
 
 
 def timeline(arguments: argparse.Namespace) -> int:
-    """Draw who works on what, untrained."""
+    """Draw each client's work without training."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.config.tables import tables_from_flags
     from wirelessfl.runs.timeline import timeline as simulated
 
+    if launched()[0] > 0:  # torchrun's first process draws
+        return 0
     flags = given_flags(arguments, [*OF_COMMANDS, "seconds", "picture"])
-    config = Config.of(tables_from_flags(_tables(arguments), flags))
+    config = Config.merged(_tables(arguments), flags)
     if arguments.picture.suffix not in (".png", ".pdf"):
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
     if config.run.out is not None:
@@ -47,14 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.config.tables import tables_from_flags
     from wirelessfl.runs.run import run as run_settings
     from wirelessfl.setup.computing import fewer_workers
     from wirelessfl.training.shards import sharded
 
     tables = _tables(arguments)
     flags = given_flags(arguments, OF_COMMANDS)
-    config = Config.of(tables_from_flags(tables, flags))
+    config = Config.merged(tables, flags)
     if "workers" not in flags:  # those of a stored configuration may be of a larger machine
         config = fewer_workers(config)
     with sharded() as shards:
@@ -65,15 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The configuration file's tables, with the algorithm that the command names."""
+    """The configuration file's tables; empty without a file."""
     from wirelessfl.config.tables import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
-    if arguments.algorithm:
-        kept = tables.get("algorithm")
-        same = isinstance(kept, dict) and kept.get("name") == arguments.algorithm
-        tables["algorithm"] = kept if same else {"name": arguments.algorithm}
-    if "algorithm" not in tables:
+    if not arguments.algorithm and "algorithm" not in tables:
         raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
     return tables
 
@@ -98,7 +95,7 @@ def resume(arguments: argparse.Namespace) -> int:
 
 
 def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., RunResult]) -> None:
-    """Show a run's progress, and its closing table."""
+    """Show a run's progress and closing table."""
     from wirelessfl.cli.show import progress
 
     if shards.rank > 0:
@@ -128,22 +125,22 @@ def _close(result: RunResult, as_json: bool) -> None:
 
 
 def _changes(result: RunResult) -> list[Transition]:
-    """What changes of clients cost, where there were any and the rows say it."""
+    """Costs of changes of clients, if there were any and their rounds were evaluated."""
     if result.config.sessions.sessions is None:
         return []
     try:
         return result.transitions()
-    except ValueError:  # the first rounds of sessions were not tested
+    except ValueError:  # the first rounds of sessions were not evaluated
         return []
 
 
 def _say(console: Console, text: str) -> None:
-    """Print a line as it is: folders may hold brackets, and must not be wrapped."""
+    """Print a line unchanged: paths may contain brackets and must not be wrapped."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def list_choices(arguments: argparse.Namespace) -> int:
-    """What can be named."""
+    """List the names of all choices."""
     from rich.table import Table
 
     from wirelessfl.algorithms import algorithm_classes
@@ -160,13 +157,9 @@ def list_choices(arguments: argparse.Namespace) -> int:
         ("data sets", dict.fromkeys(dataset_names(), "")),
         ("models", {n: first_line(c) for n, c in MODELS.items()}),
         *(
-            (text, {n: first_line(c) for n, c in KINDS[kind].classes().items()})
-            for kind, text in (
-                ("uplink", "uplinks"),
-                ("schedule", "schedules"),
-                ("assignment", "assignments of clients to tasks"),
-                ("warm_start", "warm starts of sessions"),
-            )
+            (f"--{kind.replace('_', '-')}", {n: first_line(c) for n, c in known.classes().items()})
+            for kind, known in KINDS.items()
+            if kind != "model"
         ),
     ):
         table.add_row(f"[bold]{kind}[/bold]", "")
@@ -177,7 +170,7 @@ def list_choices(arguments: argparse.Namespace) -> int:
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Measure."""
+    """Run benchmarks."""
     from wirelessfl.bench.suite import bench as measure
 
     return measure(

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong, without the usage of hundred flags before it.
+    """Says what is wrong, without listing all flags first.
 
     Args:
-        lenient: whether ``parse_known_args`` hands back what it does not know, for another parser.
-        options: of ``argparse.ArgumentParser``.
+        lenient: whether ``parse_known_args`` returns unknown words, for another parser.
+        options: those of ``argparse.ArgumentParser``.
     """
 
     def __init__(self, *, lenient: bool = False, **options: Any) -> None:
@@ -42,12 +42,7 @@ class Parser(argparse.ArgumentParser):
 
         flag = word.partition("=")[0]
         known = [option for action in self._actions for option in action.option_strings]
-        owners = ""
-        if "--uplink" in known:  # a run's settings
-            from wirelessfl.config.kinds import owners_of
-
-            owners = owners_of(flag.lstrip("-").replace("-", "_"))
-        self.error(f"unknown flag {flag!r}.{owners or suggestion(flag, known)}")
+        self.error(f"unknown flag {flag!r}.{suggestion(flag, known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -1,4 +1,4 @@
-"""What the command line shows: progress while it runs, the closing table, the lists."""
+"""Output of the command line: progress bars and closing tables."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from wirelessfl.runs.transitions import Transition
 def progress(
     config: Config, console: Console, label: str | None = None
 ) -> Iterator[Callable[[Row], None]]:
-    """A progress bar over global rounds, or one a task; silent when not on a terminal.
+    """A progress bar over global rounds, or one per task; silent when not on a terminal.
 
     Args:
-        config: of the run.
+        config: settings of the run.
         console: where to draw.
-        label: what the run is called; None: after its algorithm and data.
+        label: title of the run; None: its algorithm and data set.
 
     Yields:
-        What is called with every row.
+        A function to call with every row.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -69,29 +69,43 @@ def progress(
 TOTALS: dict[str, tuple[str, str]] = {
     "round": ("rounds", "d"),
     "accuracy": ("accuracy", ".3f"),
-    "uplink_mib": ("MiB a client", ".2f"),
+    "uplink_mib": ("MiB per client", ".2f"),
     "sim_seconds": ("simulated s", ".2f"),
-    "joules": ("J a client", ".3f"),
+    "joules": ("J per client", ".3f"),
     "wall_seconds": ("wall s", ".1f"),
 }
 TO_TARGET: dict[str, tuple[str, str]] = {
     "accuracy": ("accuracy", ".3f"),
     "rounds_to_target": ("rounds", "d"),
-    "mib_to_target": ("MiB a client", ".2f"),
+    "mib_to_target": ("MiB per client", ".2f"),
     "seconds_to_target": ("simulated s", ".2f"),
     "wall_seconds": ("wall s", ".1f"),
 }
 
 
+def with_validation(
+    columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
+) -> tuple[dict[str, tuple[str, str]], str]:
+    """Columns with the validation accuracy if all runs have one, and what a target is called.
+
+    It takes the place of the wall-clock seconds, since 80 columns have no room for both.
+    """
+    if not all("validation_accuracy" in summary for summary in summaries):
+        return columns, "accuracy"
+    others = {key: value for key, value in columns.items() if key != "wall_seconds"}
+    return {"validation_accuracy": ("val.", ".3f"), **others}, "validation accuracy"
+
+
 def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
-    """One line a run: its final accuracy, and what it took, to the target where one is set."""
+    """One line per run: final accuracy and cost, or the cost of reaching its target."""
     targets = [summary.get("target") for summary in summaries]
     columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
     common = targets[0] if len(set(targets)) == 1 else None
-    title = None if common is None else f"rounds, MiB and simulated seconds to accuracy {common}"
+    columns, kind = with_validation(columns, summaries)
+    title = None if common is None else f"rounds, MiB and simulated seconds to {kind} {common}"
     table = Table(title=title)
     table.add_column("run")
-    several = columns is TO_TARGET and common is None
+    several = None not in targets and common is None
     if several:
         table.add_column("target", justify="right")
     for heading, _ in columns.values():
@@ -108,7 +122,7 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
 
 
 def transitions_table(changes: Sequence[Transition]) -> Table:
-    """One line for each session after the first: what the change of clients cost."""
+    """One line per session after the first: accuracy around the change of clients."""
     table = Table(title="accuracy when clients change")
     for heading in ("session", "before", "lowest", "first ten rounds", "rounds to recover"):
         table.add_column(heading, justify="right")
@@ -127,10 +141,10 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
 def sweep_progress(
     runs: Sequence[tuple[str, int]], console: Console
 ) -> Iterator[Callable[[int, Row], None]]:
-    """A bar for all runs together and one for each at work; silent when not on a terminal.
+    """A bar for all runs and one per active run; silent when not on a terminal.
 
     Args:
-        runs: label and rounds of each.
+        runs: label and number of rounds of each run.
         console: where to draw.
     """
     bar = Progress(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,17 @@ from rich.console import Console
 from rich.table import Table
 
 from wirelessfl.cli.flags import given_flags
-from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress
+from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress, with_validation
 from wirelessfl.config import Config
 from wirelessfl.config.sections import PLACES
-from wirelessfl.config.tables import tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.sweep import sweep
 
-OWN = ("algorithm", "config", "json", "command", "jobs", "ray", "out")
+OWN = ("config", "json", "command", "jobs", "ray", "out")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that ``run`` has not."""
+    """Arguments that ``run`` does not have."""
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="runs at a time, one CPU thread each (1)"
     )
@@ -43,12 +42,12 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: at least one process is needed.")
     flags = given_flags(arguments, OWN)
-    one = (*PLACES, "task")  # all tasks together are one value
+    one = (*PLACES, "algorithm", "task")  # all tasks together are one value
     lists = {name: [value] if name in one else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
     ]
-    configs = [Config.of(tables_from_flags(tables, choice)) for choice in choices]
+    configs = combinations(tables, choices)
     varied = [name for name, values in lists.items() if len(values) > 1]
     for name in varied:
         if configs[0].task and all(name in table for table in configs[0].task):
@@ -57,7 +56,10 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
                 f"Leave {name} out of the tasks, or vary something else."
             )
     described = [{name: config_value(config, name) for name in varied} for config in configs]
-    labels = [", ".join(f"{k} {v}" for k, v in entry.items()) or "run" for entry in described]
+    labels = [
+        ", ".join(f"{k} {v}" for k, v in entry.items() if v is not None) or "run"
+        for entry in described
+    ]
     root = Path(arguments.out or "runs/sweep")
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     with sweep_progress(runs, Console(stderr=True)) as show:
@@ -74,17 +76,35 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     return 0
 
 
+def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]) -> list[Config]:
+    """The configuration of each combination, without flags of choices that it does not take.
+
+    Raises:
+        ConfigError: a wrong setting, or a flag that no combination uses.
+    """
+    ignored: list[set[str]] = [set() for _ in choices]
+    configs = [
+        Config.merged(tables, choice, dropped)
+        for choice, dropped in zip(choices, ignored, strict=True)
+    ]
+    if set.intersection(*ignored):
+        Config.merged(tables, choices[0])  # says which, and why
+    return configs
+
+
 def config_value(config: Config, flag: str) -> Any:
-    """The value of a setting by the name of its flag."""
+    """The value of a setting by the name of its flag; None if it has no effect."""
     from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
 
     if flag in KINDS:
         named = getattr(config, flag)
         return None if named is None else named["name"]
     homes = flag_homes(chosen_classes(dict(config)))
+    if flag not in homes:  # of a choice that this combination does not take
+        return None
     section, key = homes[flag]
     table = getattr(config, section)
-    return table[key] if isinstance(table, Mapping) else getattr(table, key)
+    return table.get(key) if isinstance(table, Mapping) else getattr(table, key)
 
 
 def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
@@ -92,7 +112,8 @@ def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
     columns = TOTALS if target is None else TO_TARGET
     if any(row.get("transition_accuracy") is not None for row in rows):
         columns = {**columns, "transition_accuracy": ("first ten rounds of sessions", ".3f")}
-    title = None if target is None else f"cost of accuracy {target}"
+    columns, kind = with_validation(columns, rows)
+    title = None if target is None else f"cost of {kind} {target}"
     table = Table(title=title)
     for name in varied:
         table.add_column(name.replace("_", " "))
@@ -103,5 +124,5 @@ def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
             "not reached" if row.get(key) is None else format(row[key], form)
             for key, (_, form) in columns.items()
         ]
-        table.add_row(*(str(row[name]) for name in varied), *numbers)
+        table.add_row(*("" if row[name] is None else str(row[name]) for name in varied), *numbers)
     return table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wirelessfl.algorithms import LOCAL
-from wirelessfl.config.check_ignored import check_ignored
 from wirelessfl.config.check_uplinks import check_shared_uplink
 from wirelessfl.config.presets import PRESETS
 from wirelessfl.config.settings import Settings
@@ -19,9 +18,6 @@ def check_schedule(settings: Settings) -> None:
         ConfigError: there are such; the message names the settings.
     """
     _check_local(settings)
-    _check_assignment(settings)
-    _check_weighting(settings)
-    check_ignored(settings)
     match settings.regime:
         case "rounds" | "sessions":
             _check_sessions(settings)
@@ -53,33 +49,6 @@ def _check_local(settings: Settings) -> None:
             f'local is "{local}", whose name stands for schedule "{PRESETS[local].schedule}", and '
             f'cells of algorithm "{settings.algorithm["name"]}" have edge rounds. Choose one that '
             "has synchronous rounds, such as fedavg."
-        )
-
-
-def _check_assignment(settings: Settings) -> None:
-    """Refuse an assignment without rounds of several tasks.
-
-    Raises:
-        ConfigError: there is one.
-    """
-    if settings.assignment is not None and settings.choices.schedule.work != "task rounds":
-        raise ConfigError(
-            f'assignment is "{settings.assignment["name"]}", and {_title(settings)} has no rounds '
-            'of several tasks. Choose schedule "simultaneous", or leave it out.'
-        )
-
-
-def _check_weighting(settings: Settings) -> None:
-    """Refuse weights where there is no mean.
-
-    Raises:
-        ConfigError: there are such.
-    """
-    algorithm = settings.choices.algorithm
-    if settings.training.weighting == "samples" and not algorithm.uses_mean:
-        raise ConfigError(
-            f'weighting is "samples", and algorithm "{settings.algorithm["name"]}" does not merge '
-            'by a mean. Choose weighting "uniform".'
         )
 
 
@@ -156,31 +125,8 @@ def _check_rounds_settings(settings: Settings) -> None:
     Raises:
         ConfigError: there are such.
     """
-    training, algorithm = settings.training, settings.choices.algorithm
-    name, title = settings.algorithm["name"], _title(settings)
-    task_rounds = settings.choices.schedule.work == "task rounds"
-    if training.clients_per_round is not None and not task_rounds:
-        cells = settings.regime == "cells"
-        how = "all clients of a cell train" if cells else "requests says how many are at work"
-        raise ConfigError(
-            f"clients_per_round is {training.clients_per_round}, and {title} has no rounds in "
-            f'which some clients train. Leave it out ({how}), or choose schedule "rounds".'
-        )
-    if training.tracking_clients is not None:
-        raise ConfigError(
-            f"tracking_clients is {training.tracking_clients}, and under {title} every client "
-            'that trains tracks. Leave it out, or choose schedule "rounds".'
-        )
-    if settings.sessions.sessions is not None:
-        raise ConfigError(
-            f"sessions is {settings.sessions.sessions}, and {title} has none. Leave it out, or "
-            'choose schedule "rounds".'
-        )
-    if training.compression != "none" and settings.regime == "tasks":
-        raise ConfigError(
-            f'compression is "{training.compression}", and {title} has no rounds in which a model '
-            'is compressed. Leave it out, or choose schedule "rounds".'
-        )
+    algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
+    title = _title(settings)
     if algorithm.plans_ahead:
         raise ConfigError(
             f'algorithm "{name}" plans its rounds in advance with these settings (budget '
@@ -232,15 +178,14 @@ def _check_step_sizes(settings: Settings) -> None:
     Raises:
         ConfigError: there are such.
     """
-    training = settings.training
-    if training.lr_schedule == "constant":
+    if settings.choices.lr_schedule.constant:
         return
     name = settings.algorithm["name"]
     if settings.choices.algorithm.merges_by_lr and settings.choices.schedule.work == "requests":
         raise ConfigError(
-            f'lr_schedule is "{training.lr_schedule}", and algorithm "{name}" divides by the step '
-            f"size of the clients, which differ in a merge under {_title(settings)}. Choose "
-            'lr_schedule "constant", or schedule "rounds".'
+            f'lr_schedule is "{settings.lr_schedule["name"]}", and algorithm "{name}" divides by '
+            f"the clients' step size, which differs within a merge under {_title(settings)}. "
+            'Choose lr_schedule "constant", or schedule "rounds".'
         )
 
 
@@ -250,9 +195,9 @@ def check_end(settings: Settings) -> None:
     Raises:
         ConfigError: they do.
     """
-    if settings.training.lr_schedule != "constant":
+    if not settings.choices.lr_schedule.constant:
         raise ConfigError(
-            f'lr_schedule is "{settings.training.lr_schedule}", and rounds, within which step '
+            f'lr_schedule is "{settings.lr_schedule["name"]}", and rounds, within which step '
             f"sizes fall, has no limit under {_title(settings)} with max_seconds or target. Give "
             'rounds, or choose lr_schedule "constant".'
         )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
-from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
 from wirelessfl.tasks.transmissions import check_gathering
 
 
@@ -20,15 +19,8 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
         ConfigError: there are such; the message names the setting.
     """
     for task in tasks.values():
-        if (
-            task.network.delays == "shifted-exponential"
-            and task.network.step_seconds is None
-            and task.data.dataset not in PUBLISHED_STEP_SECONDS
-        ):
-            raise ConfigError(
-                f"data set {task.data.dataset!r} has no published step time. Give step_seconds, "
-                "beta of a normal client."
-            )
+        if task.choices.delays is not None:
+            task.choices.delays.check(task.data.dataset, task.network.step_seconds)
     first = next(iter(tasks.values()))
     if not first.clients_known:
         return

@@ -42,7 +42,7 @@ def check_shared_uplink(settings: Settings) -> None:
     """
     uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
     schedule, under = settings.choices.schedule, f'schedule "{settings.schedule["name"]}"'
-    one_draw = settings.network.delays == "shifted-exponential"
+    one_draw = not settings.frame.radio
     if uplink.gives == "sum":
         if one_draw:
             raise ConfigError(

@@ -13,11 +13,18 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.assignment import AssignmentRule
-from wirelessfl.config.kinds import chosen_classes, title_of
+from wirelessfl.config.kinds import chosen_classes, title_of, words
 from wirelessfl.config.sections import refuse_bool
 from wirelessfl.config.tables import hint
+from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
+from wirelessfl.fading import FadingModel
+from wirelessfl.models.choice import ModelChoice
+from wirelessfl.rounds.compression import Compression
+from wirelessfl.rounds.step_sizes import StepSizes
 from wirelessfl.schedules import Schedule
+from wirelessfl.sessions.presence import PresenceModel
+from wirelessfl.tasks.delays import DelayModel
 from wirelessfl.uplinks import Uplink
 from wirelessfl.warm_starts import WarmStart
 from wirelessfl.wording import explain
@@ -31,15 +38,29 @@ class Choices:
         algorithm: client and server rule.
         uplink: how updates cross the air.
         schedule: when work is handed out and servers merge.
+        split: which samples each client holds.
+        model: what is trained.
+        lr_schedule: step sizes over the rounds.
+        compression: of the model on the downlink; None if no round sends one.
+        fading: of the radio channel; None without one.
+        delays: latency of requests; None without requests to clients.
         assignment: who trains what, in rounds of several tasks; None without them.
-        warm_start: what a session begins with; None without sessions.
+        warm_start: model at the start of a session; None without sessions.
+        presence: which clients are present; None without sessions.
     """
 
     algorithm: Algorithm
     uplink: Uplink
     schedule: Schedule
+    split: Split
+    model: ModelChoice
+    lr_schedule: StepSizes
+    compression: Compression | None = None
+    fading: FadingModel | None = None
+    delays: DelayModel | None = None
     assignment: AssignmentRule | None = None
     warm_start: WarmStart | None = None
+    presence: PresenceModel | None = None
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Choices:
@@ -63,15 +84,22 @@ def _adapter(choice: Hashable) -> TypeAdapter[Any]:
     return adapter
 
 
+@lru_cache(maxsize=256)
+def _hints(choice: Hashable) -> Mapping[str, Any]:
+    """Annotations of a choice's settings, by name."""
+    hints = get_type_hints(choice, include_extras=True)
+    return {entry.name: hints[entry.name] for entry in fields(cast(Any, choice))}
+
+
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     """The object that a table describes, every value checked."""
     settings = {key: value for key, value in table.items() if key != "name"}
-    known = [entry.name for entry in fields(choice)]
-    hints = get_type_hints(choice, include_extras=True)
+    hints = _hints(cast(Hashable, choice))
+    known = list(hints)
     for key in settings:
         if key not in known:
             raise ConfigError(
-                f"unknown setting {key!r} of {kind.replace('_', ' ')} {title_of(table)}, which has "
+                f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
                 f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
             )
         refuse_bool(key, settings[key], hints[key])

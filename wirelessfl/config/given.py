@@ -7,12 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from wirelessfl.config.sections import ModelSection, NetworkSection, Section
+from wirelessfl.config.sections import NetworkSection, Section
 
 BESIDE_NETWORK = (
     "coherence",
-    "delays",
-    "delay_scale",
     "availability",
     "busy_clients",
     "drop_out",
@@ -20,8 +18,6 @@ BESIDE_NETWORK = (
     "backhaul_mbps",
 )
 """Network settings that a given network leaves open."""
-BESIDE_MODEL = ("layers",)
-"""Model settings that a given model leaves open."""
 
 
 class GivenNetwork(Section):
@@ -52,41 +48,30 @@ class Given(Section):
         return [name for name, value in self if value is not None]
 
 
-def replaced_by_network(settings: NetworkSection) -> list[str]:
+def replaced_by_network(radio: bool = True) -> list[str]:
     """Network settings that a given network replaces.
 
-    With shifted-exponential delays ``step_seconds`` is beta, which no network has.
+    Args:
+        radio: whether CPU speeds and links count; otherwise ``step_seconds`` is beta of the
+            latency model, which no network has.
     """
-    beta = ("step_seconds",) if settings.delays == "shifted-exponential" else ()
+    beta = () if radio else ("step_seconds",)
     return [key for key in NetworkSection.model_fields if key not in (*BESIDE_NETWORK, *beta)]
 
 
-def chosen(settings: NetworkSection) -> dict[str, Any]:
+def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
     """Settings that the user gave and a given network replaces, with their values.
 
     None stands for the default, as in a file that leaves the setting out.
     """
-    values = {key: getattr(settings, key) for key in replaced_by_network(settings)}
+    values = {key: getattr(settings, key) for key in replaced_by_network(radio)}
     given = settings.model_fields_set
     return {key: value for key, value in values.items() if key in given and value is not None}
 
 
-def replaced(given: Given, settings: NetworkSection) -> dict[str, set[str]]:
-    """Settings that the given objects replace, by section."""
-    keys: dict[str, set[str]] = {}
-    if given.model is not None:
-        keys["model"] = set(ModelSection.model_fields) - set(BESIDE_MODEL)
-    if given.data is not None:
-        keys["data"] = {"dataset"}
-    if given.network is not None:
-        keys["network"] = set(replaced_by_network(settings))
-    return keys
-
-
 def given_values(given: Given) -> Mapping[str, Mapping[str, Any]]:
-    """Settings that the given objects have values for, by section."""
+    """Settings of sections that the given objects have values for, by section."""
     return {
-        "model": {} if given.model is None else {"model": given.model},
         "data": {} if given.data is None else {"dataset": given.data},
         "network": {} if given.network is None else dict(given.network),
     }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from wirelessfl.config.check_schedules import check_schedule
-from wirelessfl.config.check_sessions import check_pilot, check_sessions, check_step_sizes
+from wirelessfl.config.check_sessions import check_pilot, check_sessions
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
-from wirelessfl.config.sections import DataSection, SessionsSection
+from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
+from wirelessfl.config.unused import unused
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.errors import ConfigError
@@ -32,32 +34,33 @@ def filled(settings: Settings) -> dict[str, Any]:
         values[section] = values[section].filled(**given)
     choices, network, training = settings.choices, values["network"], values["training"]
     star = choices.algorithm.topology == "star"
+    dropped = unused(settings)
     for kind, choice in vars(choices).items():
         if choice is not None:
-            values[kind] = {"name": values[kind]["name"], **vars(choice)}
-    if settings.regime == "cells":  # which are the requests: the rest of the schedule is of clients
-        values["schedule"] = {
-            key: value
-            for key, value in values["schedule"].items()
-            if key not in choices.schedule.of_clients
-        }
+            table = {"name": values[kind]["name"], **vars(choice)}
+            values[kind] = {
+                key: value
+                for key, value in table.items()
+                if key == "name" or (kind, key) not in dropped
+            }
+    if values["presence"] and values["presence"].get("trace"):
+        # The working directory may change.
+        values["presence"]["trace"] = Path(values["presence"]["trace"]).absolute()
+    cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
     values["network"] = network.filled(
-        cells=network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients)),
-        coherence=network.coherence or choices.uplink.coherence,
+        cells=cells, coherence=network.coherence or choices.uplink.coherence
     )
+    rounds = training.rounds
+    if "rounds" not in training.model_fields_set:
+        senders = cells if settings.regime == "cells" else network.clients
+        rounds = choices.schedule.default_rounds(rounds, senders)
     values["training"] = training.filled(
-        edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS)
+        rounds=rounds,
+        edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
     if settings.given.data is None and not settings.task:
-        values["data"] = _with_text_options(settings.data, settings.model.pretrained)
+        values["data"] = _with_text_options(settings.data, settings.model.get("pretrained"))
     return values
-
-
-def placed(sessions: SessionsSection) -> SessionsSection:
-    """With the absolute path of the trace, so that the working directory may change."""
-    if sessions.trace is None:
-        return sessions
-    return sessions.filled(trace=sessions.trace.absolute())
 
 
 def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection:
@@ -86,7 +89,6 @@ def check(settings: Settings) -> None:
     Raises:
         ConfigError: there are such; the message names the settings.
     """
-    check_step_sizes(settings)
     check_sessions(settings)
     if settings.warm_start is not None:
         check_pilot(settings.sessions.sessions, settings.warm_start)
@@ -103,30 +105,22 @@ def _check_cells(settings: Settings) -> None:
         ConfigError: there are such.
     """
     cells, clients = settings.network.cells or 1, settings.network.clients
-    edge_rounds = settings.training.edge_rounds or 1
-    star = settings.choices.algorithm.topology == "star"
-    if star and (cells > 1 or edge_rounds > 1):
+    if cells > 1 and settings.choices.algorithm.topology == "star":  # of a given network
         raise ConfigError(
-            f'algorithm "{settings.algorithm["name"]}" is a star: one server, one edge round '
-            f"(cells is {cells}, edge_rounds {edge_rounds}). Choose cells 1 and edge_rounds 1, or "
-            '"hfedavg".'
+            f'algorithm "{settings.algorithm["name"]}" is a star, and the network has {cells} '
+            'cells. Choose "hfedavg", or give a network of one cell.'
         )
     if cells > clients:
         raise ConfigError(f"cells is {cells} and clients {clients}: every cell needs a client.")
 
 
 def _check_network(settings: Settings) -> None:
-    """Refuse empty ranges, and two costs of a step.
+    """Refuse empty ranges.
 
     Raises:
         ConfigError: there are such.
     """
     network = settings.network
-    if network.step_seconds is not None and network.cpu_hz is not None:
-        raise ConfigError(
-            f"step_seconds is {network.step_seconds} and cpu_hz {network.cpu_hz}: a "
-            "step takes the one, or cycles_per_step over the other. Leave one out."
-        )
     if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:
         raise ConfigError(f"cpu_hz is {network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
     gains = network.path_gain_db

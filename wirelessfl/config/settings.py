@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import tomli_w
 from pydantic import PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 
 from wirelessfl.config.choices import Choices, named_setting
-from wirelessfl.config.given import Given, chosen, replaced
+from wirelessfl.config.given import Given, chosen
+from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame, Regime
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,
     EvaluationSection,
-    ModelSection,
     NetworkSection,
     RunSection,
     Section,
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.tables import named_tables, unknown_setting
+from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import explain
 
-Regime = Literal["rounds", "sessions", "tasks", "cells"]
+
+@dataclass(frozen=True)
+class Origin:
+    """Which settings were given; equal settings are equal whatever was.
+
+    Args:
+        places: table and key of each.
+    """
+
+    places: frozenset[tuple[str, str]] = field(compare=False)
 
 
 class Settings(Section):
     """All settings of a run, by table.
 
-    ``algorithm``, ``uplink``, ``schedule``, ``assignment`` (in rounds of several tasks) and
-    ``warm_start`` (with sessions) are tables with a ``name`` and the settings of what it names;
-    ``task`` holds a table for each of several tasks. ``given`` marks
-    objects that replace settings; the run needs them.
+    ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of what it
+    names; None if the run has no such choice. ``task`` holds a table for each of several tasks.
+    ``given`` marks objects that replace settings; the run needs them.
 
     Raises:
         ConfigError: an unknown key, or a wrong value.
@@ -46,19 +52,26 @@ class Settings(Section):
     algorithm: dict[str, Any]
     uplink: dict[str, Any]
     schedule: dict[str, Any]
+    split: dict[str, Any]
+    model: dict[str, Any]
+    lr_schedule: dict[str, Any]
     given: Given = Given()
     data: DataSection = DataSection()
-    model: ModelSection = ModelSection()
     network: NetworkSection = NetworkSection()
     training: TrainingSection = TrainingSection()
     sessions: SessionsSection = SessionsSection()
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
+    compression: dict[str, Any] | None = None
+    fading: dict[str, Any] | None = None
+    delays: dict[str, Any] | None = None
     assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
+    presence: dict[str, Any] | None = None
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()
+    _origin: Origin = PrivateAttr()
 
     def __init__(self, **tables: Any) -> None:
         named = named_tables(tables)
@@ -67,6 +80,24 @@ class Settings(Section):
         except ValidationError as error:
             raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
         self._choices = Choices.of(dict(self))
+        self._origin = Origin(frozenset(given_places(tables)))
+
+    def given_tables(self) -> dict[str, Any]:
+        """The settings that were given, by table, without what was filled in."""
+        tables = self.model_dump(exclude_unset=True)
+        for kind, choice in vars(self.choices).items():
+            if kind not in KINDS or tables.get(kind) is None:
+                continue
+            filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
+            given = {  # with what was changed in place: tables are plain dicts
+                key: value
+                for key, value in tables[kind].items()
+                if (kind, key) in self._origin.places or value != filled.get(key)
+            }
+            if given and kind not in DEFAULTS:  # its default may change with the algorithm
+                given["name"] = tables[kind]["name"]
+            tables[kind] = given
+        return tables
 
     @property
     def choices(self) -> Choices:
@@ -77,37 +108,30 @@ class Settings(Section):
     def regime(self) -> Regime:
         """What carries the run out: rounds of one model, in sessions or not; tasks, which get
         requests or common rounds; or the cells of one model, each a request."""
-        if self._choices.schedule.work == "rounds":
-            return "rounds" if self.sessions.sessions is None else "sessions"
-        return "tasks" if self._choices.algorithm.topology == "star" else "cells"
+        return self.frame.regime
+
+    @property
+    def frame(self) -> Frame:
+        """What decides which kinds of choices the run has."""
+        choices = self._choices
+        return Frame(
+            type(choices.algorithm),
+            type(choices.uplink),
+            type(choices.schedule),
+            self.sessions.sessions,
+            choices.delays is None or choices.delays.radio,
+            self.given.model is not None,
+        )
 
     @property
     def clients_known(self) -> bool:
         """Whether cells and clients are settled: no other network can be given to the run."""
-        return self.given.network is not None or bool(chosen(self.network))
+        return self.given.network is not None or bool(chosen(self.network, self.frame.radio))
 
     @property
     def total_rounds(self) -> int:
         """Training rounds of all sessions."""
         return self.training.rounds * (self.sessions.sessions or 1)
-
-    def to_toml(self) -> str:
-        """The settings as TOML; reading it back gives the same object."""
-        shown = self.model_dump(exclude=dict(replaced(self.given, self.network)))
-        plain: dict[str, Any] = _plain(shown)
-        for key in ("task", "given"):
-            if not plain[key]:
-                del plain[key]
-        return tomli_w.dumps(plain)
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as TOML can hold it: no None, paths as text."""
-    if isinstance(value, Mapping):
-        return {key: _plain(v) for key, v in value.items() if v is not None}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:

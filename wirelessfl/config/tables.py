@@ -8,26 +8,28 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.algorithms import LOCAL, find_algorithm
 from wirelessfl.config.kinds import (
+    DEFAULTS,
     KINDS,
+    MAX_OWNERS,
+    Frame,
     chosen_classes,
+    class_of,
     flag_homes,
+    owners,
     owners_of,
     section_homes,
     title_of,
+    words,
 )
 from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
-from wirelessfl.schedules import SCHEDULES
 from wirelessfl.wording import nearest, shown, suggestion
 
-UPLINK = "tdma"
-"""How updates cross the air, unless the settings say."""
-WARM_START = "previous"
-"""What sessions begin with, unless the settings say."""
-NAMED = (*KINDS, "task")
+NAMED = ("algorithm", *KINDS, "task")
 """Flags that give a whole table, or its name."""
 
 
@@ -47,45 +49,86 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"configuration {path} is not TOML: {error}.") from error
 
 
-def tables_from_flags(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+def tables_from_flags(
+    tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None = None
+) -> dict[str, Any]:
     """``tables`` with the flat settings ``flags`` put into their sections.
 
+    A flag that names another choice drops the settings of the old one.
+
+    Args:
+        tables: settings by table.
+        flags: settings by flat name.
+        dropped: receives flags of choices that are not taken; None refuses them.
+
     Raises:
-        ConfigError: a flag that neither a section nor what is chosen has.
+        ConfigError: a flag that neither a section nor a chosen table has.
     """
-    tables = {**tables, **{key: flags[key] for key in NAMED if key in flags}}
-    merged = named_tables(tables)
-    if flags.get("sessions") is not None:
-        merged.setdefault("warm_start", {"name": WARM_START})
-    if flags.get("local") is not None:
-        merged["algorithm"]["local"] = flags["local"]
-    homes = flag_homes(chosen_classes(merged))
+    tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
+    algorithm = tables.get("algorithm")
+    if flags.get("local") is not None and algorithm is not None:
+        tables["algorithm"] = _named("algorithm", algorithm) | {"local": flags["local"]}
+    if flags.get("sessions") is not None and isinstance(tables.get("sessions", {}), Mapping):
+        tables["sessions"] = {**tables.get("sessions", {}), "sessions": flags["sessions"]}
+    named = named_tables(tables)
+    homes = flag_homes(chosen_classes(named))
+    merged = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
     for flag, value in flags.items():
         if flag in NAMED:
             continue
         if flag not in homes:
+            elsewhere = _of_another(named, flag, value)
+            if elsewhere and value is None:  # not given
+                continue
+            if elsewhere and dropped is not None:
+                dropped.add(flag)
+                continue
             raise ConfigError(
-                f"unknown setting {flag!r} of {_chosen(merged)}.{hint(flag, homes, homes)}"
+                elsewhere
+                or f"unknown setting {flag!r} of {_chosen(named)}.{hint(flag, homes, homes)}"
             )
         section, key = homes[flag]
-        table = merged.setdefault(section, {})
-        if not isinstance(table, dict):
+        table = merged.get(section)
+        if table is not None and not isinstance(table, str | Mapping):
             raise ConfigError(f"{section} is {shown(table)}: a table of settings is needed.")
-        table[key] = value
-    set_by_flags = {homes[flag][0] for flag in flags if flag not in NAMED}
-    for kind in ("schedule", "assignment"):  # filled in again, with what goes with the algorithm
-        if tables.get(kind) is None and kind not in set_by_flags:
-            merged.pop(kind, None)
+        table = {"name": table} if isinstance(table, str) else dict(table or {})
+        merged[section] = table | {key: value}
     return merged
+
+
+def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
+    """The table of a choice, for another name: without settings, unless it is the same."""
+    table = tables.get(kind)
+    same = isinstance(table, Mapping) and table.get("name", DEFAULTS.get(kind)) == name
+    return table if same and kind != "task" else name
+
+
+def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
+    """What to say of a flag of a choice that is not taken; empty if no choice has it."""
+    for kind, having in owners(flag):
+        taken, title = tables.get(kind), words(kind)
+        reason = Frame.of(tables).why_not(kind)
+        if reason is not None:
+            reason = f"is a setting of {title} and {reason}"
+        elif taken is not None:
+            if kind == "algorithm" and class_of(taken).takes_local:
+                local = [name for name in having if not find_algorithm(name).takes_local]
+                if local == having:  # of what runs inside cells
+                    kind = title = "local"
+                    taken = {"name": taken.get("local", LOCAL)}
+            names = " or ".join(f'"{name}"' for name in having[:MAX_OWNERS])
+            reason = f'is a setting of {title} {names}, and {kind} is "{taken["name"]}": choose one'
+            reason = reason.replace("choose one", f"choose {title} {names}")
+        else:
+            continue
+        return f"{flag}={shown(value)} {reason}, or leave {flag} out."
+    return ""
 
 
 def _chosen(tables: Mapping[str, Any]) -> str:
     """What named tables choose, in words."""
     text = f"algorithm {title_of(tables['algorithm'])} over uplink {tables['uplink']['name']!r}"
     text += f" under schedule {tables['schedule']['name']!r}"
-    for kind in ("assignment", "warm_start"):
-        if tables.get(kind) is not None:
-            text += f" with {kind.replace('_', ' ')} {tables[kind]['name']!r}"
     return text
 
 
@@ -98,6 +141,8 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
         homes: section and key of every setting of the run; None: those of sections alone.
     """
     homes = section_homes() if homes is None else homes
+    if key in KINDS:
+        return f' It is a table: [{key}] name = "...".'
     if key in homes and key not in known:
         return f" It belongs to [{homes[key][0]}]."
     found = owners_of(key) or suggestion(key, known)
@@ -105,6 +150,17 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
         return found
     near = nearest(key, homes, 0.75)  # what belongs elsewhere must be nearer to be meant
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
+
+
+def given_places(tables: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Table and key of every setting in ``tables`` with a value."""
+    found: set[tuple[str, str]] = set()
+    for section, table in tables.items():
+        if isinstance(table, str) and section in KINDS:
+            found.add((section, "name"))
+        elif isinstance(table, Mapping) and section != "given":
+            found |= {(section, key) for key, value in table.items() if value is not None}
+    return found
 
 
 def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: object) -> str:
@@ -125,21 +181,31 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
         known = SECTIONS[section].model_fields if section in SECTIONS else ()
         return f"unknown setting {key!r} in [{section}].{hint(key, known, homes)}"
     if isinstance(value, Mapping):
-        return f"unknown table [{key}].{suggestion(key, (*SECTIONS, 'algorithm', *NAMED))}"
+        return f"unknown table [{key}].{suggestion(key, (*SECTIONS, *NAMED))}"
     return f"unknown setting {key!r} outside a table.{hint(key, (), homes)}"
 
 
+def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``tables``, if they are tables by name.
+
+    Raises:
+        ConfigError: they are something else.
+    """
+    if isinstance(tables, Mapping) and all(isinstance(key, str) for key in tables):
+        return tables
+    raise ConfigError(
+        f"settings are {shown(tables)}: give tables by name, such as "
+        '{"algorithm": {"name": "hist"}}.'
+    )
+
+
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``tables`` in which each choice is a table with a name, schedule included.
+    """A copy of ``tables`` in which each choice that the run has is a table with a name.
 
     Raises:
         ConfigError: one of them is no name and no table with a name.
     """
-    if not isinstance(tables, Mapping) or not all(isinstance(key, str) for key in tables):
-        raise ConfigError(
-            f"settings are {shown(tables)}: give tables by name, such as "
-            '{"algorithm": {"name": "hist"}}.'
-        )
+    tables = checked_tables(tables)
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
     tasks = copy.get("task")
     if isinstance(tasks, dict) or tasks == []:
@@ -156,51 +222,40 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     if copy.get("algorithm") is None:
         raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
     copy["algorithm"] = _named("algorithm", copy["algorithm"])
-    copy["uplink"] = _named("uplink", UPLINK if copy.get("uplink") is None else copy["uplink"])
-    _fill_schedule(copy)
-    sessions = copy.get("sessions")
-    if copy.get("warm_start") is None:
-        copy.pop("warm_start", None)
-        if isinstance(sessions, dict) and sessions.get("sessions") is not None:
-            copy["warm_start"] = WARM_START
-    if "warm_start" in copy:
-        copy["warm_start"] = _named("warm_start", copy["warm_start"])
+    preset = preset_of(copy["algorithm"]["name"])
+    defaults = {**DEFAULTS, "schedule": preset.schedule, "assignment": preset.assignment}
+    for kind in KINDS:
+        if copy.get(kind) is not None:
+            copy[kind] = _named(kind, copy[kind], defaults[kind])
+    for kind in ("uplink", "schedule"):
+        copy[kind] = copy.get(kind) or {"name": defaults[kind]}
+    if copy["schedule"]["name"] == preset.schedule:
+        copy["schedule"] = {"name": preset.schedule, **preset.settings, **copy["schedule"]}
+    frame = Frame.of(copy)
+    for kind in KINDS:
+        if copy.get(kind) is not None:
+            continue
+        copy.pop(kind, None)
+        if frame.why_not(kind) is None:
+            copy[kind] = {"name": defaults[kind]}
     return copy
 
 
-def _fill_schedule(tables: dict[str, Any]) -> None:
-    """Put in the schedule and assignment that go with the algorithm, where none are given.
+def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
+    """A table with a name, from a table or a name alone.
 
-    Raises:
-        ConfigError: a schedule is unknown.
-    """
-    preset = preset_of(tables["algorithm"]["name"])
-    schedule = tables.get("schedule")
-    if schedule is None or (isinstance(schedule, dict) and "name" not in schedule):
-        schedule = {"name": preset.schedule, **(schedule or {})}
-    schedule = _named("schedule", schedule)
-    if schedule["name"] == preset.schedule:
-        schedule = {"name": preset.schedule, **preset.settings, **schedule}
-    tables["schedule"] = schedule
-    assignment = tables.get("assignment")
-    if isinstance(assignment, dict) and "name" not in assignment:
-        assignment = {"name": preset.assignment, **assignment}
-    if assignment is not None:
-        tables["assignment"] = _named("assignment", assignment)
-    elif SCHEDULES.find(schedule["name"]).work == "task rounds":
-        tables["assignment"] = {"name": preset.assignment}
-    else:
-        tables.pop("assignment", None)
-
-
-def _named(key: str, table: Any) -> dict[str, Any]:
-    """``table``, or the table with a name alone that ``table`` is.
+    Args:
+        key: the kind of choice.
+        table: as given.
+        default: name of a table without one; None: a table needs one.
 
     Raises:
         ConfigError: it is neither a name nor a table with one.
     """
     if isinstance(table, str):
         return {"name": table}
+    if isinstance(table, dict) and "name" not in table and default is not None:
+        return {"name": default, **table}
     if isinstance(table, dict) and isinstance(table.get("name"), str):
         return table
     found = table.get("name") if isinstance(table, dict) else table

@@ -11,13 +11,14 @@ from wirelessfl.wording import shown
 
 TASK_SETTINGS = {
     "data": [name for name in SECTIONS["data"].model_fields if name != "data_dir"],
-    "model": list(SECTIONS["model"].model_fields),
-    "network": ["step_seconds", "cycles_per_step"],
+    "network": ["step_seconds", "cycles_per_step", "cycles_per_flop"],
     "training": ["local_steps", "batch_size", "rounds", "clients_per_round", "weighting"],
     "evaluation": ["target"],
     "run": ["executor", "chunk", "replay", "workers"],
 }
-"""What a task's table may set, by section, beside the settings of its algorithm."""
+"""What a task's table may set, by section, beside its choices and their settings."""
+TASK_CHOICES = ("split", "model", "algorithm")
+"""Choices that a task's table may make."""
 ENDLESS = 10**9
 """Merges of a task that something else ends."""
 

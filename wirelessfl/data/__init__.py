@@ -24,6 +24,7 @@ from wirelessfl.wording import shown
 
 __all__ = [
     "SPLITS",
+    "WITHOUT_IMAGES",
     "Dataset",
     "IntArray",
     "dataset_names",
@@ -46,6 +47,10 @@ _LOADERS: dict[str, Loader] = {
     "shakespeare": load_shakespeare,
     **{data.name: data.load for data in TEXT_DATA},
 }
+
+
+WITHOUT_IMAGES = frozenset({"shakespeare", *(data.name for data in TEXT_DATA)})
+"""Data sets of texts."""
 
 
 def dataset_names() -> list[str]:

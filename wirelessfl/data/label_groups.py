@@ -20,7 +20,7 @@ from channels.streams import Stream
 from channels.validation import checked_cells
 from wirelessfl.data.label_splits import deal_evenly
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
-from wirelessfl.data.splits import split
+from wirelessfl.data.splits import Samples, Split, split
 from wirelessfl.errors import DataError
 
 
@@ -148,7 +148,7 @@ def split_groups(
     groups: LabelGroups,
     *,
     shared_labels: Literal["split", "both"] = "split",
-    kind: str,
+    kind: str | Split,
     cell_of: ArrayLike,
     alpha: float = 0.5,
     shards: int = 2,
@@ -167,7 +167,8 @@ def split_groups(
         groups: the groups of clients with their labels.
         shared_labels: samples of a label that groups 0 and 1 share are divided in halves at random
             (``split``), or given to both groups (``both``).
-        kind: as in ``split``, except ``natural``, in which labels belong to clients.
+        kind: as in ``split``, except ``natural``, in which labels belong to clients; or a split
+            with its settings.
         cell_of: [clients], sorted, the cell of each client.
         alpha, shards, min_samples, samples_per_client, reuse: as in ``split``, for each group.
         stream: randomness of the split; equal streams give equal splits.
@@ -178,7 +179,7 @@ def split_groups(
     Raises:
         DataError: the split is impossible; the message names the group.
     """
-    if kind == "natural":
+    if kind == "natural" or (not isinstance(kind, str) and kind.by_groups):
         raise DataError(
             'split "natural" conflicts with groups, because it keeps the labels of each natural '
             "client: choose another split."
@@ -202,19 +203,24 @@ def split_groups(
                 "that occur in the data."
             )
         try:
-            dealt = split(
-                labels[mine],
-                len(members),
-                kind=kind,
-                # Cells without a client of the group get none of its samples.
-                cell_of=np.unique(cells[members], return_inverse=True)[1],
-                alpha=alpha,
-                shards=shards,
-                min_samples=min_samples,
-                samples_per_client=samples_per_client,
-                reuse=reuse,
-                stream=stream.child("group", group),
-            )
+            # Cells without a client of the group get none of its samples.
+            cell_of_member = np.unique(cells[members], return_inverse=True)[1]
+            randomness = stream.child("group", group)
+            if isinstance(kind, Split):
+                dealt = kind.deal(Samples(labels[mine]), cell_of_member, randomness)
+            else:
+                dealt = split(
+                    labels[mine],
+                    len(members),
+                    kind=kind,
+                    cell_of=cell_of_member,
+                    alpha=alpha,
+                    shards=shards,
+                    min_samples=min_samples,
+                    samples_per_client=samples_per_client,
+                    reuse=reuse,
+                    stream=randomness,
+                )
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
         for client, rows in zip(members.tolist(), dealt, strict=True):

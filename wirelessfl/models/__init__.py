@@ -84,7 +84,7 @@ def build_model(
         "pretrained": pretrained,
         "lora_rank": lora_rank,
         "lora_alpha": lora_alpha,
-        "pad_id": pad_id if "pad_id" in _parameters(factory) else None,
+        "pad_id": pad_id if "pad_id" in parameters_of(factory) else None,
     }
     options = {option: value for option, value in options.items() if value is not None}
     with torch.random.fork_rng(devices=[]):
@@ -102,7 +102,8 @@ def build_model(
     return model
 
 
-def _parameters(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Parameter]:
+def parameters_of(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Parameter]:
+    """Parameters that a callable takes, by name; empty if it does not say."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):  # it has no signature, or is no function
@@ -111,7 +112,7 @@ def _parameters(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Param
 
 def _remedy(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
     """What to do about options that ``factory`` does not take, or might not."""
-    parameters = _parameters(factory)
+    parameters = parameters_of(factory)
     names = [option for option in options if option in TAKERS]
     names = [name for name in names if name not in parameters] or names
     if not names:
@@ -134,4 +135,5 @@ __all__ = [
     "ResNet18",
     "StreamDropout",
     "build_model",
+    "parameters_of",
 ]

@@ -1,1 +1,1 @@
-"""Carrying out synchronous rounds of one model."""
+"""Execution of rounds of one model: synchronous, or of asynchronous cells."""

@@ -1,4 +1,4 @@
-"""Asynchronous cells: the cloud merges cells as they come, some at a time."""
+"""Asynchronous cells: the cloud merges every B cells that have finished."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ from wirelessfl.submodels import ParamSpec, Submodels
 from wirelessfl.training.cohort import State
 
 PREFIX = "cells."
-"""What the names of this regime's tensors in a checkpoint begin with."""
+"""Prefix of the names of this regime's tensors in a checkpoint."""
 INDEX = f"{PREFIX}index"
 
 
 class AsynchronousCells:
-    """Carries out what ``BufferedScheduler`` decides for the cells of one model.
+    """Carries out the decisions of ``BufferedScheduler`` for the cells of one model.
 
-    A cell is a request, named by its number. It trains a global round of its own, E edge rounds
-    from the cloud's model that it was sent, and waits. When B cells are in, the cloud moves each
-    coordinate by the weighted mean change of those that cover it,
+    Each cell is a request, numbered as the cell. A cell runs its own global round of E edge rounds,
+    starting from the cloud's model that it received, and then waits. When B cells have finished,
+    the cloud changes each coordinate by the weighted mean change of the cells that cover it,
 
         x_k += sum_j w_j (returned_jk - sent_jk) / sum_j w_j,
 
-    and these cells alone get the new model. Channels, batches, noise and masks of clients are those
-    of the cell's own round count; step sizes those of the merges behind the model that it was sent.
-    What a cell trains follows from that count, that model and its part of the model, so it is
-    trained when it is merged. The clients of a cell all take part.
+    and only these cells get the new model. Channels, batches, noise and client masks depend on the
+    number of rounds of the cell; step sizes depend on the version of the model that it received.
+    The result of a cell depends only on its round number, its received model and its submodel, so
+    training is deferred until the merge. All clients of a cell participate.
 
     Args:
-        planner: plans the rounds of a cell with their durations.
-        training: trains them, and holds the server.
-        clock: virtual seconds.
+        planner: plans the rounds of a cell and their durations.
+        training: trains the rounds, and holds the server.
+        clock: virtual clock.
     """
 
     def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
         self.planner, self.training, self.clock = planner, training, clock
         cells = planner.network.cells
         self.parts: Submodels = planner.plan(0).submodels
-        """What each cell trains: at work, or when it next gets work."""
+        """Submodel of each cell, for its current round or its next one."""
         self.rounds_done = [0] * cells
-        """Rounds of each cell that have been merged."""
+        """Number of merged rounds of each cell."""
         self.sent: dict[int, int] = {}
-        """By cell with work, or waiting: merges behind the model that it was sent."""
+        """By cell that trains or waits: version of the model that it received."""
         self._models: dict[int, State] = {}
         self._asked = 0
 
     def happened(self, what: Event) -> Event:
-        """All that happens are events."""
+        """Return the entry: all entries of the clock are events."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
-        """Ask, or merge; in the end, drop all work."""
+        """Issue or merge work of cells; at the end of the run drop all work."""
         match decision:
             case Ask(_, count):
                 self._asked += count
@@ -78,11 +78,11 @@ class AsynchronousCells:
                 self.sent, self._models, self._asked = {}, {}, 0
 
     def settle(self) -> None:
-        """Cells without work get the cloud's model as it is at the end of the instant."""
+        """Send the cloud's model, after all events at this time, to cells without work."""
         if not self._asked:
             return
         free = [cell for cell in range(len(self.rounds_done)) if cell not in self.sent]
-        assert len(free) == self._asked, "the schedule asks all cells that it has merged"
+        assert len(free) == self._asked, "the schedule issues work to all merged cells"
         self._asked = 0
         server = self.training.server
         self._models[server.version] = server.cloud
@@ -92,7 +92,7 @@ class AsynchronousCells:
             self.clock.after(seconds, Returned(cell, 0, server.version))
 
     def plan(self, cell: int) -> Plan:
-        """The round of a cell with work; it depends on that work and the settings alone."""
+        """Plan the current round of a cell; it depends only on the cell's work and the settings."""
         return replace(
             self.planner.plan(
                 self.rounds_done[cell],
@@ -103,9 +103,9 @@ class AsynchronousCells:
         )
 
     def _merge(self, cells: Sequence[int]) -> None:
-        """Train the rounds of ``cells``, merge them, and deal their parts anew."""
+        """Train the rounds of ``cells``, merge them, and reassign their submodels."""
         server = self.training.server
-        # The cloud combines nodes that stand where it is, and those merged by their change further.
+        # The other nodes hold the cloud's state; merged nodes hold that state plus their change.
         nodes = server.at_nodes(self.parts)
         clients, metrics = [], list[Mapping[str, float]]()
         for cell in cells:
@@ -131,9 +131,9 @@ class AsynchronousCells:
         self.parts = self.planner.redealt(server.version, self.parts, cells)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Models that cells were sent, once each, and their parts, between two instants.
+        """Models that cells received, stored once each, and the submodels of the cells.
 
-        The cloud's present model is with the server's tensors.
+        The cloud's current model is among the server's tensors.
         """
         now = self.training.server.version
         found = {
@@ -145,7 +145,7 @@ class AsynchronousCells:
         return found if self.parts.index is None else found | {INDEX: self.parts.index}
 
     def snapshot(self) -> dict[str, Any]:
-        """Work of the cells, the clock's entries, and what the parts are made of."""
+        """Work of the cells, entries of the clock, and the neurons of the submodels."""
         return {
             "now": self.clock.now,
             "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
@@ -155,7 +155,7 @@ class AsynchronousCells:
         }
 
     def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; the server has been restored before."""
+        """Continue from a snapshot; the server must be restored first."""
         server = self.training.server
         device = server.cloud["params"].device
         self.rounds_done = list(state["rounds_done"])
@@ -174,7 +174,7 @@ class AsynchronousCells:
 
 
 def _stored(event: Event) -> list[Any]:
-    """An entry of the clock as a text and numbers."""
+    """Encode an entry of the clock as a name and numbers."""
     match event:
         case Returned(cell, _, version):
             return ["returned", cell, version]
@@ -184,7 +184,7 @@ def _stored(event: Event) -> list[Any]:
             return ["deadline"]
         case Started():
             return ["started"]
-    raise AssertionError(f"{event} is nothing that the clock holds between instants")
+    raise AssertionError(f"unexpected entry of the clock: {event}")
 
 
 def _event(kind: str, *numbers: int) -> Event:
@@ -201,7 +201,7 @@ def _event(kind: str, *numbers: int) -> Event:
 
 
 def _stored_parts(parts: Submodels) -> dict[str, Any] | None:
-    """Parts but for their index; None where all cells have the whole model."""
+    """Encode submodels without their index; None if all cells have the full model."""
     if parts.index is None:
         return None
     neurons = parts.neurons
@@ -216,7 +216,7 @@ def _stored_parts(parts: Submodels) -> dict[str, Any] | None:
 def _restored_parts(
     stored: Mapping[str, Any] | None, index: Tensor | None, first: Submodels
 ) -> Submodels:
-    """The inverse of ``_stored_parts``; ``first`` are the parts that the run began with."""
+    """The inverse of ``_stored_parts``; ``first`` are the initial submodels of the run."""
     if stored is None or index is None:
         return first
     neurons = stored["neurons"]

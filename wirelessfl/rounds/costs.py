@@ -1,4 +1,4 @@
-"""What a global round takes: seconds, MiB and joules, from what its clients train and send."""
+"""Cost of a global round in seconds, MiB and joules."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.base import Coherence
 
-MAX_AT_ONCE = 1 << 20  # clients times levels of width, so that many clients do not take memory
+MAX_AT_ONCE = 1 << 20  # clients times width levels per batch, to bound memory
 
 
 @dataclass(frozen=True)
 class Links:
-    """The links of a run. Those beyond the uplink are error-free; without a rate they take no time.
+    """The links of a run. Downlink and backhaul are error-free; without a rate they take no time.
 
     Args:
         network: cells, clients, channels.
         uplink: how updates cross the air.
-        coherence: how long a channel draw lasts.
-        downlink_bps: edge server to each client.
-        backhaul_bps: edge server to cloud, each way.
+        coherence: coherence interval of the channel.
+        downlink_bps: rate from edge server to each client, in bit/s.
+        backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
     """
 
     network: Network
@@ -47,14 +47,14 @@ class Links:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a global round takes.
+    """Cost of a global round.
 
     Args:
-        seconds: [nodes], (18) before the maximum.
-        uplink_mib: mean over clients.
-        downlink_mib: mean over clients.
-        backhaul_mib: mean over edge servers, both ways.
-        joules: mean over clients, computing and transmitting.
+        seconds: [nodes], duration at each node, (18) before the maximum.
+        uplink_mib: uplink traffic, mean over clients.
+        downlink_mib: downlink traffic, mean over clients.
+        backhaul_mib: backhaul traffic in both directions, mean over edge servers.
+        joules: energy for computation and transmission, mean over clients.
     """
 
     seconds: FloatArray
@@ -66,13 +66,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Counts what rounds take, on the part of the network that takes part: [senders] are in it.
+    """Computes the costs of rounds, on the sub-network of the participating clients [senders].
 
     Args:
-        algorithm: whose payloads are sent.
-        links: that they cross.
-        spec: of the full model.
-        settings: steps and edge rounds.
+        algorithm: algorithm, for its payloads.
+        links: links that the payloads cross.
+        spec: parameters of the full model.
+        settings: local steps and edge rounds.
     """
 
     algorithm: Algorithm
@@ -87,18 +87,18 @@ class Costs:
 
     @property
     def downlink_vectors(self) -> float:
-        """Vectors of 32 bits an element that go down to a client, less of a compressed model."""
+        """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
         vectors, compression = float(len(self.algorithm.sends)), self.settings.compression
         if compression is not None:
             vectors += compression.bits_per_element(self.spec) / BITS_PER_ELEMENT - 1
         return vectors
 
     def seconds_per_parameter(self, draws: ChannelDraw, who: Participants) -> FloatArray:
-        """Seconds that a parameter costs in a global round; latency is linear in it.
+        """Seconds per parameter in a global round; latency is linear in the parameters.
 
         Args:
-            draws: the channels of those who take part, at least, in blocks that last equally long.
-            who: takes part, and tracks.
+            draws: channels of (at least) the participating clients, in blocks of equal duration.
+            who: participating clients.
 
         Returns:
             [cells].
@@ -122,7 +122,7 @@ class Costs:
         return np.asarray(seconds)
 
     def of_nodes(self, draws: ChannelDraw, submodels: Submodels, who: Participants) -> Cost:
-        """Of a round in which each client trains what its node has."""
+        """Cost of a round in which each client trains the submodel of its node."""
         draws, lengths = draws.of(who.clients), submodels.lengths.astype(np.float64)
         seconds = self.seconds_per_parameter(draws, who) * lengths  # (17), (18)
         length = lengths[draws.network.cell_of]
@@ -135,9 +135,9 @@ class Costs:
         who: Participants,
         at_nodes: Submodels,
     ) -> Cost:
-        """Of a round in which clients have submodels of their own, and nodes the whole model.
+        """Cost of a round in which clients have their own submodels, and nodes the full model.
 
-        Edge servers without a model, of length 0 in ``at_nodes``, exchange nothing with the cloud.
+        Edge servers without a model (length 0 in ``at_nodes``) exchange nothing with the cloud.
         """
         draws, length = draws.of(who.clients), submodels.lengths.astype(np.float64)
         network = draws.network
@@ -151,12 +151,12 @@ class Costs:
     def client_seconds(
         self, draws: ChannelDraw, length: FloatArray, elements: FloatArray
     ) -> FloatArray:
-        """Seconds of an edge round for clients with submodels of their own: (17) in its brackets.
+        """Seconds of an edge round per client with its own submodel: the brackets in (17).
 
         Args:
-            draws: the channels of those who take part, in blocks.
+            draws: channels of the participating clients, in blocks.
             length: [..., senders], parameters of the submodels.
-            elements: [..., senders], that their uploads last, of all payloads.
+            elements: [..., senders], elements of all payloads that count for the upload's duration.
 
         Returns:
             [..., blocks, senders].
@@ -169,9 +169,9 @@ class Costs:
         return np.asarray(steps[..., None, :] + upload)
 
     def max_seconds(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
-        """Seconds of the round [senders, levels] with submodels of ``lengths`` [levels].
+        """Upper bound [senders, levels] of the round's seconds for submodels of ``lengths``.
 
-        Of several channel draws each client's worst counts, so that no round takes longer.
+        With several channel draws each client's worst draw counts.
         """
         draws, vectors = draws.of(who.clients), who.vectors(self.algorithm)
         edge = np.empty((len(lengths), len(vectors)))
@@ -179,7 +179,7 @@ class Costs:
         for start in range(0, len(lengths), some):
             part = slice(start, start + some)
             length = np.repeat(lengths[part, None].astype(np.float64), len(vectors), 1)
-            # Over the air an upload may last as long as that of the whole model.
+            # Over the air an upload may last as long as for the full model.
             upload = (
                 length
                 if self.links.uplink.gives == "each"
@@ -196,16 +196,16 @@ class Costs:
 
     def _upload_seconds(self, draws: ChannelDraw, bits: FloatArray) -> FloatArray:
         """Seconds [blocks, senders] of uploads of ``bits`` [senders]."""
-        # An uplink whose seconds do not depend on the channel may leave out the blocks.
+        # An uplink whose seconds do not depend on the channel may omit the axis of the blocks.
         seconds_per_bit = self.links.uplink.seconds_per_bit(draws)
         seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
-        with np.errstate(invalid="ignore"):  # who sends nothing takes no time at rate 0
+        with np.errstate(invalid="ignore"):  # 0 bits at rate 0 take 0 seconds
             return np.where(bits > 0, bits * seconds_per_bit, 0.0)
 
     def _upload_elements(self, submodels: ClientSubmodels, node: IntArray) -> IntArray:
-        """Elements [senders] that each upload lasts.
+        """Number of elements that determines the duration of each upload [senders].
 
-        Over the air the clients of a node go together through all that any of them sends.
+        Over the air the clients of a node transmit together all elements that any of them sends.
         """
         if self.links.uplink.gives == "each":
             return submodels.lengths
@@ -221,16 +221,17 @@ class Costs:
         length: FloatArray,
         node_length: float,
     ) -> Cost:
-        """The cost, given ``seconds`` [cells] and what clients train, ``length`` [senders].
+        """Cost, given ``seconds`` [cells] and the submodels' parameters ``length`` [senders].
 
-        ``node_length`` is the mean over edge servers. Means over clients are over all of them.
+        ``node_length`` is the mean length over edge servers. Means are over all clients of the
+        network, including those that do not participate.
         """
         clients, vectors = self.links.network.clients, who.vectors(self.algorithm)
         airtime = self.links.uplink.airtime_per_bit(draws) * BITS_PER_ELEMENT * vectors * length
         joules = transmit_joules(draws.network, airtime) + compute_joules(
             draws.network, self.settings.local_steps, length / self.spec.size
         )
-        blocks = np.atleast_2d(joules)  # an uplink without channels has one
+        blocks = np.atleast_2d(joules)  # an uplink without channels has one block
         elements = float((vectors * (length + self.links.uplink.side_elements)).sum()) / clients
         return Cost(
             seconds=seconds,

@@ -1,4 +1,4 @@
-"""Coverage: the weight of the clients that cover each coordinate, where they train submodels."""
+"""Coverage: the weight of the clients whose submodels cover each coordinate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from wirelessfl.uplinks import AirRound
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """By payload, the weight of those who cover each coordinate.
+    """Weight of the clients that cover each coordinate, by payload.
 
     Args:
-        submodels: what the clients train.
-        weight: by payload, [nodes, P], over that of all who send it at the node.
-        count: [nodes, P], how many clients cover each coordinate, Gamma^i.
+        submodels: submodels of the clients.
+        weight: by payload, [nodes, P], weight of the clients that cover a coordinate, relative to
+            all senders of the node.
+        count: [nodes, P], number of clients that cover each coordinate, Gamma^i.
     """
 
     submodels: ClientSubmodels
@@ -36,13 +37,13 @@ class Cover:
         payloads: Sequence[str],
         like: Tensor,
     ) -> Cover | None:
-        """That of an upload; None where clients train what their node has.
+        """Coverage of an upload; None if clients train the complete model of their node.
 
         Args:
-            each: what each sender trains of its node's model; None: all of it.
+            each: part of its node's model that each sender trains; None for all of it.
             air: the upload.
-            payloads: names of all.
-            like: a tensor on the device that is wanted.
+            payloads: names of all payloads.
+            like: a tensor on the target device.
         """
         if each is None:
             return None
@@ -54,24 +55,25 @@ class Cover:
         return cls(each, found, count)
 
     def exchanged(self) -> Tensor | None:
-        """Which elements anybody sends, [nodes, P]; None: all.
+        """Which elements at least one client sends, [nodes, P] boolean; None for all.
 
-        Over the air the clients of a node go through these together, each silent where it has none.
+        Over the air the clients of a node transmit these elements together; a client is silent at
+        elements that it does not train.
         """
         covered = self.count > 0
         return None if covered.all() else covered
 
     def metrics(self) -> dict[str, float]:
-        """Minimum number of clients on a covered coordinate, and the share of uncovered ones.
+        """Minimum number of clients per covered coordinate, and fraction of uncovered ones.
 
-        The first is Gamma_q, whose minimum over the rounds is Gamma*.
+        The first is Gamma_q; its minimum over the rounds is Gamma*.
         """
         covered = self.count[self.count > 0]
         fewest = int(covered.min()) if len(covered) else 0
         return {"coverage": float(fewest), "uncovered": 1 - len(covered) / self.count.numel()}
 
     def of_those_who_cover(self, received: Received) -> Received:
-        """``received`` with means over the clients that cover a coordinate, 0 where none does."""
+        """Replace means by means over the clients that cover a coordinate; 0 if none does."""
         mean = {
             name: covered_mean(value, self.weight[name], 0.0)
             for name, value in received.mean.items()

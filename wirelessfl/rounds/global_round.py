@@ -1,4 +1,4 @@
-"""A global round in progress: edge rounds in which clients train, send, and are merged."""
+"""A global round in progress: in each edge round clients train and send, and nodes merge."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from wirelessfl.uplinks.base import Reception
 
 
 class GlobalRound:
-    """A global round at every node: ``train`` runs an edge round, ``finish`` merges at the cloud.
+    """A global round at all nodes: ``train`` runs an edge round, ``finish`` merges at the cloud.
 
     Args:
-        server: whose nodes receive and merge.
-        local: how the clients train.
-        plan: who trains what.
-        broadcast: the cloud's state when the work was given out.
-        stream: the run's randomness.
-        teacher: [P], a model that clients are sent beside their own; None: none.
+        server: the server whose nodes receive and merge.
+        local: local training of the clients.
+        plan: plan of the round.
+        broadcast: the cloud's state when the round was issued.
+        stream: random stream of the run.
+        teacher: [P], teacher model that clients receive in addition; None for none.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class GlobalRound:
         self._cover = Cover.of(plan.client_submodels, upload.air, senders.payloads, like)
         exchanged = submodels.exchanged() if self._cover is None else self._cover.exchanged()
         self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
-        # Errors and coverage are told of nodes that have something to train.
+        # Errors and coverage are reported for nodes with a nonempty submodel.
         self._there = torch.from_numpy(submodels.lengths > 0)
         self._idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
         self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
 
     def metrics(self) -> dict[str, float]:
-        """Metrics of the round: means over its edge rounds."""
+        """Metrics of the round, averaged over its edge rounds."""
         covering: dict[str, float] = {}
         if self._cover is not None:
             covering = replace(self._cover, count=self._cover.count[self._there]).metrics()
@@ -74,7 +74,7 @@ class GlobalRound:
         }
 
     def train(self, number: int) -> None:
-        """Edge round ``number``: the clients of all nodes train, and each node merges."""
+        """Run edge round ``number``: the clients of all nodes train, and each node merges."""
         plan, upload = self.plan, self._upload
         reception = upload.open("edge", number, "air", draw=plan.draw(number))
         servers, error = self._to_clients(number)
@@ -82,7 +82,7 @@ class GlobalRound:
         reception.finish(self.local.shards, upload.senders.payloads, self.nodes["params"])
         received = self._received(reception)
         merged = {
-            # Zero where padded: the algorithm may map zeros to other values.
+            # Reset the padding to 0: the algorithm may map zeros to other values.
             name: plan.submodels.blank(value)
             for name, value in self.server.merge(self.rule, self.nodes, received).items()
         }
@@ -91,12 +91,12 @@ class GlobalRound:
         self._metrics.append({**received.metrics, **error})
 
     def finish(self) -> None:
-        """The cloud merges the states of its nodes."""
+        """Merge the states of the nodes at the cloud."""
         weights = self.server.weights.at_nodes(self.plan.clients)
         self.server.combine(self.rule, self.nodes, self.plan.submodels, weights)
 
     def _to_clients(self, number: int) -> tuple[State, dict[str, float]]:
-        """The states that reach the clients, by node, and the compression error w_2."""
+        """States that the clients of each node receive, and the compression error w_2."""
         compression = self.local.settings.compression
         servers = {**self.rule.outgoing(self.nodes), **self._teacher}
         if compression is None:
@@ -109,7 +109,7 @@ class GlobalRound:
         return servers | {"params": after}, {"compression_error": error}
 
     def _received(self, reception: Reception) -> Received:
-        """What the nodes have received: nothing where nothing is exchanged, means of coverers."""
+        """What the nodes received: 0 at elements not exchanged, means over covering clients."""
         received = self._upload.received(reception)
         for value in (*received.mean.values(), *received.each.values()):
             self.plan.submodels.silence(value)
@@ -117,6 +117,6 @@ class GlobalRound:
 
 
 def _kept_where(idle: BoolArray, before: State, after: State) -> State:
-    """``after`` [nodes, P_max] by name, but as ``before`` at nodes that received nothing."""
+    """Return ``before`` at idle nodes and ``after`` at the others, [nodes, P_max] by name."""
     quiet = torch.from_numpy(idle)[:, None].to(before["params"].device)
     return {name: torch.where(quiet, before[name], value) for name, value in after.items()}

@@ -1,4 +1,4 @@
-"""Groups of clients that train in one job each, and the states sent to them."""
+"""Groups of clients, one per training job, and the states sent to them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from wirelessfl.training.cohort import State
 
 
 class Work(Protocol):
-    """Clients that train, and what: those of a planned round, or of requests."""
+    """Clients that train, and their submodels: those of a planned round, or of requests."""
 
     @property
     def clients(self) -> IntArray:
-        """[rows], their numbers."""
+        """Client numbers [rows]."""
 
     @property
     def tracking(self) -> BoolArray:
-        """[rows], who sends what only trackers send."""
+        """Which clients send tracking terms, [rows]."""
 
     @property
     def node(self) -> IntArray:
-        """[rows], the node each reports to, or which of several models each is sent."""
+        """Node that each client reports to, or index of the model that it receives, [rows]."""
 
     @property
     def submodels(self) -> Submodels:
-        """What each node trains."""
+        """Submodel of each node."""
 
     @property
     def client_submodels(self) -> ClientSubmodels | None:
-        """What each trains of its node's model; None: all of it."""
+        """Part of its node's model that each client trains; None for all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +44,11 @@ class JobGroup:
     """Clients that train in one job.
 
     Args:
-        rows: their indices among all of the work.
-        submodels: what they train.
-        node: [rows], which of ``submodels`` each trains.
-        servers: what they are sent, by name, a row for each of ``submodels``.
-        apart: whether each has a submodel of its own, and not that of its node.
+        rows: indices of the clients in the work.
+        submodels: submodels that they train.
+        node: [rows], index in ``submodels`` of each client.
+        servers: tensors sent to them, by name, one row per submodel.
+        apart: whether each client has its own submodel; otherwise it trains that of its node.
     """
 
     rows: IntArray
@@ -58,20 +58,20 @@ class JobGroup:
     apart: bool = False
 
     def at_nodes(self, payloads: dict[str, Tensor], part: slice) -> dict[str, Tensor]:
-        """What those in ``part`` send, by payload, in the coordinates of their node."""
+        """Payloads of the clients in ``part``, in the coordinates of their nodes."""
         if not self.apart:
             return payloads
         return {name: self.submodels.spread(value, part) for name, value in payloads.items()}
 
 
 def job_groups(work: Work, servers: State, padding: float, chunk: int) -> Iterator[JobGroup]:
-    """The clients of some work, grouped into jobs.
+    """Group the clients of ``work`` into jobs.
 
     Args:
-        work: who trains what.
-        servers: what the nodes send, [nodes, P_max] by name.
+        work: clients and their submodels.
+        servers: tensors that the nodes send, [nodes, P_max] by name.
         padding: largest padded fraction of a mixed-width batch.
-        chunk: clients that an executor trains at a time.
+        chunk: number of clients that an executor trains concurrently.
     """
     everybody, each = np.arange(len(work.clients)), work.client_submodels
     if each is None:

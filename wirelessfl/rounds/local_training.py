@@ -1,4 +1,4 @@
-"""Local training of the clients of an edge round, and what they send."""
+"""Local training of the clients of an edge round, and their uploads."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from wirelessfl.uplinks.base import Reception
 
 @dataclass(frozen=True, eq=False)
 class LocalTraining:
-    """How the clients of one round train, and what they have done before.
+    """Local training of one round.
 
     Args:
         executor: where local updates are computed.
         settings: local steps, padding.
-        states: what clients keep between their turns.
-        steps_done: [clients], local steps that each has taken; counted on here.
+        states: state that clients keep between rounds.
+        steps_done: [clients], local steps of each client so far; updated here.
         shards: the processes that share the clients.
-        penalties: terms of the clients' loss beside the cross-entropy and the algorithm's.
-        title: what the round is called in messages.
+        penalties: loss terms in addition to the cross-entropy and the algorithm's terms.
+        title: name of the round in messages.
     """
 
     executor: Executor
@@ -44,14 +44,14 @@ class LocalTraining:
     def edge_round(
         self, rule: Algorithm, plan: Plan, number: int, servers: State, reception: Reception
     ) -> None:
-        """Train the clients of edge round ``number``; what they send goes to ``reception``.
+        """Train the clients of edge round ``number``, and add their payloads to ``reception``.
 
         Args:
-            rule: the client's rule.
-            plan: of the round.
-            number: from 0.
-            servers: what reaches the clients of each node, [nodes, P_max] by name.
-            reception: of their uploads.
+            rule: the algorithm, for its client rule.
+            plan: plan of the global round.
+            number: number of the edge round, from 0.
+            servers: tensors that the clients of each node receive, [nodes, P_max] by name.
+            reception: receives their uploads.
         """
         label = f"{self.title} {plan.round + 1}, edge round {number + 1}"
         for group in job_groups(plan, servers, self.settings.padding, self.executor.chunk):
@@ -97,11 +97,11 @@ class LocalTraining:
             self._keep(group, job, slice(None), kept)
 
     def _keep(self, group: JobGroup, job: Job, part: slice, kept: State) -> None:
-        """Store what group of the clients of a job keep."""
+        """Store the new client states of a part of a job."""
         payloads = {payload.name for payload in job.rule.payloads}
         for name, value in kept.items():
-            # What a client keeps of something that it also sends stays zero where nothing is
-            # exchanged: its server knows nothing there.
+            # A state with the name of a payload stays zero at coordinates that are not exchanged,
+            # because the server's mean of it is zero there.
             stored = group.submodels.silence(value.clone()) if name in payloads else value
             clients, node = job.clients[part], group.node[part]
             self.states.scatter(group.submodels, clients, node, {name: stored})

@@ -1,4 +1,4 @@
-"""From a model, its clients and a link to a mask-size problem, and back to neurons."""
+"""Mask-size problem (19) of a model, its clients and their uplink, and its solution in neurons."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from wirelessfl.uplinks import UPLINKS
 
 @dataclass(frozen=True)
 class MaskSizeProblem:
-    """Problem (19) for a network with shared layers, in neurons of the widest split layer.
+    """Problem (19) for a model with shared layers, in neurons of the widest partitioned layer.
 
     Args:
-        seconds_per_unit: [cells], seconds that one more neuron costs cell j in a global round.
-        offset_seconds: [cells], what it spends on the shared layers.
-        total: neurons to hand out.
-        cap: largest number for one cell, (19c).
-        granularity: neurons in a step, such that all split layers divide without rest. Where that
-            would be too coarse for the cells or the cap it is 1; then the
-            narrower layers are rounded, and the latencies are so much off.
-        partition: what is split.
+        seconds_per_unit: [cells], seconds per additional neuron of cell j in a global round.
+        offset_seconds: [cells], seconds that cell j spends on the shared layers.
+        total: number of neurons to assign.
+        cap: maximum number of neurons of one cell, (19c).
+        granularity: sizes are multiples of this number of neurons, chosen so that all partitioned
+            layers divide exactly. If that is too coarse for the cells or the cap, it is 1. Then the
+            narrower layers are rounded, and the latencies are approximate.
+        partition: partition of the model's neurons.
     """
 
     seconds_per_unit: FloatArray
@@ -44,7 +44,7 @@ class MaskSizeProblem:
     partition: Partition
 
     def solve(self, backend: str | MaskSizeBackend = "exact") -> Solution[NDArray[np.int64]]:
-        """The sizes of minimum latency; every cell gets at least one step of neurons."""
+        """Sizes that minimise the latency; each cell gets at least ``granularity`` neurons."""
         return optimize_mask_sizes(
             self.seconds_per_unit,
             self.total,
@@ -56,7 +56,7 @@ class MaskSizeProblem:
         )
 
     def neurons(self, sizes: Sequence[int]) -> dict[str, list[int]]:
-        """Neurons for each cell of each split layer, by the layer that produces them."""
+        """Number of neurons of each cell in each partitioned layer, by the layer's name."""
         return {layer.name: share_out(sizes, layer.width) for layer in self.partition.layers}
 
 
@@ -71,19 +71,19 @@ def model_mask_sizes(
     size_cap: float = 1.5,
     layers: Sequence[str] | None = None,
 ) -> MaskSizeProblem:
-    """The mask-size problem of a model that the clients of a network train over a link.
+    """Create the mask-size problem of a model that the clients of a network train.
 
     Args:
         module: the model.
-        draw: the channels, of a network with N cells.
-        uplink: name of the link.
-        local_steps: H.
-        edge_rounds: E.
+        draw: channel draw of a network with N cells.
+        uplink: name of the uplink.
+        local_steps: H, local steps per edge round.
+        edge_rounds: E, edge rounds per global round.
         size_cap: cap (19c) in units of total/cells.
         layers: fully connected layers in order; default: the module's own ``fully_connected``.
 
     Raises:
-        ConfigError: the model's layers cannot be split, or the uplink is unknown.
+        ConfigError: the model's layers cannot be partitioned, or the uplink is unknown.
     """
     spec = ParamSpec.of(module)
     upload = UPLINKS.find(uplink)().seconds_per_bit(draw)
@@ -100,13 +100,14 @@ def model_mask_sizes(
 def mask_size_problem(
     partition: Partition, seconds_per_parameter: FloatArray, *, size_cap: float
 ) -> MaskSizeProblem:
-    """The mask-size problem of a partitioned model, given what a parameter costs each cell.
+    """Create the mask-size problem of a partitioned model, given the seconds per parameter.
 
-    Latency is linear in what a cell trains and sends: a_j (g p_j + s), with a_j the seconds a
-    parameter costs in a global round, g parameters a neuron and s shared parameters.
+    Latency is linear in the number of parameters that a cell trains and sends: a_j (g p_j + s),
+    with a_j seconds per parameter in a global round, g parameters per neuron, and s shared
+    parameters.
 
     Args:
-        partition: which neurons are split (scheme ``alternate``).
+        partition: partition of the neurons (scheme ``alternate``).
         seconds_per_parameter: [cells], a_j; E times ``channels.seconds_per_parameter``.
         size_cap: cap in units of total/cells, i.e. eps_th / (6 delta_1^2) in (19c).
     """
@@ -114,7 +115,7 @@ def mask_size_problem(
     step = partition.width // math.gcd(*(layer.width for layer in partition.layers))
     cells, cap = len(round_seconds), math.floor(size_cap * partition.width / len(round_seconds))
     if step * cells > partition.width or cap // step * step * cells < partition.width:
-        step = 1  # too coarse for the cells or the cap: let the other layers round instead
+        step = 1  # too coarse for the cells or the cap: round the other layers instead
     return MaskSizeProblem(
         seconds_per_unit=round_seconds * partition.parameters_per_neuron,
         offset_seconds=round_seconds * partition.shared_parameters,

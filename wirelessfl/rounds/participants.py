@@ -18,15 +18,15 @@ class Participants:
     """The clients of one round, in the order of the network.
 
     Args:
-        clients: [senders], their numbers.
-        tracking: [senders], who sends what only trackers send.
+        clients: [senders], client numbers.
+        tracking: [senders] boolean, clients that send tracking terms.
     """
 
     clients: IntArray
     tracking: BoolArray
 
     def vectors(self, algorithm: Algorithm) -> FloatArray:
-        """[senders], how many vectors each sends."""
+        """Number of vectors that each client sends [senders]."""
         for_all = sum(payload.senders == "all" for payload in algorithm.payloads)
         return for_all + (len(algorithm.payloads) - for_all) * self.tracking.astype(np.float64)
 
@@ -38,24 +38,24 @@ def draw_participants(
     stream: Stream,
     present: BoolArray | None = None,
 ) -> Participants:
-    """S of n clients, drawn evenly without replacement, and S_tilde trackers among them.
+    """Draw S of n clients uniformly without replacement, and S_tilde tracking clients of these.
 
-    A cell takes part in proportion to its clients, and tracks in proportion to those taking part;
-    what does not divide is rounded at random, afresh in each round, so that in the long run every
-    client is asked equally often. In a round a cell may be without a tracker.
+    The number of participants of a cell is proportional to its clients, and the number of tracking
+    clients to its participants. Fractions are rounded at random in each round, so that all clients
+    participate equally often on average. A cell may have no tracking client in a round.
 
     Args:
         network: cells and clients.
-        per_round: S, in all cells together; None: all clients.
-        tracking: S_tilde, likewise; None: all S.
-        stream: randomness of this round.
-        present: [clients], clients present; of fewer than S all take part, and then a cell may
-            be without a client. None: all clients.
+        per_round: S, in all cells together; None for all clients.
+        tracking: S_tilde, in all cells together; None for all S.
+        stream: random stream of this round.
+        present: [clients] boolean, clients that are present; None for all. If fewer than S are
+            present, all of them participate, and a cell may have no participant.
 
     Raises:
-        ConfigError: S may leave a cell without a client, and all clients are present.
+        ConfigError: all clients are present, and S is so small that a cell can have no participant.
     """
-    # Places number the clients present, cell by cell; no array over all clients is made.
+    # Places index the present clients, cell by cell, so that no array over all clients is needed.
     present_clients = None if present is None else np.flatnonzero(present)
     sizes = network.cell_sizes
     if present_clients is not None:
@@ -65,9 +65,9 @@ def draw_participants(
         small = int(sizes.argmin())
         if present is None and sizes[small] * per_round < network.clients:
             raise ConfigError(
-                f"clients_per_round is {per_round}, and cell {small} of {len(sizes)} has only "
-                f"{sizes[small]} of the {network.clients} clients: in some rounds none of it would "
-                "take part. Sample more clients."
+                f"clients_per_round is {per_round}: cell {small} of {len(sizes)} has only "
+                f"{sizes[small]} of the {network.clients} clients, and would have no participant "
+                "in some rounds. Raise clients_per_round."
             )
         total = min(per_round, int(sizes.sum()))
         sampled = trackers = _shares(sizes, total, stream.child("participants of cells"))
@@ -87,20 +87,20 @@ def draw_participants(
 
 
 def _some(size: int, count: int, stream: Stream) -> IntArray:
-    """``count`` of 0, ..., size - 1, in order; any set is equally likely. Costs ``count``."""
+    """Draw a uniform random set of ``count`` of 0, ..., size - 1, sorted, in O(count)."""
     if count == size:
         return np.arange(size)
-    # Unshuffled, so that the set is uniform, not its order.
+    # Only the set must be uniform, not its order: no shuffle is needed.
     return np.sort(stream.generator().choice(size, count, replace=False, shuffle=False))
 
 
 def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:
-    """``total`` shared out in proportion to ``sizes``, rounded so that the means are exact.
+    """Split ``total`` in proportion to ``sizes``; random rounding keeps the means exact.
 
-    Systematic sampling: one random offset for the running sums.
+    This is systematic sampling: one random offset for the running sums.
     """
     ends = np.cumsum(sizes) * total / sizes.sum()
-    # Rounding must not lift a whole number over the next one.
+    # Round off errors of the division first: 2.9999999999 must count as 3.
     cuts = np.floor(np.round(ends, 9) + stream.generator().random())
     return np.asarray(np.diff(cuts, prepend=0), dtype=np.int64)
 
@@ -114,42 +114,43 @@ def check_participation(
     *,
     known: bool = True,
 ) -> None:
-    """Refuse numbers of participants that cannot be, or that the algorithm does not work with.
+    """Check the numbers of participants against the network and the algorithm.
 
     Args:
-        algorithm: that is run.
-        clients: n, of the network.
-        cells: of the network.
+        algorithm: algorithm of the run.
+        clients: n, number of clients in the network.
+        cells: number of cells in the network.
         per_round: S; None for all clients.
         tracking: S_tilde; None for all S.
         known: whether ``clients`` and ``cells`` are those of the run; otherwise only numbers that
-            fit no network are refused.
+            are wrong for all networks raise an error.
 
     Raises:
-        ConfigError: they are; the message names the settings.
+        ConfigError: the numbers are infeasible, or the algorithm does not work with them; the
+            message names the settings.
     """
     sampled = clients if per_round is None else per_round
     trackers = sampled if tracking is None else tracking
     if known and not cells <= sampled <= clients:
         raise ConfigError(
-            f"clients_per_round is {sampled}, with {clients} clients in {cells} cells: choose "
-            f"{cells} to {clients}."
+            f"clients_per_round={sampled} conflicts with {clients} clients in {cells} cells: "
+            f"choose {cells} to {clients}."
         )
     tracks = any(payload.senders == "tracking" for payload in algorithm.payloads)
     if tracking is not None and not tracks:
         raise ConfigError(
-            f"tracking_clients is {tracking}, and algorithm {algorithm.name!r} tracks nothing: "
-            "leave it out, or choose fadamgc, fa-nt, scaffold or scaffold-m, inside cells by "
-            "--local."
+            f"tracking_clients={tracking} conflicts with algorithm={algorithm.name!r}, which has "
+            "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
+            "scaffold-m (inside cells with --local)."
         )
     if trackers > sampled and (known or per_round is not None):
         raise ConfigError(
-            f"tracking_clients is {trackers}, and {sampled} clients take part in a round: choose 1 "
-            f"to {sampled}."
+            f"tracking_clients={trackers} conflicts with {sampled} participating clients per "
+            f"round: choose tracking_clients 1 to {sampled}."
         )
     if not known and (per_round is not None or tracking is not None):
         return
     try:
         algorithm.check(clients, sampled, trackers)
     except ValueError as error:
-        raise ConfigError(f"algorithm {algorithm.name!r}: {error}") from error
+        raise ConfigError(f"algorithm is {algorithm.name!r}: {error}") from error

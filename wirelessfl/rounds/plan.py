@@ -1,4 +1,4 @@
-"""One global round before it is trained: channel draw, submodels, and what it will cost."""
+"""Plan of a global round before training: channel draws, submodels and costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirelessfl.rounds.costs import Cost, Costs, Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
 from wirelessfl.rounds.settings import TrainingSettings
-from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.units import BITS_PER_ELEMENT
@@ -24,19 +24,19 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Plan:
-    """A global round: who trains what, over which channels, at what cost.
+    """Plan of a global round: participants, channels, submodels and costs.
 
     Args:
-        round: its number, from 0.
-        clients: [senders], who takes part, in the order of the network.
-        tracking: [senders], who sends what only trackers send.
-        node: [senders], the node each reports to.
-        draws: of those who take part, h [blocks, senders, antennas]: one block, or one an edge
-            round.
-        submodels: what each node trains.
-        cost: what it takes.
-        lr_share: of the algorithm's step size, what clients use.
-        client_submodels: what each sender trains of its node's model; None: all of it.
+        round: round number, from 0.
+        clients: [senders], participating clients, in the order of the network.
+        tracking: [senders] boolean, clients that send tracking terms.
+        node: [senders], node that each client reports to.
+        draws: channel draws of the participating clients, h [blocks, senders, antennas]: one block,
+            or one per edge round.
+        submodels: submodel of each node.
+        cost: cost of the round.
+        lr_share: factor of the algorithm's step size in this round.
+        client_submodels: part of its node's model that each client trains; None for all of it.
     """
 
     round: int
@@ -50,7 +50,7 @@ class Plan:
     client_submodels: ClientSubmodels | None = None
 
     def without(self, clients: IntArray) -> Plan:
-        """The round when these clients have left in the middle of it; its cost and draws stay."""
+        """Remove clients that left during the round; its cost and draws do not change."""
         stays, each = ~np.isin(self.clients, clients), self.client_submodels
         return replace(
             self,
@@ -61,19 +61,19 @@ class Plan:
         )
 
     def draw(self, edge_round: int) -> ChannelDraw:
-        """The channel during an edge round."""
+        """Channel draw of an edge round."""
         blocks = self.draws.h
         return ChannelDraw(self.draws.network, blocks[min(edge_round, len(blocks) - 1)])
 
 
 @dataclass(frozen=True)
 class WholeModel:
-    """The model of a run, and what submodels may leave out of it.
+    """The full model of a run, and the neurons that submodels can omit.
 
     Args:
         spec: its parameters.
-        partition: its neuron partition by scheme, for submodels of cells.
-        neurons: finds all neurons that submodels of clients may leave out.
+        partition: gives its neuron partition by scheme, for submodels of cells.
+        neurons: finds all neurons that submodels of clients can omit.
     """
 
     spec: ParamSpec
@@ -83,11 +83,11 @@ class WholeModel:
 
 @dataclass(frozen=True)
 class Participation:
-    """How many clients take part in a round.
+    """Number of participating clients per round.
 
     Args:
-        per_round: S; None: all.
-        tracking: how many of these track; None: all.
+        per_round: S; None for all clients.
+        tracking: number of these that send tracking terms; None for all.
     """
 
     per_round: int | None = None
@@ -96,16 +96,16 @@ class Participation:
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans rounds; a plan depends on the round's number and the settings alone.
+    """Plans rounds; a plan depends only on the round number, the present clients and the settings.
 
     Args:
-        algorithm: hands out the submodels.
-        links: cells and clients, and how models and updates get about.
-        model: that is trained.
-        settings: steps and edge rounds.
-        stream: the run's stream.
-        participation: how many clients take part.
-        lr_share: of the algorithm's step size, what clients use in round ``number``.
+        algorithm: assigns the submodels.
+        links: network, uplink, downlink and backhaul.
+        model: the model to train.
+        settings: local steps and edge rounds.
+        stream: random stream of the run.
+        participation: number of participating clients.
+        lr_share: gives the factor of the algorithm's step size in round ``number``.
     """
 
     algorithm: Algorithm
@@ -114,7 +114,7 @@ class Planner:
     settings: TrainingSettings
     stream: Stream
     participation: Participation = Participation()
-    lr_share: Callable[[int], float] = constant
+    lr_share: Callable[[int], float] = unchanged
 
     @property
     def network(self) -> Network:
@@ -123,7 +123,7 @@ class Planner:
 
     @property
     def costs(self) -> Costs:
-        """Counts what rounds take."""
+        """Computes the costs of rounds."""
         return Costs(self.algorithm, self.links, self.model.spec, self.settings)
 
     def plan(
@@ -132,12 +132,15 @@ class Planner:
         present: BoolArray | None = None,
         submodels: Submodels | None = None,
     ) -> Plan:
-        """Global round ``number``, from its channel draws to its cost.
+        """Plan global round ``number``: channel draws, participants, submodels and cost.
 
         Args:
-            number: from 0.
-            present: [clients], clients present; None: all.
-            submodels: what each node trains; None: what the algorithm hands out for this round.
+            number: round number, from 0.
+            present: [clients] boolean, clients that are present; None for all.
+            submodels: submodel of each node; None for those that the algorithm assigns.
+
+        Raises:
+            ConfigError: a client's data rate is 0, or the algorithm cannot assign submodels.
         """
         indices = [number]
         if self.links.coherence == "edge-round":
@@ -158,26 +161,26 @@ class Planner:
         if not np.isfinite(cost.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
             raise ConfigError(
-                f"round {number + 1} takes cell {slow} {cost.seconds[slow]} seconds: a client "
-                "there has no data rate. Raise snr_db or bandwidth_hz."
+                f"round {number + 1} takes {cost.seconds[slow]} seconds in cell {slow}: a client's "
+                "data rate is 0. Raise snr_db or bandwidth_hz."
             )
         node = draws.network.cell_of
         share = self.lr_share(number)
         return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, each)
 
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
-        """What each node trains after a merge of some cells alone.
+        """Submodel of each node after a merge of some of the cells.
 
         Args:
-            merges: at the cloud so far, this one included.
-            before: what each node had.
-            cells: that were merged, in order.
+            merges: number of merges at the cloud so far, including this one.
+            before: submodel of each node until now.
+            cells: the merged cells, in order.
         """
         context = _DealingContext(self, merges, self.stream.child("round", merges))
         return self.algorithm.redealt(context, before, cells)
 
     def broadcast_seconds(self) -> float:
-        """Seconds that the whole model takes to all clients, beside any round."""
+        """Seconds to send the full model to all clients, outside of rounds."""
         links = [self.links.downlink_bps]
         if self.hierarchical:
             links.append(self.links.backhaul_bps)
@@ -193,7 +196,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class _DealingContext:
-    """What the algorithm may ask for when it deals parts of the model."""
+    """Context of an algorithm that assigns submodels."""
 
     planner: Planner
     number: int
@@ -224,7 +227,7 @@ class _DealingContext:
 
 @dataclass(frozen=True)
 class _RoundContext(_DealingContext):
-    """What it may ask for when it hands out submodels for a round."""
+    """Context of an algorithm that assigns the submodels of a round."""
 
     draws: ChannelDraw
     who: Participants
@@ -243,11 +246,12 @@ class _RoundContext(_DealingContext):
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         if partition.scheme != "alternate":
             raise ConfigError(
-                'mask_sizes "optimized" needs partition "alternate": with "all" a submodel\'s size '
-                'is not linear in its neurons. Choose mask_sizes "uniform".'
+                'mask_sizes="optimized" conflicts with partition="all", where a submodel\'s size '
+                'is not linear in its neurons: choose mask_sizes "uniform", or partition '
+                '"alternate".'
             )
         seconds = self.planner.costs.seconds_per_parameter(self.draws, self.who)
-        # A cell without a client would end first; its part is to be the smallest, not the largest.
+        # A cell without a client takes 0 seconds, but must get the smallest submodel.
         seconds = np.where(seconds > 0, seconds, seconds.max())
         try:
             solution = mask_size_problem(partition, seconds, size_cap=cap).solve()

@@ -1,4 +1,4 @@
-"""Rounds of one model: what the loop asks for, carried out."""
+"""Rounds of one model: carries out the decisions of schedule ``rounds``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wirelessfl.training.cohort import State
 
 
 class ModelRounds:
-    """Rounds of one model: planned when they are given out, trained when they are merged.
+    """Rounds of one model. A round is planned when it starts, and trained when it is merged.
 
     Args:
-        planner: plans rounds with their durations.
+        planner: plans rounds and their durations.
         training: trains and merges.
-        clock: virtual seconds.
+        clock: virtual clock.
     """
 
     def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
@@ -24,11 +24,11 @@ class ModelRounds:
         self._due: list[int] = []
 
     def happened(self, what: Event) -> Event:
-        """All that happens are events."""
+        """Return the entry: all entries of the clock are events."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
-        """Give out a round, or train and merge it."""
+        """Start a round, or train and merge it."""
         match decision:
             case Give(number):
                 self._due.append(number)
@@ -36,7 +36,7 @@ class ModelRounds:
                 self.training.train(*self._given.pop(number))
 
     def settle(self) -> None:
-        """The model that is sent is the one at the end of the instant."""
+        """Plan the issued rounds, with the model after all events at this time."""
         for number in self._due:
             plan = self.planner.plan(number)
             self._given[number] = plan, self.training.server.cloud

@@ -15,10 +15,10 @@ class TrainingSettings:
     """How clients train in every round.
 
     Args:
-        local_steps: H.
-        edge_rounds: E.
-        padding: share of padding in a batch of clients with submodels of different widths.
-        compression: of the model on its way to the clients.
+        local_steps: H, local steps per edge round.
+        edge_rounds: E, edge rounds per global round.
+        padding: largest padded fraction of a mixed-width batch.
+        compression: compression of the model on the downlink; None for no compression.
     """
 
     local_steps: int

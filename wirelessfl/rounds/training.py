@@ -1,4 +1,4 @@
-"""The training of one model in rounds: its server, the clients' progress, the running totals."""
+"""Training of one model in rounds: its server, the clients' progress, and running totals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wirelessfl.training.shards import Shards
 
 @dataclass
 class Totals:
-    """Running sums of what rounds cost."""
+    """Running sums of the costs of rounds."""
 
     uplink_mib: float = 0.0
     downlink_mib: float = 0.0
@@ -32,20 +32,20 @@ class Totals:
     joules: float = 0.0
 
     def add(self, plan: Plan) -> None:
-        """Count one more round."""
+        """Add the cost of a round."""
         for entry in fields(self):
             setattr(self, entry.name, getattr(self, entry.name) + getattr(plan.cost, entry.name))
 
 
 class RoundTraining:
-    """A server and its clients, and the training that a plan asks of them.
+    """Trains the clients of planned rounds, and merges their updates at the server.
 
     Args:
-        server: the model's.
+        server: server of the model.
         executor: where local updates are computed.
-        settings: steps and edge rounds.
-        client_samples: each client's samples, clients in the order of the network.
-        stream: the run's stream.
+        settings: local steps and edge rounds.
+        client_samples: samples of each client, in the order of the network.
+        stream: random stream of the run.
         shards: the processes that share the clients.
     """
 
@@ -68,10 +68,10 @@ class RoundTraining:
         self.metrics: dict[str, float] = {}
 
     def branch(self, stream: Stream) -> RoundTraining:
-        """A copy to be trained on trial: this one, and what its clients keep, stay as they are.
+        """Copy for trial rounds, which change neither this object nor its client states.
 
         Args:
-            stream: the copy's own randomness.
+            stream: random stream of the copy.
         """
         twin = copy.copy(self)
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
@@ -83,8 +83,8 @@ class RoundTraining:
         """Run the global round ``plan``: E edge rounds at every node, then the cloud's merge.
 
         Args:
-            plan: who trains what.
-            broadcast: the cloud's state when the work was given out.
+            plan: plan of the round.
+            broadcast: the cloud's state when the round was issued.
         """
         if len(plan.clients) == 0:  # all have left
             self.totals.add(plan)
@@ -94,10 +94,10 @@ class RoundTraining:
         self.metrics = under_way.metrics()
 
     def trained(self, plan: Plan, broadcast: State) -> GlobalRound:
-        """The global round ``plan`` after its E edge rounds; the cloud has not merged it yet.
+        """Run the E edge rounds of the global round ``plan``, without the cloud's merge.
 
-        Its cost is counted, and what clients keep is stored; the server's state stays. Arguments
-        are those of ``train``.
+        The cost is counted and client states are stored; the server's state does not change. The
+        arguments are those of ``train``.
         """
         self.totals.add(plan)
         local = LocalTraining(
@@ -115,11 +115,11 @@ class RoundTraining:
         return under_way
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state that is tensors, for a checkpoint."""
+        """Tensors of the state, for a checkpoint."""
         return {**self.server.tensors(), "steps_done": torch.from_numpy(self.steps_done.copy())}
 
     def restore(self, tensors: dict[str, Tensor], totals: dict[str, float]) -> None:
-        """Go on from the ``tensors`` and running totals of a checkpoint."""
+        """Continue from the ``tensors`` and running totals of a checkpoint."""
         self.server.restore(tensors)
         self.steps_done = tensors["steps_done"].numpy().copy()
         self.totals = Totals(**totals)

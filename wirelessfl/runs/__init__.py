@@ -1,1 +1,1 @@
-"""Runs: their folder on disk, and starting or resuming one."""
+"""Runs: start, resume, folders on disk, sweeps, results and timelines."""

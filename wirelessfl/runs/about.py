@@ -16,14 +16,14 @@ import torch
 from wirelessfl.version import version
 
 ROWS_SCHEMA = 1
-"""Version of the rows' fields and their meaning: raised when a field changes or goes."""
-CHECKPOINT_LAYOUT = 3
-"""Layout of checkpoints: raised when their tensors or states get other names or meanings."""
+"""Version of the row format: increased when a field is removed or changes its meaning."""
+CHECKPOINT_LAYOUT = 4
+"""Version of checkpoints and ``config.toml``: increased when tensors, states or settings move."""
 NUMERICS = 1
-"""Version of the results: raised whenever those of a run change on purpose.
+"""Version of the results: increased whenever the results of a run change on purpose.
 
-Rows of equal ``numerics``, resolved settings and machine are equal bit for bit, whatever the
-version of the package; rows of different ones may differ in anything.
+Rows with equal ``numerics``, resolved settings and machine are equal bit for bit, whatever the
+version of the package. Rows with different ``numerics`` may differ in anything.
 """
 PACKAGE = Path(__file__).parents[1]
 
@@ -32,12 +32,12 @@ def about(device: str) -> dict[str, Any]:
     """Versions, commit, date and device of a run that starts now.
 
     Args:
-        device: torch's name of the device that trains.
+        device: torch's name of the training device.
 
     Returns:
         ``wirelessfl``, ``python``, ``torch`` and ``numpy``: versions; ``commit`` of the package and
-        whether it is ``dirty``, None where it does not lie in a git work tree; ``date``, UTC, ISO
-        8601; ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
+        whether it is ``dirty``, both None outside of a git work tree; ``date`` in UTC, ISO 8601;
+        ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
     """
     return {
         "wirelessfl": version(),
@@ -57,13 +57,13 @@ def about(device: str) -> dict[str, Any]:
 def commit(package: Path) -> dict[str, Any]:
     """The commit of a package, and whether files of the three packages differ from it.
 
-    A work tree that ignores the package, such as one around a virtual environment, is not its own.
+    A work tree that ignores the package, for example around a virtual environment, does not count.
 
     Args:
-        package: its folder.
+        package: folder of the package.
 
     Returns:
-        ``commit`` and ``dirty``, None where they are unknown.
+        ``commit`` and ``dirty``; None if unknown.
     """
     packages = ("channels", "solvers", package.name)
     found, changed = None, None
@@ -74,8 +74,8 @@ def commit(package: Path) -> dict[str, Any]:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """What git prints; None where it fails, or is not there."""
-    # Variables that a hook of another repository sets would point elsewhere.
+    """Output of a git command; None if git fails or is not installed."""
+    # A git hook of another repository sets variables that would redirect git.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     environment["GIT_OPTIONAL_LOCKS"] = "0"
     try:
@@ -94,7 +94,7 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def _device_name(device: str) -> str:
-    """The product name of a GPU, or of the processor."""
+    """Product name of the GPU or of the processor."""
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     try:

@@ -1,4 +1,4 @@
-"""A run of one model whose cloud merges cells as they come."""
+"""A run of one model with asynchronous cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirelessfl.schedules.events import Report
 from wirelessfl.setup import CellsSetup
 
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
-"""What a row tells of the schedule: merges, staleness since the row before, cells that came in."""
+"""Fields of a row: merges, staleness since the previous row, and number of finished cell rounds."""
 
 
 class CellsEngine(RoundsEngine):
@@ -26,16 +26,16 @@ class CellsEngine(RoundsEngine):
         return row | {name: report.status[name] for name in STATUS}, None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Also what cells at work were sent."""
+        """Also the models that cells in training received."""
         return super().tensors() | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Also the work of cells, when it ends, and what rows tell of the last merge."""
+        """Also the cells' work and its end times, and the metrics of the last merge."""
         cells, metrics = self.setup.regime.snapshot(), self.setup.training.metrics
         return {**super().snapshot(), "cells": cells, "metrics": metrics}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue with the cells at work."""
+        """Continue from a checkpoint, with the cells' work in progress."""
         self.setup.training.restore(tensors, state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.regime.restore(tensors, state["cells"])

@@ -1,13 +1,13 @@
-"""A run's folder, whose files are whole at any moment.
+"""The folder of a run: ``config.toml``, ``about.json``, ``rows.jsonl`` and a checkpoint.
 
-They are ``config.toml``, ``about.json``, ``rows.jsonl`` and a checkpoint.
+Its files are valid at any time, even if the process is killed.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import about
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system: nothing keeps two processes apart there
+except ImportError:  # not a POSIX system: run folders are not locked there
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Write a file under another name and put it in place when it is whole and on disk."""
+    """Write a file under another name, and rename it when it is complete and on disk."""
     draft = path.with_name(path.name + ".part")
     try:
         yield draft
@@ -42,23 +42,23 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a folder that cannot be written, or made.
+    """Check that a folder can be written or created.
 
     Raises:
         ConfigError: it cannot.
     """
     there = next(p for p in (path, *path.absolute().parents) if p.exists())
     if there.is_dir() and not os.access(there, os.W_OK):
-        raise ConfigError(f"out is {path}, and {there} cannot be written. Choose another one.")
+        raise ConfigError(f"out is {path}: {there} is not writable. Choose another folder.")
     if not there.is_dir():
-        raise ConfigError(f"out is {path}, and {there} is not a folder. Choose another one.")
+        raise ConfigError(f"out is {path}: {there} is not a folder. Choose another folder.")
 
 
 class RunDirectory:
     """The folder of one run.
 
-    Rows are appended; a checkpoint names how many bytes of them it covers, and going on from it
-    cuts off what lies behind.
+    Rows are appended. A checkpoint stores how many bytes of rows it covers; a resumed run truncates
+    later rows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,32 +69,40 @@ class RunDirectory:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Refuse a folder that holds anything, or that cannot be written.
+        """Check that a folder is empty or missing, and can be written.
 
         Raises:
-            ConfigError: it is a file, not empty, or not ours to write.
+            ConfigError: it is a file, not empty, or not writable.
         """
         check_writable(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ConfigError(
-                f"out is {path}, which is not an empty folder. Choose another one, or resume the "
+                f"out is {path}: it is not an empty folder. Choose another folder, or resume the "
                 f"run in it: wirelessfl resume {path}"
             )
 
     @classmethod
-    def create(cls, path: Path, config: Config, *, new: bool = False) -> RunDirectory:
-        """A new run's folder with its configuration, and what it is made with.
+    def create(
+        cls,
+        path: Path,
+        config: Config,
+        *,
+        new: bool = False,
+        counted: Mapping[str, Any] | None = None,
+    ) -> RunDirectory:
+        """Create the folder of a new run, with ``config.toml`` and ``about.json``.
 
         Args:
-            path: the folder; made where it is not there.
-            config: what is stored in it.
+            path: the folder; created if it is missing.
+            config: the configuration to store.
             new: whether the folder must not exist yet.
+            counted: further entries of ``about.json``: what was counted for the run.
 
         Raises:
-            ConfigError: the folder holds something, or cannot be made.
-            FileExistsError: ``new`` was asked for, and it exists.
+            ConfigError: the folder is not empty, or cannot be created.
+            FileExistsError: ``new`` is set, and the folder exists.
         """
-        text, told = config.to_toml(), about(config.run.device)
+        text, told = config.to_toml(), about(config.run.device) | dict(counted or {})
         cls.check_free(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,31 +118,62 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> tuple[RunDirectory, Config]:
-        """An existing run's folder and its configuration.
+        """Open the folder of an existing run, and read its configuration.
 
         Raises:
-            ConfigError: there is no run in it, or its settings are wrong, as those of another
-                version may be.
+            ConfigError: it is not a run directory, an incompatible version of the package started
+                it, or its checkpoint or settings are invalid.
         """
-        file = path / "config.toml"
+        file, directory = path / "config.toml", cls(path)
         if not file.is_file():
             raise ConfigError(f"{path} is not a run directory (no config.toml).")
+        directory._check_version()  # other versions may have other settings
         try:
-            return cls(path), Config.from_toml(file)
+            return directory, Config.from_toml(file)
         except ConfigError as error:
             raise ConfigError(
                 f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
             ) from error
+
+    def _check_version(self) -> None:
+        """Refuse a checkpoint of an incompatible version of the package.
+
+        Raises:
+            ConfigError: its layout differs, or resuming it would give other results; or it is
+                damaged.
+        """
+        state = self._state()
+        if state is None:
+            return
+        remedy = f"Start a new run: wirelessfl run --config {self.path}/config.toml --out NEW"
+        layout = state.get("layout", 1)  # the first one did not say
+        if layout != CHECKPOINT_LAYOUT:
+            age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
+            raise ConfigError(
+                f"the run in {self.path} was begun with {age} version of wirelessfl (checkpoint "
+                f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}). {remedy}. It names "
+                "settings that this version does not have."
+            )
+        if state.get("schema") != ROWS_SCHEMA:
+            raise ConfigError(
+                f"{self.path} has rows of schema {state.get('schema')}, and this version of "
+                f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
+            )
+        if not state["finished"] and state["numerics"] != NUMERICS:
+            raise ConfigError(
+                f"{self.path} began with numerics {state['numerics']}, and this version of "
+                f"wirelessfl has {NUMERICS}: its results differ. {remedy}"
+            )
 
     def _write_about(self, told: dict[str, Any]) -> None:
         with _replacing(self._about_file) as draft:
             draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
     def note_resumed(self, told: dict[str, Any]) -> None:
-        """Add an entry to the list ``resumed`` in ``about.json``; what it says first stays.
+        """Add an entry to the list ``resumed`` in ``about.json``; other entries do not change.
 
         Args:
-            told: what the run is resumed with, from ``wirelessfl.runs.about``.
+            told: the entry, from ``wirelessfl.runs.about``.
 
         Raises:
             ConfigError: the file is damaged.
@@ -151,28 +190,28 @@ class RunDirectory:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Keep other processes from going on with the same run meanwhile.
+        """Lock the folder, so that no other process can work on the run.
 
         Raises:
-            ConfigError: one is at work in the folder.
+            ConfigError: another process has locked the folder.
         """
         with (self.path / "config.toml").open("rb") as file:
             try:
-                if fcntl is not None:  # released with the process, however it ends
+                if fcntl is not None:  # the lock is released when the process ends, even if killed
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ConfigError(
-                    f"another process is at work on the run in {self.path}."
+                    f"another process is using the run in {self.path}. Wait until it ends."
                 ) from None
             yield
 
     def append(self, row: Row) -> None:
-        """Add one row; it is on disk, whole or cut off by the next resume."""
+        """Append one row; if the process is killed meanwhile, the next resume removes the rest."""
         with self._rows_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
     def rows(self) -> list[Row]:
-        """All rows written so far; a last line that is not whole does not count.
+        """All rows so far, without an incomplete last line.
 
         Raises:
             ConfigError: a line is damaged.
@@ -203,34 +242,56 @@ class RunDirectory:
             save_file(contiguous, draft, metadata={"state": note})
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The checkpoint's tensors and state; None when none was written yet.
+        """Tensors and state of the checkpoint; None if there is no checkpoint yet.
+
+        Raises:
+            ConfigError: the checkpoint is damaged.
+        """
+        if not self._checkpoint_file.exists():
+            return None
+        with self._checkpoint() as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(file.metadata()["state"])
+
+    def _state(self) -> dict[str, Any] | None:
+        """The checkpoint's state, without its tensors; None when none was written yet.
 
         Raises:
             ConfigError: it is damaged.
         """
         if not self._checkpoint_file.exists():
             return None
+        with self._checkpoint() as file:
+            state: dict[str, Any] = json.loads(file.metadata()["state"])
+            return state
+
+    @contextmanager
+    def _checkpoint(self) -> Iterator[Any]:
+        """The checkpoint, open.
+
+        Raises:
+            ConfigError: it is damaged.
+        """
         try:
             with safe_open(self._checkpoint_file, framework="pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                return tensors, json.loads(file.metadata()["state"])
+                yield file
         except (SafetensorError, OSError, TypeError, ValueError) as error:
             raise ConfigError(
-                f"{self._checkpoint_file} is damaged: {error}. Begin a new run with its settings: "
+                f"{self._checkpoint_file} is damaged: {error}. Start a new run with its settings: "
                 f"wirelessfl run --config {self.path / 'config.toml'} --out NEW"
             ) from error
 
     def cut_rows(self, size: int) -> None:
-        """Forget the rows behind the first ``size`` bytes.
+        """Truncate the rows to ``size`` bytes.
 
         Raises:
-            ConfigError: there are fewer.
+            ConfigError: there are fewer bytes.
         """
         there = self._rows_file.stat().st_size if self._rows_file.exists() else 0
         if there < size:
             raise ConfigError(
-                f"{self._rows_file} has {there} bytes, and the checkpoint knows of {size}: rows "
-                f"are lost. Begin a new run: wirelessfl run --config "
+                f"{self._rows_file} has {there} bytes, and the checkpoint needs {size}: rows "
+                f"are lost. Start a new run: wirelessfl run --config "
                 f"{self.path / 'config.toml'} --out NEW"
             )
         if there > size:

@@ -1,4 +1,4 @@
-"""Which engine drives a run."""
+"""Choice of the engine of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirelessfl.setup import AnySetup, CellsSetup, SessionsSetup, TasksSetup
 
 
 def engine_of(setup: AnySetup) -> Engine:
-    """What drives this run: rounds of one model, asynchronous cells, or tasks."""
+    """Engine of a run: rounds of one model, sessions, asynchronous cells, or tasks."""
     match setup:
         case TasksSetup():
             return TasksEngine(setup)

@@ -1,4 +1,4 @@
-"""Short hashes of settings, model, data and network, which a resumed run must match."""
+"""Short hashes of settings, model, data and network, which must match when a run resumes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.objective import Objective
 
@@ -23,47 +22,21 @@ from wirelessfl.training.objective import Objective
 def check_fingerprint(
     directory: RunDirectory, state: dict[str, Any], fingerprint: dict[str, str]
 ) -> None:
-    """Refuse to resume with other settings or objects than those of the checkpoint's run.
+    """Check that settings and objects are those of the checkpoint's run.
 
     Raises:
-        ConfigError: one of ``fingerprint`` differs; the message names it.
+        ConfigError: an entry of ``fingerprint`` differs; the message names it.
     """
     for name, found in fingerprint.items():
         if state["fingerprint"][name] != found:
             raise ConfigError(
-                f"{directory.path}: {name} not those that the run began with. Restore them, or "
-                "begin a new run."
+                f"{directory.path}: {name} not those of the original run. Restore them, or start a "
+                "new run."
             )
 
 
-def check_version(directory: RunDirectory, state: dict[str, Any]) -> None:
-    """Refuse a checkpoint of an incompatible version of the package.
-
-    Raises:
-        ConfigError: its layout differs, or resuming it would give other results.
-    """
-    remedy = f"Start a new run: wirelessfl run --config {directory.path}/config.toml --out NEW"
-    if state.get("schema") != ROWS_SCHEMA:
-        raise ConfigError(
-            f"{directory.path} has rows of schema {state.get('schema')}, and this version of "
-            f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
-        )
-    layout = state.get("layout", 1)  # the first one did not say
-    if layout != CHECKPOINT_LAYOUT:
-        age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
-        raise ConfigError(
-            f"the run in {directory.path} was begun with {age} version of wirelessfl (checkpoint "
-            f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}). {remedy}"
-        )
-    if not state["finished"] and state["numerics"] != NUMERICS:
-        raise ConfigError(
-            f"{directory.path} began with numerics {state['numerics']}, and this version of "
-            f"wirelessfl has {NUMERICS}: its results differ. {remedy}"
-        )
-
-
 def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
-    """The hash of ``config.toml`` as it is stored, wherever the folder is now."""
+    """Hash of the stored ``config.toml``, independent of the folder's location."""
     tables = read_toml(directory.path / "config.toml")
     tables.get("run", {}).pop("out", None)
     return {"the settings in config.toml are": digest(tables)}
@@ -73,13 +46,13 @@ def model_fingerprint(objective: Objective) -> str:
     """Hash of a model's layers, frozen parameters and buffers."""
     module = objective.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
-    keys = objective.dropout_keys  # they change with every step
+    keys = objective.dropout_keys  # these change in every step
     buffers = [value for name, value in module.named_buffers() if name not in keys]
     return digest(str(module), objective.spec.shapes, *map(_array, [*frozen, *buffers]))
 
 
 def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
-    """Hash of a data set and its split; samples dealt on demand are not computed for it."""
+    """Hash of a data set and its split, without computing samples that are drawn on demand."""
     return digest(
         _array(_some(data.train_inputs)),
         _array(_some(data.test_inputs)),
@@ -90,7 +63,7 @@ def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
 
 
 def network_fingerprint(network: Network, stream: Stream) -> str:
-    """Hash of a network's values."""
+    """Hash of the values of a network."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     return digest(*plain, network.draw(stream.child("fingerprint")).h)
 

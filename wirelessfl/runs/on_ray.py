@@ -1,4 +1,4 @@
-"""Runs as tasks of a Ray cluster; their folders travel, so no file system need be shared."""
+"""Runs on a Ray cluster. Their folders are sent as data, so no shared file system is needed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def on_ray(
     address: str,
     tell: Callable[[int, Row], None],
 ) -> list[tuple[Config, str]]:
-    """Make the runs of ``configs`` at ``places``; failed ones with the reason.
+    """Execute the runs of ``configs`` at ``places``; return failed runs with the reasons.
 
     Args:
-        configs: settings.
-        places: which of them.
+        configs: settings of all runs.
+        places: indices of the runs to execute.
         root: folder of all runs.
-        address: of the cluster, or ``local`` to start one here.
-        tell: called with a run's place and each of its rows.
+        address: address of the cluster, or ``local`` to start one on this machine.
+        tell: called with the index of a run and each of its rows.
 
     Raises:
         ConfigError: Ray is not installed, or no cluster answers.
@@ -42,7 +42,7 @@ def on_ray(
     try:
         import ray
     except ImportError as error:
-        raise ConfigError("ray is not installed: pip install 'wirelessfl[ray]'.") from error
+        raise ConfigError("ray is not installed: run pip install 'wirelessfl[ray]'.") from error
     failures = []
     with _cluster(ray, address):
         remote = ray.remote(max_retries=0, num_cpus=1)(_make_packed)
@@ -71,14 +71,14 @@ def on_ray(
 
 @contextmanager
 def _cluster(ray: Any, address: str) -> Iterator[None]:
-    """A connection to the cluster at ``address``, or one of our own."""
-    if ray.is_initialized():  # the caller's
+    """Connect to the cluster at ``address``, or start a local one."""
+    if ray.is_initialized():  # use the caller's connection
         yield
         return
     try:
         place = urlsplit(address if "//" in address else f"ray://{address}")
         if place.hostname is not None and place.port is not None:
-            # Ray itself would try for minutes.
+            # Ray itself would retry for minutes.
             socket.create_connection((place.hostname, place.port), timeout=5.0).close()
         if address == "local":
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
@@ -86,7 +86,8 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
             ray.init(address=address, log_to_driver=False, logging_level="error")
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"ray is {address}, and no cluster answers there: {str(error).splitlines()[0]}"
+            f"ray is {address}: no cluster answers there ({str(error).splitlines()[0]}). Start the "
+            "cluster, or give another address."
         ) from error
     try:
         yield
@@ -95,7 +96,7 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
 
 
 def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
-    """On a cluster: resume the packed folder, or make the run; its rows, folder, failure."""
+    """On the cluster, execute or resume a run; return its rows, packed folder and failure."""
     torch.set_num_threads(1)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:
@@ -107,7 +108,7 @@ def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
 
 
 def _pack(folder: Path) -> bytes:
-    """A run's folder as bytes; none where there is no run."""
+    """Pack a run's folder into bytes; empty if there is no run."""
     if not (folder / "config.toml").is_file():
         return b""
     buffer = io.BytesIO()
@@ -117,12 +118,12 @@ def _pack(folder: Path) -> bytes:
 
 
 def _unpack(packed: bytes, folder: Path) -> None:
-    """Put a packed folder in the place of ``folder``, whole."""
+    """Unpack into ``folder``; each file is replaced atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(draft, filter="data")
         folder.mkdir(exist_ok=True)
-        # The checkpoint last: it names how much of the rows it covers.
+        # The checkpoint last: it says how many rows it covers.
         for file in sorted(Path(draft).iterdir(), key=lambda f: f.suffix == ".safetensors"):
             file.replace(folder / file.name)

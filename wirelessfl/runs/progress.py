@@ -21,44 +21,44 @@ RowCallback = Callable[[Row], None]
 
 
 class Engine(Protocol):
-    """What a run does, of one model or of several tasks."""
+    """The operations of a run that depend on its kind: rounds, sessions, cells or tasks."""
 
     @property
     def setup(self) -> Setup:
-        """Everything that the run needs."""
+        """Setup of the run."""
 
     def start(self) -> None:
         """Put the first events on the clock."""
 
     def row(self, report: Report) -> tuple[Row, Event | None]:
-        """Evaluate a model: its row, and what the schedule is told of it."""
+        """Evaluate a model; return its row, and an event for the schedule, if any."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state that is tensors."""
+        """Tensors of the state, for a checkpoint."""
 
     def snapshot(self) -> dict[str, Any]:
-        """All other state, as plain numbers, lists and texts."""
+        """The other state, as plain numbers, lists and strings."""
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue from a checkpoint; afterwards the next events are on the clock."""
+        """Continue from a checkpoint, and put the next events on the clock."""
 
     def attach(self, folder: Path) -> None:
-        """The run's folder is known now."""
+        """Set the run's folder."""
 
     def saved(self) -> None:
-        """A checkpoint has been written."""
+        """Report that a checkpoint has been written."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Short hashes of model, data and network, by the words of the message if they differ."""
+        """Short hashes of model, data and network, by their names in error messages."""
 
     def params(self) -> dict[str, Tensor]:
         """The current parameters by name."""
 
 
 class Progress:
-    """A run in progress: its state, its rows and its checkpoints.
+    """A run in progress: its state, rows and checkpoints.
 
-    Where several processes share the clients, the first one evaluates and writes.
+    If several processes share the clients, only the first one evaluates and writes.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Progress:
                 self.write_checkpoint()
 
     def _load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The checkpoint, checked to be this run's; rows after it are removed."""
+        """Load the checkpoint, check that it is this run's, and remove later rows."""
         checkpoint = self.directory.load()
         if checkpoint is None:
             self.directory.cut_rows(0)
@@ -138,7 +138,7 @@ class Progress:
             if self.on_note is not None:
                 whose = "" if task is None else f" of {task}"
                 self.on_note(
-                    f"training{whose} has diverged by round {row['round']}: lower --lr or "
+                    f"training{whose} has diverged by round {row['round']}. Lower --lr or "
                     "--server-lr."
                 )
         if self.on_row is not None:
@@ -146,7 +146,7 @@ class Progress:
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint unless the last one is recent; they take at most 1/20 of the time."""
+        """Write a checkpoint unless the last one is recent; this takes at most 1/20 of the time."""
         if not self.leads:
             return
         wanted = self.engine.setup.limits.checkpoint_seconds

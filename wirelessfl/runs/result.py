@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
+from wirelessfl.runs.rows import VALIDATION, deciding_accuracy
 from wirelessfl.runs.transitions import Transition, transitions
 
 TO_TARGET = {
@@ -17,7 +18,7 @@ TO_TARGET = {
     "mib_to_target": "uplink_mib",
     "seconds_to_target": "sim_seconds",
 }
-"""Fields of a summary for the first row that reaches the target, and the row's fields."""
+"""Fields of a summary about reaching the target, and the fields of the row that they come from."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,23 @@ class RunResult:
     """The result of a run.
 
     Args:
-        config: its settings, everything automatic resolved; ``given`` marks the objects that were
-            given beside them, which replace settings.
-        rows: one dict an evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
-            and ``joules``, mean over clients so far; ``backhaul_mib``, mean over edge servers so
-            far; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None where it is not
-            finite; ``numerics``, raised when results change on purpose (``wirelessfl.runs.about``);
-            ``wall_seconds`` since the start. Rows of tasks name their ``task``, and carry its
-            ``version``, ``staleness_mean`` and ``staleness_max`` since its last row, ``requests``
-            that are out, ``buffer``, ``allocation``, ``updates`` and ``lost``. Rows of cells that
-            are merged as they come count merges as rounds, and carry ``version``,
-            ``staleness_mean``, ``staleness_max`` and ``updates``, cells that have come in. Rows of
-            sessions have more, see docs/sessions.md.
-        params: the final parameters by name, for ``module.load_state_dict(..., strict=False)``,
-            tied ones under each of their names; of tasks in tables, with the task's name and a dot
-            in front.
-        directory: the run's folder; ``about.json`` in it tells version, commit, date and device.
+        config: settings with all automatic values resolved; ``given`` names the objects passed to
+            ``wirelessfl.run``, which replace settings.
+        rows: one dict per evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
+            and ``joules`` so far, mean over clients; ``backhaul_mib`` so far, mean over edge
+            servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if it is not
+            finite; with validation data ``validation_accuracy`` and ``validation_loss``, the same
+            on the held-out training samples; ``numerics``, the version of the results
+            (``wirelessfl.runs.about``); ``wall_seconds`` since the start. Rows of tasks also have
+            ``task``, ``version``, ``staleness_mean`` and ``staleness_max`` since the task's
+            previous row, the number of active ``requests``, ``buffer``, ``allocation``, ``updates``
+            and ``lost``. In rows of asynchronous cells ``round`` counts merges; they also have
+            ``version``, ``staleness_mean``, ``staleness_max`` and ``updates``, the number of
+            finished cell rounds. Rows of sessions have further fields, see docs/sessions.md.
+        params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; tied
+            parameters under each of their names. For tasks given as tables, names start with the
+            task's name and a dot.
+        directory: folder of the run; its ``about.json`` has version, commit, date and device.
     """
 
     config: Config
@@ -50,7 +52,7 @@ class RunResult:
 
     @property
     def tasks(self) -> list[str]:
-        """Names of the tasks, as in the rows' ``task``; none where the run had but one model."""
+        """Names of the tasks, as in the rows' ``task``; empty for a run of one model."""
         return list(dict.fromkeys(row["task"] for row in self.rows if "task" in row))
 
     def rows_of(self, task: str) -> list[Row]:
@@ -58,15 +60,15 @@ class RunResult:
         return [row for row in self.rows if row.get("task") == task]
 
     def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
-        """What each change of clients cost, in sessions: see ``wirelessfl.runs.transitions``.
+        """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``.
 
         Raises:
-            ValueError: the run had no sessions, or first rounds were not tested.
+            ValueError: the run has no sessions, or first rounds were not evaluated.
         """
         return transitions(self.rows, first, tolerance)
 
     def summaries(self) -> list[dict[str, Any]]:
-        """One line for each task, as ``summary`` gives for a run of one model."""
+        """One line per task, or the ``summary`` of a run of one model."""
         configs, one = self.config.tasks, not self.config.task
         return [
             {
@@ -78,10 +80,13 @@ class RunResult:
         ] or [self.summary()]
 
     def summary(self) -> dict[str, Any]:
-        """One line of a closing table: the last row, the best accuracy, the cost of the target.
+        """One line of the final table: last row, best accuracy, and cost to reach the target.
 
-        Of several tasks: means of what models reach, and the cost until the last of them has
-        reached its target.
+        With a validation set, ``best_accuracy`` is the test accuracy of the row that is best on
+        validation samples, and the target is reached on these.
+
+        For several tasks: mean accuracy and loss, and the cost until all tasks have reached their
+        targets.
         """
         if len(self.tasks) < 2:
             config = self.config.tasks[self.tasks[0]] if self.tasks else self.config
@@ -95,6 +100,11 @@ class RunResult:
             "uplink": self.config.uplink["name"],
             "round": max(summary["round"] for summary in each),
             **{key: _mean([summary[key] for summary in each]) for key in ("accuracy", "loss")},
+            **{
+                key: _mean([summary[key] for summary in each])
+                for key in VALIDATION
+                if all(key in summary for summary in each)
+            },
             "best_accuracy": _mean([summary["best_accuracy"] for summary in each]),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
@@ -113,20 +123,21 @@ class RunResult:
             "dataset": config.data.dataset,
             "uplink": config.uplink["name"],
             **{key: last[key] for key in ("round", "accuracy", "loss")},
-            "best_accuracy": max(row["accuracy"] for row in rows),
+            **{key: last[key] for key in VALIDATION if key in last},
+            "best_accuracy": max(rows, key=deciding_accuracy)["accuracy"],
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
         if config.sessions.sessions is not None:
             summary["transition_accuracy"] = self._after_transitions()
         if target is not None:
-            hit = next((row for row in rows if row["accuracy"] >= target), None)
+            hit = next((row for row in rows if deciding_accuracy(row) >= target), None)
             summary["target"] = target
             for name, key in TO_TARGET.items():
                 summary[name] = None if hit is None else hit[key]
         return {**summary, "directory": str(self.directory)}
 
     def _after_transitions(self) -> float | None:
-        """Mean accuracy of the first ten rounds of all sessions after the first; None: untested."""
+        """Mean accuracy of the first 10 rounds of sessions after the first; None if unknown."""
         try:
             found = self.transitions()
         except ValueError:
@@ -135,6 +146,6 @@ class RunResult:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    """None where one of them is."""
+    """Mean of ``values``; None if one of them is None."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if len(known) == len(values) else None

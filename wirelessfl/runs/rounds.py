@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ from torch import Tensor
 
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
+from wirelessfl.runs.rows import evaluation_fields, finite
 from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
-from wirelessfl.training.evaluate import deployed, evaluate
+from wirelessfl.training.evaluate import Samples, deployed, evaluate
 
 
 class RoundsEngine:
@@ -32,29 +32,39 @@ class RoundsEngine:
     def row(self, report: Report) -> tuple[Row, None]:
         """Evaluate the cloud's model."""
         training = self.setup.training
-        objective, params = self.setup.model.objective, training.server.cloud["params"]
-        tested = deployed(objective, params, self.setup.tested)
-        accuracy, loss = evaluate(*tested, *self.test_samples())
         row = {
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
             **asdict(training.totals),
             **{name: finite(value) for name, value in training.metrics.items()},
-            "accuracy": accuracy,
-            "loss": finite(loss),
+            **self.evaluated(),
         }
         return row, None
 
-    def test_samples(self) -> tuple[Tensor, Tensor]:
-        """What it is evaluated on: inputs and labels."""
-        return self.setup.model.test_inputs, self.setup.model.test_labels
+    def evaluated(self) -> Row:
+        """Accuracy and loss of the cloud's model."""
+        params = self.setup.training.server.cloud["params"]
+        tested = deployed(self.setup.model.objective, params, self.setup.tested)
+        held = self.validation_samples()
+        return evaluation_fields(
+            evaluate(*tested, *self.test_samples()),
+            None if held is None else evaluate(*tested, *held),
+        )
+
+    def test_samples(self) -> Samples:
+        """Test samples that it is evaluated on."""
+        return Samples(self.setup.model.test_inputs, self.setup.model.test_labels)
+
+    def validation_samples(self) -> Samples | None:
+        """Likewise validation samples; None: none are held out."""
+        return self.setup.model.validation
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, server and client state."""
         return self.setup.training.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Rounds done, and what they cost."""
+        """The completed rounds and their costs."""
         spec = self.setup.model.objective.spec
         return {
             "schedule": self.setup.schedule.snapshot(),
@@ -72,15 +82,15 @@ class RoundsEngine:
         self.start()
 
     def attach(self, folder: Path) -> None:
-        """Client states may lie in the run's folder."""
+        """Set the run's folder for client states on disk."""
         self.setup.training.server.states.attach(folder)
 
     def saved(self) -> None:
-        """Note that a checkpoint covers the client states on disk."""
+        """Report that a checkpoint covers the client states on disk."""
         self.setup.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
-        """Of model, data and network."""
+        """Hashes of model, data and network."""
         model = self.setup.model
         return {
             "the model's layers and frozen parameters are": model_fingerprint(model.objective),
@@ -89,12 +99,7 @@ class RoundsEngine:
         }
 
     def params(self) -> dict[str, Tensor]:
-        """The cloud's."""
+        """Parameters of the cloud's model by name."""
         return self.setup.model.objective.spec.named(
             self.setup.training.server.cloud["params"].cpu()
         )
-
-
-def finite(value: float) -> float | None:
-    """``value``, or None for a number that JSON cannot hold."""
-    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Starting a run, and resuming one."""
+"""Start and resume runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.fingerprints import check_fingerprint, check_version, settings_fingerprint
+from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -44,26 +45,26 @@ def run(
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Train with the settings ``config``, writing rows and checkpoints to its folder.
+    """Train with the settings ``config``, and write rows and checkpoints to the run's folder.
 
     Args:
-        config: settings; nested tables or a TOML file will do.
-        model: trained instead of the configured model, starting from the weights it has.
-        data: used instead of the configured data set.
-        network: used instead of the configured network. Settings that it replaces must not be given
-            beside it, not even with their default values: all of ``[network]`` but ``coherence``,
-            ``delays``, ``delay_scale``, ``availability``, ``busy_clients``, ``drop_out``,
-            ``downlink_mbps``, ``backhaul_mbps``, and ``step_seconds`` of shifted-exponential
+        config: settings, as a ``Config``, nested tables, or the path of a TOML file.
+        model: replaces the configured model; training starts from its weights.
+        data: replaces the configured data set.
+        network: replaces the configured network. Settings that it replaces must not be given too,
+            not even with their default values: ``[fading]``, and all of ``[network]`` except
+            ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
+            ``backhaul_mbps``, and ``step_seconds`` with shifted-exponential
             delays.
         on_row: called with each row as it is written.
-        on_note: called with each line the user should know.
+        on_note: called with each message for the user, one line each.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
-            in a script that ``torchrun`` starts; the first one writes the folder.
+            in a script started by ``torchrun``; the first one writes the folder.
 
     Raises:
-        ConfigError: wrong settings, found before anything is written.
-        DataError: absent or damaged data, likewise.
-        TrainingError: a client failed.
+        ConfigError: invalid settings; raised before anything is written.
+        DataError: missing or damaged data; raised before anything is written.
+        TrainingError: the training of a client failed.
     """
     leave_if_worker()
     check_objects(
@@ -71,13 +72,13 @@ def run(
     )
     given = GivenObjects(model, data, network)
     settings = configured(config, given)
-    if isinstance(config, str | Path):  # may be of a larger machine
+    if isinstance(config, str | Path):  # the file may come from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(_directory, setup.config))
+        directory = shards.by_first(partial(_directory, setup))
         return _go(setup, directory, on_row, on_note)
 
 
@@ -91,18 +92,18 @@ def resume(
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Resume the interrupted run in the folder ``path``; a finished one is read and left as it is.
+    """Resume the interrupted run in the folder ``path``; a finished run is only read.
 
     Args:
-        path: the run's folder.
-        model, data, network: what was given to ``run``, if anything was.
+        path: folder of the run.
+        model, data, network: the objects that were passed to ``run``, if any.
         on_row: called with each new row.
-        on_note: called with each line the user should know.
+        on_note: called with each message for the user, one line each.
         shards: as for ``run``; their number may differ from before.
 
     Raises:
-        ConfigError: there is no run in it, it is damaged, its settings or what was given to it are
-            not those it began with, or another process is at work on it.
+        ConfigError: the folder is not a run directory or is damaged, its settings or the given
+            objects differ from those of the original run, or another process is using it.
     """
     leave_if_worker()
     check_path(path)
@@ -111,8 +112,6 @@ def resume(
     )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     checkpoint = shards.by_first(directory.load)
-    if checkpoint is not None:
-        check_version(directory, checkpoint[1])
     if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
         tensors, state = checkpoint
         shards.by_first(
@@ -122,17 +121,18 @@ def resume(
         return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
     given = GivenObjects(model, data, network)
     if config.given.names != given.marks.names:
-        began = ", ".join(f"{name}=..." for name in config.given.names) or "none of them"
+        began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
         raise ConfigError(
-            f"the run in {path} began with {began} given to wirelessfl.run, and resume got "
-            f"{', '.join(f'{name}=...' for name in given.marks.names) or 'none'}: give it the same."
+            f"the run in {path} was started by wirelessfl.run with {began}, and resume got "
+            f"{', '.join(f'{name}=...' for name in given.marks.names) or 'no objects'}: give the "
+            "same arguments."
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
         return _go(setup, directory, on_row, on_note, resumed=True)
 
 
 def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
-    """The setup in every process, with the settings as the first process has resolved them."""
+    """Build the setup in every process, with the settings resolved by the first process."""
     setup: AnySetup | None = None
     error: Exception | None = None
     for leading in (True, False):
@@ -145,7 +145,7 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
                 error = caught
         if leading and shards.count > 1:
             settled, error = shards.from_first((setup.config.run if setup else None, error))
-            config = config if settled is None else config.with_run(dict(settled))
+            config = config if settled is None else config.settled(dict(settled))
     failed = next((caught for caught in shards.all(error) if caught is not None), None)
     if failed is not None:
         if setup is not None:
@@ -158,7 +158,7 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
 def _stored_params(
     tensors: dict[str, Tensor], state: dict[str, Any], config: Config
 ) -> dict[str, Tensor]:
-    """The parameters in a checkpoint, by name."""
+    """Parameters in a checkpoint, by name."""
 
     def named(
         shapes: dict[str, list[int]], ties: dict[str, str], flat: Tensor
@@ -174,15 +174,24 @@ def _stored_params(
     return found
 
 
-def _directory(config: Config) -> RunDirectory:
-    """The folder of a new run."""
+def _directory(setup: AnySetup) -> RunDirectory:
+    """Create the folder of a new run."""
+    config, counted = setup.config, _counted(setup)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config)
-    return _new_directory(config)
+        return RunDirectory.create(config.run.out, config, counted=counted)
+    return _new_directory(config, counted)
 
 
-def _new_directory(config: Config) -> RunDirectory:
-    """A new folder below ``runs/``, used by no other process."""
+def _counted(setup: AnySetup) -> dict[str, Any]:
+    """Counted step costs for ``about.json``: one entry per model, null if not counted."""
+    costs = [model.step_cost for model in setup.models]
+    if not any(costs):
+        return {}
+    return {"step_costs": [None if cost is None else asdict(cost) for cost in costs]}
+
+
+def _new_directory(config: Config, counted: Mapping[str, Any]) -> RunDirectory:
+    """Create a new folder below ``runs/`` that no other process uses."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.data.dataset for task in config.tasks.values()))
     name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")
@@ -190,10 +199,10 @@ def _new_directory(config: Config) -> RunDirectory:
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         try:
             if not path.exists():
-                return RunDirectory.create(path, config, new=True)
+                return RunDirectory.create(path, config, new=True, counted=counted)
         except FileExistsError:
-            pass  # another process took it between the two lines above
-    raise AssertionError("there are endless names")
+            pass  # another process created it between the two lines above
+    raise AssertionError("the loop over names is endless")
 
 
 def _go(
@@ -204,7 +213,7 @@ def _go(
     *,
     resumed: bool = False,
 ) -> RunResult:
-    """Run the event loop from the folder's checkpoint, or from the start, to the end."""
+    """Run the event loop to its end, from the folder's checkpoint or from the start."""
     shards, engine = setup.shards, engine_of(setup)
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))

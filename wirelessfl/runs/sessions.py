@@ -1,4 +1,4 @@
-"""A run in sessions of clients that join and leave."""
+"""A run of one model in sessions, with clients that join and leave."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from wirelessfl.runs.fingerprints import digest
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.setup import SessionsSetup
+from wirelessfl.training.evaluate import Samples
 
 
 class SessionsEngine(RoundsEngine):
@@ -21,51 +22,66 @@ class SessionsEngine(RoundsEngine):
 
     def __init__(self, setup: SessionsSetup) -> None:
         super().__init__(setup)
-        self._tested: tuple[tuple[int, ...], tuple[Tensor, Tensor]] | None = None
+        self._tested: dict[str, tuple[tuple[int, ...], Samples]] = {}
 
     def start(self) -> None:
-        """Start or resume sessions, and the changes of clients."""
+        """Start or resume sessions, and put the first change of clients on the clock."""
         super().start()
         self.setup.regime.attendance.start()
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model, on the labels of the clients present."""
+        """Evaluate the cloud's model, by default on the labels of the present clients."""
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 
-    def test_samples(self) -> tuple[Tensor, Tensor]:
-        """Those with labels that are tested.
+    def test_samples(self) -> Samples:
+        """Test inputs and labels, restricted to the tested labels.
 
         Raises:
-            DataError: the test set has none of them.
+            DataError: the test set has no sample with these labels.
         """
-        inputs, labels = super().test_samples()
+        return self._of_present("test", super().test_samples(), "Add some")
+
+    def validation_samples(self) -> Samples | None:
+        """Likewise of those held out.
+
+        Raises:
+            DataError: the validation set has none of them.
+        """
+        held = super().validation_samples()
+        if held is None:
+            return None
+        return self._of_present("validation", held, "Raise validation_fraction")
+
+    def _of_present(self, kind: str, samples: Samples, remedy: str) -> Samples:
+        """Those of the samples whose labels are tested."""
         wanted, data = self.setup.regime.labels, self.setup.model.data
         if not self.setup.only_present_labels or not wanted:  # no client has joined yet
-            return inputs, labels
-        if self._tested is None or self._tested[0] != wanted:
-            known = labels.new_zeros(data.classes, dtype=labels.dtype).bool()
+            return samples
+        kept = self._tested.get(kind)
+        if kept is None or kept[0] != wanted:
+            known = samples.labels.new_zeros(data.classes, dtype=samples.labels.dtype).bool()
             known[list(wanted)] = True
-            chosen = known[labels]
+            chosen = known[samples.labels]
             if not bool(chosen.any()):
                 raise DataError(
-                    f"{data.name}: no test sample has one of the labels "
-                    f"{', '.join(map(str, wanted))}, which the clients present have. Add some, or "
-                    "choose tested_labels all."
+                    f"{data.name}: no {kind} sample has a label of the present clients "
+                    f"({', '.join(map(str, wanted))}). {remedy}, or choose tested_labels all."
                 )
-            self._tested = wanted, (inputs[chosen], labels[chosen])
-        return self._tested[1]
+            kept = wanted, Samples(samples.inputs[chosen], samples.labels[chosen])
+            self._tested[kind] = kept
+        return kept[1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state, and what is kept of past sessions."""
+        """Model, server and client state, and what is stored about past sessions."""
         return self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Where the session stands, too."""
+        """Also the state of the current session."""
         return {**super().snapshot(), "sessions": self.setup.regime.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on behind the last round, or where a session is to be opened."""
+        """Continue after the last round, or before a session is opened."""
         self.setup.regime.restore(tensors, state["sessions"], state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]

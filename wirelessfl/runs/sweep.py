@@ -1,6 +1,6 @@
-"""Many runs, each made once: kept on disk under the hash of its settings.
+"""Sweeps: many runs, each executed once and stored under the hash of its settings.
 
-They run one after the other, in several local processes, or on a Ray cluster.
+Runs are executed one after the other, in several local processes, or on a Ray cluster.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 
 OnRow = Callable[[int, Row], None]
-"""Called with the place of a run in the list and each row it writes."""
+"""Called with the index of a run in the list and each row that it writes."""
 
 
 class Failure(NamedTuple):
-    """A run that did not come to its end.
+    """A run that failed.
 
     Args:
-        config: its settings.
-        reason: what went wrong, in a line.
+        config: settings of the run.
+        reason: the reason, in one line.
     """
 
     config: Config
@@ -43,10 +43,10 @@ class Failure(NamedTuple):
 
 
 class SweepError(TrainingError):
-    """Some runs of a sweep failed; the others are done, and kept.
+    """Some runs of a sweep failed; the others are finished and stored.
 
     Args:
-        failures: the runs, with the reason of each.
+        failures: the failed runs with their reasons.
     """
 
     def __init__(self, failures: Sequence[Failure]) -> None:
@@ -58,7 +58,7 @@ class SweepError(TrainingError):
                 f"cells {config.network.cells})"
             )
         said = "; ".join(f"{', '.join(runs)}: {reason}" for reason, runs in by_reason.items())
-        super().__init__(f"{len(failures)} of the runs failed, and the others are kept: {said}")
+        super().__init__(f"{len(failures)} of the runs failed; the others are stored. {said}")
 
 
 def sweep(
@@ -69,31 +69,32 @@ def sweep(
     ray: str | None = None,
     on_row: OnRow | None = None,
 ) -> list[RunResult]:
-    """The runs of ``configs``, each read from ``root``, gone on with, or made there.
+    """Execute the runs of ``configs``: each is read from ``root``, resumed, or started there.
 
-    Equal settings are run once. One that fails does not keep the others from their end.
+    Equal settings are executed once. If a run fails, the others still run to their end.
 
     Args:
-        configs: settings of each.
+        configs: settings of each run.
         root: folder of all runs.
-        jobs: local processes; with more than one, each run takes one CPU thread.
-        ray: address of a Ray cluster, or ``local`` to start one here; then ``jobs`` says nothing.
-        on_row: called as rows come in.
+        jobs: number of local processes; with more than one, each run uses one CPU thread.
+        ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
+            ignored.
+        on_row: called with each row as it is written.
 
     Returns:
-        In the order of ``configs``.
+        Results in the order of ``configs``.
 
     Raises:
-        ConfigError: ``jobs`` is below 1, ``root`` cannot be written, Ray is asked for and not
-            there, or ``torchrun`` has started several processes.
+        ConfigError: ``jobs`` < 1, ``root`` cannot be written, Ray or its cluster is not available,
+            or ``torchrun`` has started several processes.
         SweepError: runs failed.
     """
     if jobs < 1:
-        raise ConfigError(f"jobs is {jobs}: at least one process is needed.")
+        raise ConfigError(f"jobs is {jobs}: give a number of processes >= 1.")
     if launched()[1] > 1:
         raise ConfigError(
-            "torchrun shares the clients of one run between processes, and a sweep is many runs: "
-            "give it jobs, or ray, instead."
+            "torchrun shares the clients of one run between processes, and a sweep has many runs. "
+            "Start the sweep without torchrun, and use jobs or ray."
         )
     check_writable(root)
     tell = on_row or (lambda place, row: None)
@@ -120,7 +121,7 @@ def _in_turn(
     def on_row(place: int, row: Row) -> None:
         try:
             tell(place, row)
-        except Exception as error:  # the caller's, not the run's
+        except Exception as error:  # an error of the caller, not of the run
             mistakes.append(error)
             raise
 
@@ -134,7 +135,7 @@ def _in_turn(
 
 
 class _Child:
-    """A process that makes one run, and the end of the pipe from which its rows come."""
+    """A process that executes one run, and the pipe that receives its rows."""
 
     def __init__(self, config: Config, place: int, root: Path) -> None:
         context = multiprocessing.get_context("spawn")
@@ -145,7 +146,7 @@ class _Child:
         theirs.close()
 
     def end(self) -> None:
-        """Stop it, if it is at work; what it has done can be taken up again."""
+        """Stop the process if it is still running; its run can be resumed."""
         if self.process.is_alive():
             self.process.terminate()
         self.process.join()
@@ -153,9 +154,9 @@ class _Child:
 
 
 def _make_one(config: Config, root: Path, pipe: Connection) -> None:
-    """In a child: one run on one thread; rows, then the reason of a failure or an empty text."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
-    end_with_parent()  # what is on disk can be taken up again
+    """In a child process, execute a run on one thread; send its rows, then its failure or ""."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    end_with_parent()  # the run on disk can be resumed
     torch.set_num_threads(1)
     pipe.send(why_failed(config, root, pipe.send))
 

@@ -1,4 +1,4 @@
-"""A run of several tasks, asynchronous or in rounds with a common end."""
+"""A run of tasks, asynchronous or in rounds with a common end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirelessfl.runs.fingerprints import (
     model_fingerprint,
     network_fingerprint,
 )
-from wirelessfl.runs.rounds import finite
+from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import TasksSetup
@@ -22,21 +22,21 @@ from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
-    """Several tasks, as ``Progress`` drives them."""
+    """One or several tasks, as ``Progress`` drives them."""
 
     def __init__(self, setup: TasksSetup) -> None:
         self.setup = setup
         self.reached: set[int] = set()
 
     def start(self) -> None:
-        """Everything begins now."""
+        """Put the start of the run on the clock."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:
-        """Evaluate a task's model; one that reaches its target ends."""
+        """Evaluate a task's model; return its row, and ``Reached`` if it reaches its target."""
         assert report.task is not None
         setup, regime, number = self.setup, self.setup.regime, report.task
-        accuracy, loss = setup.learners[number].evaluate()
+        learner = setup.learners[number]
         clients, sizes = setup.network.clients, setup.elements
         beside = setup.config.choices.uplink.side_elements
         up = sum(
@@ -56,12 +56,11 @@ class TasksEngine:
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
             "joules": regime.joules / clients,
-            **{name: finite(value) for name, value in setup.learners[number].metrics.items()},
-            "accuracy": accuracy,
-            "loss": finite(loss),
+            **{name: finite(value) for name, value in learner.metrics.items()},
+            **evaluation_fields(learner.evaluate(), learner.validate()),
         }
         target = setup.targets[number]
-        if target is None or accuracy < target or number in self.reached:
+        if target is None or deciding_accuracy(row) < target or number in self.reached:
             return row, None
         self.reached.add(number)
         return row, Reached(number)
@@ -76,7 +75,7 @@ class TasksEngine:
         return found | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything else."""
+        """The other state."""
         return {
             "schedule": self.setup.schedule.snapshot(),
             "regime": self.setup.regime.snapshot(),
@@ -89,7 +88,7 @@ class TasksEngine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from a checkpoint: with the requests that are out, or with the next round."""
+        """Continue from a checkpoint, with the active requests or with the next round."""
         for number, (learner, snapshot) in enumerate(
             zip(self.setup.learners, state["learners"], strict=True)
         ):
@@ -103,18 +102,18 @@ class TasksEngine:
             self.start()
 
     def attach(self, folder: Path) -> None:
-        """Client states of each task may lie in the run's folder."""
+        """Set the run's folder for each task's client states on disk."""
         for number, learner in enumerate(self.setup.learners):
             mark = f"task{number}-" if self.setup.titled else ""
             learner.server.states.attach(folder, mark)
 
     def saved(self) -> None:
-        """Note that a checkpoint covers the client states on disk."""
+        """Report that a checkpoint covers the client states on disk."""
         for learner in self.setup.learners:
             learner.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
-        """Of models, data and network."""
+        """Hashes of models, data and network."""
         models = self.setup.models
         return {
             "the models' layers and frozen parameters are": digest(
@@ -127,7 +126,7 @@ class TasksEngine:
         }
 
     def params(self) -> dict[str, Tensor]:
-        """Of the only task by name; of several with the task's name in front."""
+        """Parameters by name; names start with the task's name if tasks are given as tables."""
         found: dict[str, Tensor] = {}
         for name, model, learner in zip(
             self.setup.names, self.setup.models, self.setup.learners, strict=True
@@ -138,5 +137,5 @@ class TasksEngine:
 
 
 def named_params(params: dict[str, Tensor], task: str | None) -> dict[str, Tensor]:
-    """Parameters by name, with the task's name in front where there are several."""
+    """Prefix the names of parameters with the task's name, unless ``task`` is None."""
     return params if task is None else {f"{task}.{name}": v for name, v in params.items()}

@@ -1,4 +1,4 @@
-"""Timelines of several tasks: which client trains which task, and when models are merged."""
+"""Timelines of tasks: which client trains which task, and when models are merged."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import configured
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.network import build_network
+from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.setup.task_schedules import build_times
-from wirelessfl.submodels import ParamSpec
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
+from wirelessfl.training.objective import Objective
 from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROWS = 40
-"""Clients in a picture, at most."""
+"""Maximum number of clients in a figure."""
 WHOLE = ("done", "under way")
-"""Work that is drawn whole; what is lost or cancelled is hatched."""
+"""Work that is drawn solid; lost or cancelled work is hatched."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happened.
+    """Work of clients and merges of models over time.
 
     Args:
-        tasks: their names.
-        seconds: how long it is.
-        spans: pieces of clients' work that are over, in the order of their ends.
-        merges: of all tasks, in order.
+        tasks: names of the tasks.
+        seconds: simulated duration.
+        spans: work of clients, in order of completion; work in progress comes last.
+        merges: merges of all tasks, in order.
     """
 
     tasks: list[str]
@@ -54,7 +55,7 @@ class Timeline:
     merges: list[Merged]
 
     def summary(self) -> list[dict[str, Any]]:
-        """By task: trainings that were done, lost or cancelled, merges, and their staleness."""
+        """By task, numbers of trainings by their end, number of merges, and staleness."""
         lines = []
         for task, name in enumerate(self.tasks):
             how = Counter(span.how for span in self.spans if span.task == task)
@@ -72,10 +73,10 @@ class Timeline:
         return lines
 
     def draw(self, path: Path) -> list[Path]:
-        """Draw it: a line a client, its work in the colour of the task; merges on top.
+        """Draw one line per client, with its work in the task's colour, and the merges on top.
 
         Args:
-            path: of the picture; .png and .pdf are written.
+            path: path of the figure; .png and .pdf are written.
 
         Returns:
             The two files.
@@ -111,7 +112,7 @@ class Timeline:
         ]
         if any(span.how not in WHOLE for span in self.spans):
             grey = Patch(facecolor="0.8", hatch="////", edgecolor="white")
-            grey.set_label("lost, or not awaited")
+            grey.set_label("dropped or discarded")
             patches.append(grey)
         for task in range(len(self.tasks)):
             colour, height = COLOURS[task % len(COLOURS)], tops + 1 + task
@@ -133,7 +134,7 @@ class Timeline:
         panel.set_yticks([])
         panel.set_xlabel("simulated time (s)", fontsize=9)
         shown = f"{tops} of {len(clients)} clients" if len(clients) > tops else f"{tops} clients"
-        panel.set_ylabel(f"{shown}, a line each", fontsize=9)
+        panel.set_ylabel(shown, fontsize=9)
         panel.grid(visible=False, axis="y")
         panel.legend(
             handles=patches,
@@ -146,43 +147,46 @@ class Timeline:
 
 
 def timeline(config: Config, seconds: float) -> Timeline:
-    """The first ``seconds`` of a run of several tasks, on its own clock and streams, untrained.
+    """Simulate the first ``seconds`` of a run of tasks, with its clock and streams, not training.
 
-    Times are those of the run itself until the first decision that depends on a model: a task that
+    Times equal those of the run until the first decision that depends on a model: a task that
     reaches its target, or a dynamic allocation.
 
     Args:
-        config: of the run.
-        seconds: simulated, > 0.
+        config: settings of the run.
+        seconds: simulated seconds, > 0.
 
     Raises:
-        ConfigError: the algorithm has rounds of one model, or ``seconds`` is not above 0.
-        DataError: an upload's size depends on data that are not there.
+        ConfigError: the run has no requests to clients and no rounds of tasks, an algorithm trains
+            submodels, or ``seconds`` is not a finite number > 0.
+        DataError: the size of an upload depends on data that are not available.
     """
     config = configured(config)
     if config.regime != "tasks":
         raise ConfigError(
-            f"algorithm {config.algorithm['name']!r} under schedule {config.schedule['name']!r} "
-            "has neither requests to clients nor rounds of tasks, which a timeline shows. Choose "
-            'schedule "buffered" or "simultaneous", and an algorithm without cells.'
+            f"a timeline shows requests to clients or rounds of tasks: algorithm "
+            f"{config.algorithm['name']!r} with schedule {config.schedule['name']!r} has neither. "
+            'Choose schedule "buffered" or "simultaneous", and an algorithm without cells.'
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
-        raise ConfigError(f"seconds is {shown(seconds)}: give a finite time above 0.")
+        raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
     for task in config.tasks.values():
         if type(task.choices.algorithm).client_submodels is not Algorithm.client_submodels:
             raise ConfigError(
-                f"algorithm {task.algorithm['name']!r} trains submodels, whose sizes a timeline, "
-                'which trains nothing, does not know. Choose another one, such as "fedavg".'
+                f"algorithm is {task.algorithm['name']!r}: it trains submodels, whose sizes a "
+                'timeline does not compute. Choose another algorithm, such as "fedavg".'
             )
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
-    elements = [_elements(task) for task in tasks.values()]
+    counted = [_counted(task) for task in tasks.values()]
+    elements = [found for found, _ in counted]
     times = build_times(
         config,
-        build_network(config.network, stream),
+        build_network(config.network, stream, config.choices.fading),
         elements,
         [Untrained(found.up) for found in elements],
         stream,
+        step_costs=[cost for _, cost in counted],
         records=records,
     )
     begin(times.clock, seconds)
@@ -191,15 +195,19 @@ def timeline(config: Config, seconds: float) -> Timeline:
     return Timeline(list(tasks), seconds, spans, records.merges)
 
 
-def _elements(task: Config) -> Elements:
-    """Numbers that cross the air, where it matters; names of data and model are checked anyway.
+def _counted(task: Config) -> tuple[Elements, StepCost | None]:
+    """Number of elements that cross the air and counted cost of a step, if delays depend on them.
+
+    The names of data set and model are always checked.
 
     Raises:
-        ConfigError: the data set or model is unknown.
+        ConfigError: the data set or model is unknown, or no FLOPs are counted.
     """
     find_dataset(task.data.dataset)
-    by_name("model", task.model.model, MODELS)
-    if task.network.delays == "shifted-exponential":
-        return Elements(0, 0)
-    model = configured_model(task.model, Loaded().dataset(task.data), Stream(0))
-    return Elements.of(task.choices.algorithm, ParamSpec.of(model).size)
+    by_name("model", task.model["name"], MODELS)
+    if not task.frame.radio:
+        return Elements(0, 0), None
+    data = Loaded().dataset(task.data)
+    objective = Objective.of(configured_model(task.choices.model, data, Stream(0)))
+    elements = Elements.of(task.choices.algorithm, objective.spec.size)
+    return elements, counted_cost(task, objective, data.train_inputs, data.train_labels)

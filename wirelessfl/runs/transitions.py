@@ -1,4 +1,4 @@
-"""What a change of clients costs: accuracy after each session's start, from the rows of a run."""
+"""Accuracy after each change of clients, from the rows of a run in sessions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ FIELDS = ("session", "session_round", "accuracy")
 
 @dataclass(frozen=True)
 class Transition:
-    """From one session into the next.
+    """Transition from one session to the next.
 
     Args:
-        session: the one entered, from 1.
-        before: accuracy in [0, 1] that the session before ended with, on its own labels.
-        mean_accuracy: mean over the first tested rounds of the session entered.
-        drop: ``before`` minus the lowest accuracy from the session's start to its first rounds;
-            below zero where it was better at once.
-        rounds_to_recover: rounds of the session until ``before`` is reached, but for the
-            tolerance; 0 where its initial model has it, None where no tested round does.
+        session: the later session, from 1.
+        before: final accuracy of the earlier session on its own labels, in [0, 1].
+        mean_accuracy: mean accuracy over the first evaluated rounds of the later session.
+        drop: ``before`` minus the lowest accuracy of the initial model and the first rounds;
+            negative if all of these are better.
+        rounds_to_recover: rounds until the accuracy is at least ``before`` minus the tolerance; 0
+            if the initial model reaches it, None if no evaluated round does.
     """
 
     session: int
@@ -34,21 +34,23 @@ class Transition:
 
 
 def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -> list[Transition]:
-    """One for each session after the first.
+    """Compute one transition per session after the first.
 
     Args:
-        rows: of a run over sessions, in order.
-        first: rounds at a session's start that count, those of them that were tested.
-        tolerance: how far below ``before`` counts as recovered, in [0, 1].
+        rows: all rows of a run in sessions, in order.
+        first: number of first rounds of a session that count; rounds without a row are skipped.
+        tolerance: accuracy below ``before`` that still counts as recovered, in [0, 1].
 
     Returns:
-        In the order of the sessions. A session of which no round has been tested yet is left out.
+        Transitions in the order of the sessions, without a last session that has no evaluated round
+        yet.
 
     Raises:
-        ValueError: the rows are of no sessions, or sessions are missing, or ``first`` is below 1.
+        ValueError: the run has no sessions, sessions are missing, the first rounds of a session
+            were not evaluated, or ``first`` < 1.
     """
     if first < 1:
-        raise ValueError(f"first is {first}: at least the first round of a session must count.")
+        raise ValueError(f"first is {first}: give a number of rounds >= 1.")
     found = []
     for earlier, later in pairwise(_by_session(rows)):
         session, before = later[0]["session"], earlier[-1]["accuracy"]
@@ -58,7 +60,7 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
             if later[-1]["session_round"] <= first:  # the run ended at the session's start
                 continue
             raise ValueError(
-                f"session {session} has no row of its rounds 1 to {first}: test them, see "
+                f"session {session} has no row of its rounds 1 to {first}: evaluate them with "
                 "--eval-first."
             )
         enough = (row["session_round"] for row in later if row["accuracy"] >= before - tolerance)
@@ -80,14 +82,14 @@ def _by_session(rows: Sequence[Row]) -> list[list[Row]]:
         for name in FIELDS:
             if row.get(name) is None:
                 raise ValueError(
-                    f"row {number} has no {name!r}: it is of no run over sessions. Run one with "
-                    "--sessions."
+                    f"row {number} has no {name!r}: the run has no sessions. Give rows of a run "
+                    "with --sessions."
                 )
         if not sessions or row["session"] != sessions[-1][0]["session"]:
             if row["session"] != len(sessions):
                 raise ValueError(
-                    f"row {number} is of session {row['session']}, and {len(sessions)} was next: "
-                    "give all rows of a run, in order."
+                    f"row {number} belongs to session {row['session']}, and session "
+                    f"{len(sessions)} was expected: give all rows of a run in order."
                 )
             sessions.append([])
         sessions[-1].append(row)

@@ -1,6 +1,6 @@
-"""Schedules: when clients get work, when nodes merge, on one virtual clock in seconds.
+"""Schedules: when clients get work and when nodes merge, on one virtual clock in seconds.
 
-One a file; a file put here is found by being here.
+One schedule per file. Files in this folder are discovered automatically.
 """
 
 from wirelessfl.registry import Kind
@@ -14,7 +14,7 @@ from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousSchedule
 from wirelessfl.schedules.task_counts import TaskPlan
 
 SCHEDULES: Kind[Schedule] = Kind("schedule", __name__, Schedule)
-"""When things can happen."""
+"""All schedules: when clients get work and when servers merge."""
 
 __all__ = [
     "SCHEDULES",

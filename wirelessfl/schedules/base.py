@@ -1,4 +1,4 @@
-"""The interface of a schedule: WHEN work is handed out, and when servers merge."""
+"""The interface of a schedule: WHEN clients get work, and when servers merge."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Work = Literal["rounds", "requests", "task rounds"]
 
 @dataclass(frozen=True)
 class Scope:
-    """What a scheduler decides about in a run, beside its settings.
+    """Facts of a run that a scheduler needs in addition to its settings.
 
     Args:
-        rounds: [tasks], T_m, rounds or merges after which each task ends.
-        every: rounds, or merges of a task, between its rows; None: none by their number.
+        rounds: [tasks], T_m, number of rounds or merges after which each task ends.
+        every: rounds, or merges of a task, between its rows; None for no rows by number.
         ticks: whether rows are written at fixed simulated times.
-        senders: where the updates of a merge must be sent at the same time: maximum number of
-            clients that are busy at a time. None: each is sent when it is ready.
-        cells: N, where the cells of one model are the requests, and wait for their merge; None:
-            requests go to clients.
+        senders: maximum number of concurrently busy clients, if all updates of a merge must be
+            sent at the same time; None if each update is sent when it is ready.
+        cells: N, number of cells, if requests go to the cells of one model and finished cells wait
+            for a merge; None if requests go to clients.
     """
 
     rounds: Sequence[int]
@@ -36,45 +36,56 @@ class Scope:
 
 @dataclass(frozen=True)
 class Schedule(Choice, ABC):
-    """Base of every schedule. Its dataclass fields are its settings, as an algorithm's are."""
+    """Base class of all schedules. Its dataclass fields are its settings, as for an algorithm."""
 
     work: ClassVar[Work]
-    """What it hands out: ``rounds`` of one model (it decides ``Give`` and ``Merge``), training
-    ``requests`` to single clients of one model or several (``Ask`` and ``Aggregate``; or to the
-    cells of one model), or ``task rounds``, of several models at once (``Give`` and ``Merge``)."""
+    """Kind of work that it issues: ``rounds`` of one model (decisions ``Give`` and ``Merge``),
+    training ``requests`` to single clients, of one or several models, or to the cells of one model
+    (``Ask`` and ``Aggregate``), or ``task rounds`` of several models (``Give`` and ``Merge``)."""
     per_task: ClassVar[tuple[str, ...]] = ()
-    """Settings that each of several tasks may have for itself."""
+    """Settings that can differ between tasks."""
     of_clients: ClassVar[tuple[str, ...]] = ()
-    """Settings of requests to single clients, which cells do not have."""
+    """Settings that apply only to requests to clients, not to cells."""
+    of_several: ClassVar[tuple[str, ...]] = ()
+    """Settings that need several tasks."""
     report_every: ClassVar[int] = 1
-    """Rounds, or merges of a task, between rows, unless the settings say."""
+    """Default number of rounds, or merges of a task, between rows."""
+
+    def default_rounds(self, rounds: int, senders: int) -> int:
+        """Rounds of a run, or merges of a task, unless the settings say.
+
+        Args:
+            rounds: default of synchronous training.
+            senders: clients of the run; cells, where these are the requests.
+        """
+        return rounds
 
     @property
     def active(self) -> int | None:
-        """R, requests of a task that are out at a time; None where there are rounds."""
+        """R, number of active requests of a task; None for schedules with rounds."""
         return None
 
     @property
     def merged(self) -> int | None:
-        """b, updates of a task that make a merge; None: those of a round."""
+        """b, number of updates per merge of a task; None if each round is one merge."""
         return None
 
     @property
     def awaited(self) -> int:
-        """k, updates of a task that end its part of a round of tasks; 0: all."""
+        """k, number of updates of a task that a round of tasks waits for; 0 for all."""
         return 0
 
     @property
     def measured(self) -> int | None:
-        """V, the latest updates of a task by whose spread it decides; None: by times alone."""
+        """V, number of latest updates of a task whose spread it needs; None if it needs none."""
         return None
 
     @abstractmethod
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
-        """What decides in a run.
+        """Create the scheduler of a run.
 
         Args:
-            tasks: [tasks], this schedule with the settings of each task; one, where a run trains
-                one model.
-            scope: what it decides about.
+            tasks: [tasks], this schedule with the settings of each task; one entry if the run
+                trains one model.
+            scope: facts of the run.
         """

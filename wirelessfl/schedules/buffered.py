@@ -1,8 +1,8 @@
-"""Asynchronous requests, merged whenever a buffer of updates is full."""
+"""Asynchronous training requests, merged when a buffer of updates is full."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -14,23 +14,23 @@ from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
 MAX_REQUESTS = 10**6
-"""Requests of a task: each is an object that a client works on or has in its queue."""
+"""Maximum number of requests of a task: each is an object at a client or in its queue."""
 
 
 @dataclass(frozen=True)
 class Buffered(Schedule):
-    """Asynchronous requests, and a merge for every full buffer of updates (FedAST, Algorithm 2).
+    """Asynchronous requests; each full buffer of updates is merged (FedAST, Algorithm 2).
 
     Args:
-        requests: R_m, active training requests of a task.
-        buffer: b_m, updates in a merge; B, cells in a merge, where cells are the requests.
-        fixed_buffer: whether b_m stays as it is when a task gets more requests; otherwise R / b
-            does.
-        option: S keeps R_m and b_m; D deals the requests out by how far updates lie apart
-            (Algorithm 3).
-        spread_updates: V, the latest updates of each task that D looks at.
-        period: D reallocates every ``period`` M sum R_m updates.
-        floor: minimum number of requests of a task after D, or the end of a task, reallocates.
+        requests: R_m, number of active training requests of a task.
+        buffer: b_m, updates per merge; for asynchronous cells B, cells per merge.
+        fixed_buffer: whether b_m stays constant when the number of requests of a task changes;
+            otherwise the ratio R / b stays constant.
+        option: S keeps R_m and b_m; D reallocates the requests in proportion to the spread of the
+            tasks' updates (Algorithm 3).
+        spread_updates: V, number of latest updates of each task from which D measures the spread.
+        period: D reallocates after every ``period`` * M * sum R_m updates, for M tasks.
+        floor: minimum number of requests of a task after a reallocation, by D or when a task ends.
     """
 
     work: ClassVar[Work] = "requests"
@@ -43,19 +43,27 @@ class Buffered(Schedule):
         "period",
         "floor",
     )
+    of_several: ClassVar[tuple[str, ...]] = (
+        "fixed_buffer",
+        "option",
+        "spread_updates",
+        "period",
+        "floor",
+    )
     report_every: ClassVar[int] = 20
 
-    requests: Annotated[int, Field(ge=1, description="R_m, active training requests of a task")] = (
-        96
-    )
+    requests: Annotated[
+        int, Field(ge=1, description="R_m, number of active training requests per task")
+    ] = 96
     buffer: Annotated[
-        int, Field(ge=1, description="b_m, updates in a merge; over cells: B, cells in a merge")
+        int,
+        Field(ge=1, description="b_m, updates per merge; for asynchronous cells: cells per merge"),
     ] = 3
     fixed_buffer: Annotated[
         bool,
         Field(
-            description="buffers keep their size when requests are reallocated (default: R / b "
-            "stays what it was)"
+            description="keep the buffer size when requests are reallocated (default: keep the "
+            "ratio R / b)"
         ),
     ] = False
     option: Annotated[
@@ -63,45 +71,58 @@ class Buffered(Schedule):
         Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
     ] = "S"
     spread_updates: Annotated[
-        int, Field(ge=2, description="V, latest updates of a task whose spread option D measures")
+        int,
+        Field(ge=2, description="V, latest updates per task that option D measures the spread of"),
     ] = 8
     period: Annotated[
         float,
         Field(
             gt=0,
-            description="option D reallocates requests every period * M * sum R_m updates, M tasks",
+            description="option D reallocates requests after every period * M * sum R_m updates, "
+            "M tasks",
         ),
     ] = 0.75
     floor: Annotated[
         int,
         Field(
             ge=1,
-            description="minimum number of requests of a task after a reallocation (an even share, "
-            "where there are too few)",
+            description="minimum requests per task after a reallocation (an equal share if there "
+            "are too few)",
         ),
     ] = 8
 
+    def unused(self) -> Mapping[str, str]:
+        """Option S measures no spread, and reallocates only when a task ends."""
+        if self.option == "D":
+            return {}
+        reason = "conflicts with option='S': choose option 'D'"
+        return {"spread_updates": reason, "period": reason}
+
+    def default_rounds(self, rounds: int, senders: int) -> int:
+        """Merges that take as many updates as ``rounds`` rounds in which all senders take part."""
+        return -(-rounds * senders // self.buffer)
+
     @property
     def active(self) -> int:
-        """R_m."""
+        """R_m, number of active requests."""
         return self.requests
 
     @property
     def merged(self) -> int:
-        """b_m."""
+        """b_m, updates per merge."""
         return self.buffer
 
     @property
     def measured(self) -> int | None:
-        """V of option D."""
+        """V for option D; None for option S."""
         return self.spread_updates if self.option == "D" else None
 
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
-        """The server of Algorithm 2, or the cloud of asynchronous cells."""
+        """Create the server of Algorithm 2, or the cloud of asynchronous cells."""
         return self.server(tasks, scope)
 
     def server(self, tasks: Sequence[Self], scope: Scope) -> BufferedScheduler:
-        """What ``scheduler`` gives, for schedules that derive from this one."""
+        """Create the scheduler; schedules that derive from this one can wrap it."""
         if scope.cells is not None:
             plan = TaskPlan(scope.cells, self.buffer, scope.rounds[0], scales=False)
             return BufferedScheduler(

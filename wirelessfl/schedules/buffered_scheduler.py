@@ -1,9 +1,9 @@
 """Buffered asynchronous training of several models (FedAST; Askin et al., UAI 2024, Algorithm 2).
 
-Every task has R_m training requests out among the clients, and a buffer of b_m updates: a full one
-is merged, and each update that comes back is answered by a new request. Where the updates of a
-merge are transmitted at once, the buffer is spread over the clients: each holds its update, and is
-busy, until the transmission ends.
+Each task has R_m active training requests at clients and a buffer of b_m updates. The server merges
+a full buffer, and replaces each update that arrives by a new request. If all updates of a merge are
+transmitted at the same time, clients hold their updates, and stay busy, until the transmission
+ends.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ class BufferedScheduler:
     """The server of Algorithm 2.
 
     Args:
-        plans: of each task.
-        period: option D: updates of all tasks between two reallocations, as a multiple of M times
-            the budget sum R_m (0.75 in the paper). Requests are then dealt out anew, in proportion
-            to how far the updates of each task lie apart (Algorithm 3), and that is reached little
-            by little: an update is answered by none, one or two requests. None: option S.
-        floor: requests that a task keeps at least, so that none starves.
-        answers_at_merge: whether new requests follow a merge alone, so that those that are done
-            wait for it; otherwise each update is answered at once. A lost one always is.
-        gathering: where the updates of a merge are transmitted at once: how many clients are busy
-            at all times, min(sum R_m, clients, limit of busy clients). The buffers must satisfy
-            sum (b_m - 1) < ``gathering``, so that some task always has b_m clients ready or to
-            come; they are kept below that when those of an ended task are dealt out. New requests
-            follow merges alone. None: each update is uploaded by itself.
-        report_every: merges of a task between its rows; None: none.
+        plans: initial numbers of each task.
+        period: for option D: number of updates of all tasks between two reallocations, as a
+            multiple of M times the budget sum R_m (0.75 in the paper). Requests are then
+            reallocated in proportion to the spread of each task's updates (Algorithm 3). The new
+            allocation is reached gradually: 0, 1 or 2 requests replace each update. None for
+            option S.
+        floor: minimum number of requests of a task after a reallocation.
+        answers_at_merge: whether new requests are issued only at merges, so that finished clients
+            or cells wait for the merge; otherwise a request replaces each update immediately. A
+            lost update is always replaced immediately.
+        gathering: number of clients that are always busy, min(sum R_m, clients, limit of busy
+            clients), if all updates of a merge are transmitted at the same time. The buffers must
+            satisfy sum (b_m - 1) < ``gathering``, so that some task can always collect b_m
+            updates; this also holds after the requests of an ended task are reallocated. New
+            requests are then issued only at merges. None if each update is uploaded separately.
+        report_every: merges of a task between its rows; None for no rows by number.
         ticks: whether rows are written at fixed simulated times.
     """
 
@@ -82,8 +84,8 @@ class BufferedScheduler:
         self._waiting: Returned | None = None
 
     def decide(self, event: Event) -> list[Decision]:
-        """What Algorithm 2 does next."""
-        if type(event) is Returned:  # the usual case
+        """Apply Algorithm 2 to an event."""
+        if type(event) is Returned:  # the most frequent event
             return self._returned(event)
         match event:
             case Started():
@@ -115,7 +117,7 @@ class BufferedScheduler:
                     *(self._report(i) for i, task in enumerate(self.tasks) if not task.ended),
                     Stop(),
                 ]
-        raise AssertionError(f"{event} is no event of this schedule")
+        raise AssertionError(f"unexpected event {event}")
 
     def _returned(self, event: Returned) -> list[Decision]:
         task = self.tasks[event.task]
@@ -130,7 +132,7 @@ class BufferedScheduler:
         return self._buffered(event.task, task)
 
     def _buffered(self, number: int, task: TaskCounts) -> list[Decision]:
-        """Merge a full buffer, and answer the update that came last."""
+        """Merge the buffer if it is full, and replace the last update by new requests."""
         if len(task.held) < task.buffer:
             return [] if self.answers_at_merge else self._answer(number, task)
         held, stale = task.held, task.stale
@@ -140,7 +142,7 @@ class BufferedScheduler:
     def _merge(
         self, number: int, task: TaskCounts, requests: list[int], stale: list[int]
     ) -> list[Decision]:
-        """Merge these updates, and answer those that are not answered yet."""
+        """Merge these updates, and issue the requests that replace them."""
         task.merged += len(requests)
         task.staleness += sum(stale)
         task.stalest = max(task.stalest, *stale)
@@ -159,7 +161,7 @@ class BufferedScheduler:
         return decisions
 
     def _transmissions(self, number: int) -> list[Decision]:
-        """Of a task with b_m clients ready: those that have waited longest send."""
+        """Let the clients that waited longest transmit, if the task has b_m ready clients."""
         task, found = self.tasks[number], list[Decision]()
         while len(task.held) >= task.buffer:
             found.append(Transmit(number, task.held[: task.buffer]))
@@ -167,9 +169,9 @@ class BufferedScheduler:
         return found
 
     def _answer(self, number: int, task: TaskCounts) -> list[Decision]:
-        """K_m new requests: one, or none or two on the way to another R_m; all after a merge."""
+        """Issue new requests up to R_m: 0 to 2 after an update, any number after a merge."""
         if self.gathering is not None:
-            # All clients that can be busy are to be: what this task has too many, others get.
+            # Keep the maximum number of clients busy: other tasks get requests beyond this R_m.
             others = (i for i, other in enumerate(self.tasks) if i != number and not other.ended)
             return self._fill((number, *others))
         limit = self.budget if self.answers_at_merge else 2
@@ -177,7 +179,7 @@ class BufferedScheduler:
         return [self._ask(number, count)] if count > 0 else []
 
     def _fill(self, numbers: Sequence[int]) -> list[Decision]:
-        """New requests of these tasks, up to R_m of each and the budget of all."""
+        """Issue new requests of these tasks, up to R_m of each and the total budget."""
         asks = list[Decision]()
         for number in numbers:
             task = self.tasks[number]
@@ -196,21 +198,21 @@ class BufferedScheduler:
         self.active -= count
 
     def _measured(self, spread: tuple[float | None, ...]) -> list[Decision]:
-        """Realloc: R and b hold from the next version of each task on."""
+        """Reallocate requests (Algorithm 3); R and b change at each task's next merge."""
         self.spread = list(spread)
         running = [i for i, task in enumerate(self.tasks) if not task.ended]
         known = [i for i in running if spread[i] is not None]
-        if len(known) > 1:  # a task of which too little is known keeps what it has
+        if len(known) > 1:  # a task with too few updates keeps its requests
             budget = self.budget - sum(self.tasks[i].requests for i in running if i not in known)
             weights = [apart for i in known if (apart := spread[i]) is not None]
             for i, requests in zip(known, dealt(weights, budget, self.floor), strict=True):
                 self.tasks[i].later = [requests, self.plans[i].buffer_for(requests)]
         event, self._waiting = self._waiting, None
-        assert event is not None, "nothing was to be measured"
+        assert event is not None, "no measurement is pending"
         return self._buffered(event.task, self.tasks[event.task])
 
     def _end(self, number: int) -> list[Decision]:
-        """A task is done: its requests, and its share of the buffers, go to the others."""
+        """End a task, and reallocate its requests and buffer to the other tasks."""
         task = self.tasks[number]
         if task.ended:
             return []
@@ -234,7 +236,7 @@ class BufferedScheduler:
         return [*decisions, Save()]
 
     def _report(self, number: int) -> Report:
-        """A row of a task, with its counts since the one before."""
+        """Row of a task, with counts since its previous row."""
         task = self.tasks[number]
         status = {
             "version": task.version,
@@ -250,7 +252,7 @@ class BufferedScheduler:
         return Report(task.version, number, status)
 
     def snapshot(self) -> dict[str, Any]:
-        """All counts."""
+        """All counts of the tasks."""
         return {
             "tasks": [asdict(task) for task in self.tasks],
             "active": self.active,
@@ -259,7 +261,7 @@ class BufferedScheduler:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on with the requests that are out."""
+        """Continue with the counts of a snapshot."""
         self.tasks = [TaskCounts(**task) for task in state["tasks"]]
         self.active, self.updates = state["active"], state["updates"]
         self.spread = list(state["spread"])

@@ -11,26 +11,28 @@ from typing import Any
 
 @dataclass
 class Clock:
-    """A queue of future events; its time is that of the event last taken, and never runs back."""
+    """Queue of future events. The current time is that of the last event, and never decreases."""
 
     now: float = 0.0
     _queue: list[tuple[float, int, Any]] = field(default_factory=list)
     _sequence: int = 0
 
     def after(self, seconds: float, event: Any) -> None:
-        """Let ``event`` happen ``seconds`` from now; events of one instant keep their order."""
+        """Schedule ``event`` in ``seconds``; simultaneous events keep the order of these calls."""
         if not 0.0 <= seconds < math.inf:
             raise ValueError(
-                f"an event {seconds} seconds from now: a finite time >= 0 is needed. "
-                "Has a client no data rate?"
+                f"seconds is {seconds}: give a finite time >= 0 until the event. Is a client's "
+                "data rate 0?"
             )
         heapq.heappush(self._queue, (self.now + seconds, self._sequence, event))
         self._sequence += 1
 
     def at(self, seconds: float, event: Any) -> None:
-        """Let ``event`` happen at a time that is not over."""
+        """Schedule ``event`` at ``seconds``, which must not be in the past."""
         if not self.now <= seconds < math.inf:
-            raise ValueError(f"an event at {seconds} seconds, and it is {self.now}: that is over.")
+            raise ValueError(
+                f"seconds is {seconds}: give a finite time >= the current time {self.now}."
+            )
         heapq.heappush(self._queue, (seconds, self._sequence, event))
         self._sequence += 1
 
@@ -43,7 +45,7 @@ class Clock:
 
     @property
     def upcoming(self) -> float:
-        """When the earliest event will happen; infinity when there is none."""
+        """Time of the earliest event; infinity when there is none."""
         return self._queue[0][0] if self._queue else math.inf
 
     def queued(self) -> list[tuple[float, Any]]:
@@ -51,7 +53,7 @@ class Clock:
         return [(seconds, event) for seconds, _, event in sorted(self._queue, key=lambda e: e[:2])]
 
     def requeue(self, now: float, events: Iterable[tuple[float, Any]]) -> None:
-        """Be at ``now``, with these future events as from ``queued``."""
+        """Set the time to ``now`` and the future events to ``events``, as from ``queued``."""
         self.now, self._queue = now, []
         for seconds, event in events:
             self.at(seconds, event)

@@ -1,4 +1,4 @@
-"""Events and decisions: a schedule turns one into the other, and knows no gradients."""
+"""Events and decisions. A schedule maps events to decisions, and never sees gradients."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Started:
-    """The run begins, or resumes from a checkpoint at which nothing was in progress."""
+    """The run starts, or resumes from a checkpoint without work in progress."""
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """All that was given out as round ``number`` has come back; ``trial`` as for ``Give``."""
+    """All updates of round ``number`` have arrived; ``trial`` as for ``Give``."""
 
     number: int
     trial: bool = False
@@ -22,12 +22,12 @@ class Arrived:
 
 @dataclass(slots=True)
 class Returned:
-    """The update of training request ``request`` is in.
+    """The update of a training request has arrived.
 
     Args:
-        request: its number.
-        task: whose model was trained.
-        version: merges of that model that had been made when the request was issued.
+        request: number of the request.
+        task: task whose model was trained.
+        version: number of merges of that model when the request was issued.
     """
 
     request: int
@@ -40,8 +40,8 @@ class Ready:
     """The client of a training request has trained, and holds its update for a transmission.
 
     Args:
-        request: its number.
-        task: whose model was trained.
+        request: number of the request.
+        task: task whose model was trained.
     """
 
     request: int
@@ -50,12 +50,12 @@ class Ready:
 
 @dataclass(slots=True)
 class Transmitted:
-    """The updates of these requests are in: a transmission has ended.
+    """A transmission has ended: the updates of these requests have arrived.
 
     Args:
-        task: whose model was trained.
-        requests: their numbers, in the order of their clients.
-        versions: by request, merges of that model that had been made when it was issued.
+        task: task whose model was trained.
+        requests: numbers of the requests, in the order of their clients.
+        versions: by request, number of merges of that model when it was issued.
     """
 
     task: int
@@ -65,17 +65,17 @@ class Transmitted:
 
 @dataclass(frozen=True)
 class Lost:
-    """A client has dropped out in the middle of a training of ``task``; there is no update."""
+    """A client dropped out while it trained ``task``; there is no update."""
 
     task: int
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The answer to ``Measure``: how far the latest updates of each task lie apart.
+    """The answer to ``Measure``: the spread of the latest updates of each task.
 
     Args:
-        spread: sigma_m by task; None where there are too few updates yet.
+        spread: sigma_m by task; None for tasks with too few updates.
     """
 
     spread: tuple[float | None, ...]
@@ -90,8 +90,11 @@ class Reached:
 
 @dataclass(frozen=True)
 class Present:
-    """The answer to ``Open``, and in sessions to ``Merge``: number of the session's clients that
-    are present now."""
+    """The answer to ``Open``, and in sessions to ``Merge``.
+
+    Args:
+        clients: number of the session's clients that are present now.
+    """
 
     clients: int
 
@@ -103,7 +106,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Tick:
-    """The time of a ``Wake`` has come."""
+    """The time of ``Wake(number)`` is reached."""
 
     number: int
 
@@ -131,12 +134,14 @@ Event = (
 
 @dataclass(frozen=True)
 class Give:
-    """Give out round ``number``, at the end of this instant: clients train the model, or the models
-    of all active tasks, as they are then.
+    """Start round ``number`` after all events at this time.
+
+    Clients train the model, or the models of all active tasks, in their state at that point.
 
     Args:
-        number: of the round, from 0; trial rounds are counted apart.
-        trial: whether a copy of everything is trained, from the warm start's trial model.
+        number: round number from 0; trial rounds have their own numbers.
+        trial: whether this is a trial round, which trains the warm start's trial model on a copy of
+            all state.
     """
 
     number: int
@@ -145,7 +150,7 @@ class Give:
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge round ``number`` into the cloud's model, or models, or into the trial's copy."""
+    """Merge round ``number`` into the cloud's model or models, or into the trial's copy."""
 
     number: int
     trial: bool = False
@@ -153,30 +158,30 @@ class Merge:
 
 @dataclass(frozen=True)
 class Open:
-    """Start ``session`` with the clients present now; ``Present`` follows at once."""
+    """Open ``session`` with the clients present now; ``Present`` answers immediately."""
 
     session: int
 
 
 @dataclass(frozen=True)
 class Begin:
-    """Give ``session`` the model that it begins with."""
+    """Set the initial model of ``session``."""
 
     session: int
 
 
 @dataclass(frozen=True)
 class Close:
-    """``session`` is over: store what later sessions need."""
+    """End ``session``, and store what later sessions need."""
 
     session: int
 
 
 @dataclass(slots=True)
 class Ask:
-    """Send ``count`` training requests of ``task`` to random clients, at the end of this instant.
+    """Issue ``count`` training requests of ``task`` to random clients.
 
-    They carry the model as it is then.
+    They are issued after all events at this time, and carry the model at that point.
     """
 
     task: int
@@ -185,9 +190,9 @@ class Ask:
 
 @dataclass(slots=True)
 class Transmit:
-    """The clients of these ready requests of ``task`` send at once, when the channel is free.
+    """Let the clients of these requests of ``task`` transmit together when the channel is free.
 
-    ``Transmitted`` follows at the end. Transmissions take place in the order of these decisions.
+    ``Transmitted`` follows at the end. Transmissions run in the order of these decisions.
     """
 
     task: int
@@ -199,10 +204,10 @@ class Aggregate:
     """Merge the updates of these requests into the model of ``task``.
 
     Args:
-        task: which model.
-        requests: numbers, in the order in which they came back, or of their clients where they
-            came back at once.
-        staleness: merges between each one's issue and now.
+        task: task of the model.
+        requests: numbers of the requests in order of arrival, or in the order of their clients if
+            the updates arrived together.
+        staleness: by request, merges of the model since it was issued.
     """
 
     task: int
@@ -212,21 +217,21 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Cancel:
-    """``task`` has ended: clients drop its requests, and take no new ones."""
+    """End ``task``: clients drop its requests and get no new ones."""
 
     task: int
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Say how far the latest updates of these tasks lie apart; ``Measured`` follows at once."""
+    """Measure the spread of the latest updates of these tasks; ``Measured`` answers immediately."""
 
     tasks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Wake:
-    """Say ``Tick`` at ``number`` times the seconds between evaluations."""
+    """Send ``Tick`` at ``number`` times the seconds between evaluations."""
 
     number: int
 
@@ -236,9 +241,9 @@ class Report:
     """Evaluate a model and write a row.
 
     Args:
-        round: global rounds done; of several tasks, merges of this task's model.
-        task: which model, where there are several.
-        status: what the schedule has to say; it goes into the row.
+        round: number of completed global rounds; for several tasks, merges of this task's model.
+        task: task of the model; None for runs with one model.
+        status: values of the schedule for the row.
     """
 
     round: int
@@ -248,12 +253,12 @@ class Report:
 
 @dataclass(frozen=True)
 class Save:
-    """The state may be saved here, once all decisions of this instant are carried out."""
+    """Allow a checkpoint after all decisions at this time are carried out."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The run is over."""
+    """End the run."""
 
 
 Decision = (
@@ -275,13 +280,13 @@ Decision = (
 
 
 class Scheduler(Protocol):
-    """WHEN things happen. Its state is covered by ``snapshot`` and ``restore``."""
+    """WHEN things happen. ``snapshot`` and ``restore`` save and load its state."""
 
     def decide(self, event: Event) -> list[Decision]:
-        """What follows from ``event``; depends on the schedule's state and the event alone."""
+        """Decisions that follow ``event``; they depend only on the scheduler's state and on it."""
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain numbers, lists and texts."""
+        """The state as plain numbers, lists and strings."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""

@@ -1,4 +1,4 @@
-"""The one loop: events on the virtual clock in, decisions of the schedule carried out."""
+"""The main loop: pass events on the virtual clock to the schedule, and carry out its decisions."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Regime(Protocol):
     """Carries out a schedule's decisions, for rounds, sessions or tasks."""
 
     def happened(self, what: Any) -> Event | None:
-        """The event that the schedule learns of from an entry of the clock; None: no event."""
+        """Process an entry of the clock; return the schedule's event, or None for no event."""
 
     def carry_out(self, decision: Decision) -> Event | None:
-        """Carry out a decision; its answer, an event for the schedule, if any."""
+        """Carry out a decision; return an event that answers it, if any."""
 
     def settle(self) -> None:
-        """Issue the work decided in this instant, at its end."""
+        """Dispatch the work issued at this time, after all events at this time."""
 
 
 def begin(clock: Clock, max_seconds: float | None) -> None:
-    """Put the start on the clock, and the end, if there is a limit.
+    """Put the start of the run on the clock, and its end if there is a time limit.
 
     Args:
-        clock: virtual seconds, at 0 or where a checkpoint left them.
-        max_seconds: when the run ends; None: no limit.
+        clock: virtual clock, at 0 or at the time of a checkpoint.
+        max_seconds: simulated seconds at which the run ends; None for no limit.
     """
     clock.after(0.0, Started())
     if max_seconds is not None:
@@ -55,15 +55,15 @@ def simulate(
     *,
     tick_seconds: float = 1.0,
 ) -> None:
-    """Run ``schedule`` to its end, from the events that the clock holds.
+    """Run ``schedule`` to its end, starting from the events on the clock.
 
     Args:
         schedule: decides what follows from each event.
-        regime: carries its decisions out.
-        clock: virtual seconds.
-        report: evaluates a model and writes its row; what the schedule is told of it.
-        save: called where the schedule allows it, at the end of an instant.
-        tick_seconds: between two ticks that the schedule asks for.
+        regime: carries out its decisions.
+        clock: virtual clock.
+        report: evaluates a model, writes its row, and returns an event for the schedule, if any.
+        save: writes a checkpoint; called after all events at a time, if the schedule allows it.
+        tick_seconds: simulated seconds between two ticks.
     """
     answers: deque[Event] = deque()
     savable = False

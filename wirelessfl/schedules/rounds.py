@@ -1,4 +1,4 @@
-"""Synchronous rounds: all nodes get work, the slowest is awaited, the cloud merges."""
+"""Synchronous rounds: all nodes train, and the cloud merges when the slowest has finished."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from wirelessfl.schedules.events import (
 
 @dataclass(frozen=True)
 class Rounds(Schedule):
-    """Synchronous rounds of one model: everybody gets work, the slowest is awaited."""
+    """Synchronous rounds of one model; each round waits for its slowest client."""
 
     work: ClassVar[Work] = "rounds"
 
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
-        """One event a round."""
+        """Return a scheduler with one event per round."""
         return RoundsScheduler(scope.rounds[0], scope.every or 1)
 
 
 class RoundsScheduler:
-    """One event a global round, when the whole cohort is in.
+    """One event per global round, when all updates have arrived.
 
-    In a hierarchy the nodes are edge servers, clients of the cloud: each runs its edge rounds on
-    its own clock, and the round ends with the slowest, (18). With one node it is a star.
+    With cells the nodes are edge servers, which are clients of the cloud. Each runs its edge rounds
+    on its own clock, and the round ends when the slowest has finished, (18). A star has one node.
 
     Args:
         rounds: T, global rounds.
-        report_every: rounds between rows; the first state and the last get one always.
+        report_every: rounds between rows; the initial and the final model always get a row.
     """
 
     def __init__(self, rounds: int, report_every: int = 1) -> None:
@@ -53,7 +53,7 @@ class RoundsScheduler:
         """Start a round, or end one and start the next."""
         match event:
             case Started():
-                # Not saved: from a checkpoint with no round done, row 0 is written again.
+                # Row 0 is not in a checkpoint: a run resumed with 0 rounds done writes it again.
                 first: list[Decision] = [Report(0)] if self._done == 0 else []
                 return [*first, self._next()]
             case Arrived(number):
@@ -64,15 +64,15 @@ class RoundsScheduler:
                 return [*decisions, Save(), self._next()]
             case Deadline():
                 return [Report(self._done), Stop()]
-        raise AssertionError(f"{event} is no event of this schedule")
+        raise AssertionError(f"unexpected event {event}")
 
     def _next(self) -> Decision:
         return Give(self._done) if self._done < self.rounds else Stop()
 
     def snapshot(self) -> dict[str, Any]:
-        """Rounds done."""
+        """The number of completed rounds."""
         return {"rounds_done": self._done}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on after ``rounds_done`` rounds."""
+        """Continue after ``rounds_done`` rounds."""
         self._done = state["rounds_done"]

@@ -1,4 +1,4 @@
-"""Sessions: rounds of the clients present, then of others, with trial rounds between them."""
+"""Sessions: synchronous rounds with changing clients, and trial rounds before each session."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from wirelessfl.schedules.events import (
 
 
 class SessionsScheduler:
-    """Synchronous rounds, ``rounds`` of them in each session.
+    """Sessions of ``rounds`` synchronous rounds each.
 
-    A session has the clients present when it is opened; where there are none, it waits for
-    one. Then come its trial rounds, if the warm start wants any, and its rounds. A session that all
-    of its clients have left is over. Round t of session s has the number s T + t, trial v has
-    s V + v among the trials, V being the maximum of any session.
+    A session has the clients that are present when it opens; if there are none, it waits for one.
+    It starts with trial rounds, if the warm start needs them, and continues with its rounds. It
+    ends early when all of its clients have left. Round t of session s has number s T + t. Trial v
+    of session s has trial number s V + v, where V is the maximum number of trials of a session.
 
     Args:
-        sessions: S.
-        rounds: T.
-        trials: of a session, how many trial rounds come before it.
-        report_every: rounds of a session between rows; the model that it begins with and its last
-            one get one always.
-        report_first: as many first rounds of a session get a row each.
+        sessions: S, number of sessions.
+        rounds: T, rounds per session.
+        trials: gives the number of trial rounds of a session.
+        report_every: rounds of a session between rows; the initial and the final model of a
+            session always get a row.
+        report_first: number of first rounds of a session that each get a row.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class SessionsScheduler:
             case Present(clients):
                 return self._with(clients)
             case Deadline():
-                # Before a session has begun there is no model of its own to be tested.
+                # Before a session begins it has no model to evaluate.
                 first = self._begun or self._session == 0
                 return [self._report(), Stop()] if first else [Stop()]
-        raise AssertionError(f"{event} is no event of this schedule")
+        raise AssertionError(f"unexpected event {event}")
 
     def _with(self, clients: int) -> list[Decision]:
-        """What follows when this number of the session's clients is present."""
+        """Decide the next step, given the number of the session's clients that are present."""
         if not self._begun:
             self._waiting = clients == 0 and self._tried == 0
             if self._waiting:
                 return []
-            if clients == 0:  # all have left during the trials: see which others are present
+            if clients == 0:  # all left during the trials: reopen with the clients present now
                 self._tried = 0
                 return [Open(self._session)]
             if self._tried < self.trials(self._session):
@@ -112,7 +112,7 @@ class SessionsScheduler:
         return Give(self._session * self.max_trials + self._tried, trial=True)
 
     def snapshot(self) -> dict[str, Any]:
-        """Where it stands; trial rounds are made again."""
+        """The current session and round; trial rounds are repeated after a resume."""
         return {
             "session": self._session,
             "session_round": self._round,

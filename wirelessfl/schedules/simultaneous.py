@@ -30,37 +30,39 @@ from wirelessfl.schedules.events import (
 
 @dataclass(frozen=True)
 class Simultaneous(Schedule):
-    """Rounds of several tasks on disjoint clients, which end when every task has what it awaits.
+    """Synchronous rounds of several tasks on disjoint clients (Sync-ST; Bhuyan et al., 2023).
+
+    A round ends when it has enough updates of every task.
 
     Args:
-        first: k, updates of a task that are awaited in a round, the rest being dropped (Bonawitz et
-            al., 2019; k = 30 in the FedAST paper); 0 waits for all.
+        first: k, number of updates per task that a round waits for; later ones are dropped
+            (Bonawitz et al., 2019; k = 30 in the FedAST paper). 0 waits for all.
     """
 
     work: ClassVar[Work] = "task rounds"
 
     first: Annotated[
-        int, Field(ge=0, description="k, updates of a task that end its part of a round; 0: all")
+        int, Field(ge=0, description="k, updates per task that a round waits for; 0 for all")
     ] = 0
 
     @property
     def awaited(self) -> int:
-        """k."""
+        """k, updates per task that a round waits for."""
         return self.first
 
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
-        """One event a round of all tasks."""
+        """Create a scheduler with one event per round of all tasks."""
         return SimultaneousScheduler(scope.rounds, report_every=scope.every, ticks=scope.ticks)
 
 
 class SimultaneousScheduler:
-    """One event a round, when what is awaited of every task is in.
+    """One event per round, when the awaited updates of every task have arrived.
 
-    A task that reaches its target leaves; the clients of later rounds are the others'.
+    A task ends when it reaches its target; later rounds assign its clients to the other tasks.
 
     Args:
-        rounds: T_m of each task.
-        report_every: rounds between rows; None: none.
+        rounds: T_m, rounds of each task.
+        report_every: rounds between rows; None for no rows by number.
         ticks: whether rows are written at fixed simulated times.
     """
 
@@ -82,7 +84,7 @@ class SimultaneousScheduler:
         """Start a round, or end one and start the next."""
         match event:
             case Started():
-                # Not saved: from a checkpoint with no round done, these rows are written again.
+                # These rows are in no checkpoint: a run resumed with 0 rounds done rewrites them.
                 first: list[Decision] = []
                 if self._done == 0:
                     first += [self._report(i) for i in self.running]
@@ -98,7 +100,7 @@ class SimultaneousScheduler:
                 return [*(self._report(i) for i in self.running), Wake(number + 1)]
             case Deadline():
                 return [*(self._report(i) for i in self.running), Stop()]
-        raise AssertionError(f"{event} is no event of this schedule")
+        raise AssertionError(f"unexpected event {event}")
 
     def _arrived(self, number: int) -> list[Decision]:
         decisions: list[Decision] = [Merge(number)]
@@ -122,10 +124,10 @@ class SimultaneousScheduler:
         return Report(self._done, task, {"version": self._done})
 
     def snapshot(self) -> dict[str, Any]:
-        """Rounds and rows done, and the tasks that have ended."""
+        """Numbers of completed rounds and ticks, and which tasks have ended."""
         return {"rounds_done": self._done, "ended": self.ended, "ticks": self._ticks}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on after ``rounds_done`` rounds."""
+        """Continue after ``rounds_done`` rounds."""
         self._done, self.ended = state["rounds_done"], list(state["ended"])
         self._ticks = state["ticks"]

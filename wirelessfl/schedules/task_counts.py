@@ -1,4 +1,4 @@
-"""Requests and buffers of several tasks: what each begins with, and how they are dealt out anew."""
+"""Requests and buffers of several tasks: initial numbers, counts, and reallocation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from solvers import allocate_requests
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """What a task begins with.
+    """Initial numbers of a task.
 
     Args:
-        requests: R_m, requests out at a time.
-        buffer: b_m, updates that make a merge.
-        versions: T_m, merges after which it ends.
-        scales: whether the buffer grows and shrinks with the requests, R / b being kept.
+        requests: R_m, active requests.
+        buffer: b_m, updates per merge.
+        versions: T_m, merges after which the task ends.
+        scales: whether the buffer changes with the requests, so that R / b stays constant.
     """
 
     requests: int
@@ -25,7 +25,7 @@ class TaskPlan:
     scales: bool = True
 
     def buffer_for(self, requests: int) -> int:
-        """b_m, which keeps the ratio R / b that the task began with, if it is to change at all."""
+        """b_m for this number of requests: constant, or with the initial ratio R / b."""
         if not self.scales:
             return self.buffer
         return max(round(self.buffer * requests / self.requests), 1)
@@ -33,21 +33,21 @@ class TaskPlan:
 
 @dataclass(slots=True)
 class TaskCounts:
-    """Counts of an active task.
+    """Counts of a task.
 
     Args:
-        requests: R.
-        buffer: b.
-        version: merges so far.
-        active: requests that are out, and updates that no new request has answered yet.
-        ended: whether it takes no more requests.
-        later: R and b from the next version on; None: as they are.
+        requests: R, target number of active requests.
+        buffer: b, updates per merge.
+        version: number of merges so far.
+        active: requests in progress, plus updates that have not been replaced by a new request yet.
+        ended: whether the task has ended and takes no more requests.
+        later: R and b from the next version on; None if they do not change.
         held: requests whose updates wait for the merge, or at their clients for a transmission.
-        stale: staleness of those that wait for the merge.
-        merged: updates merged since the last row.
-        staleness: sum over these.
-        stalest: maximum over these.
-        lost: updates lost so far.
+        stale: staleness of the updates that wait for the merge.
+        merged: number of updates merged since the last row.
+        staleness: sum of the staleness of these updates.
+        stalest: maximum staleness of these updates.
+        lost: number of updates lost so far.
     """
 
     requests: int
@@ -65,18 +65,19 @@ class TaskCounts:
 
 
 def dealt(weights: Sequence[float], budget: int, floor: int) -> list[int]:
-    """``budget`` requests in proportion to ``weights``, and never less than a task's ``floor``."""
+    """Allocate ``budget`` requests in proportion to ``weights``, at least ``floor`` per task."""
     floor = min(floor, budget // len(weights))
     requests = allocate_requests(weights, budget, floor=floor).value
-    assert requests is not None, "the floor fits"
+    assert requests is not None, "the floor is feasible"
     return [int(count) for count in requests]
 
 
 def limit_buffers(tasks: Sequence[TaskCounts], gathering: int) -> None:
-    """Lower buffers until each can fill, where clients hold their updates until they transmit.
+    """Lower buffers so that at least one can always fill, if clients hold updates to transmit.
 
-    A buffer is at most R_m, and sum (b_m - 1) < ``gathering``, the number of busy clients: when all
-    of them hold an update, some task has b_m. The largest buffers are lowered first.
+    Each b_m becomes at most R_m, and sum (b_m - 1) < ``gathering``, the number of busy clients.
+    Then, if all busy clients hold an update, at least one task has b_m updates. The largest
+    buffers are lowered first.
     """
     for task in tasks:
         task.buffer = min(task.buffer, task.requests)

@@ -1,1 +1,1 @@
-"""One model's server: its state, weights of clients, what it receives, merges and keeps."""
+"""The server of one model: its state, client weights, uploads, merges and client states."""

@@ -1,7 +1,7 @@
-"""What clients keep between their turns: in host memory, or on disk as an append-only log.
+"""State that clients keep between rounds, in host memory or on disk as an append-only log.
 
-A state is [P] in full coordinates, whatever submodel a client trains. States that are still zero
-are not stored, so that clients that have not trained yet cost nothing.
+A state is [P] in full coordinates, whatever submodel a client trains. Zero states are not stored,
+so clients that have not trained yet need no storage.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 
 MEMORY_BYTES = 1 << 28
-"""Up to this size in all, states are held in memory unless the settings say otherwise."""
-GARBAGE = 4  # records in the log for each that counts, before it is written anew
+"""With ``auto``, states up to this total size are held in memory."""
+GARBAGE = 4  # the log is rewritten when it has more than this many records per current record
 
 
 class ClientStates(ABC):
-    """Vectors of clients by name.
+    """Client states: one vector per name and client.
 
     Args:
-        names: of what each client keeps.
-        size: P.
+        names: names of the state of each client.
+        size: P, length of a vector.
     """
 
     kind: ClassVar[str]
@@ -43,7 +43,7 @@ class ClientStates(ABC):
 
     @abstractmethod
     def get(self, name: str, client: int) -> Tensor | None:
-        """A client's vector [P], not to be written to; None while it is zero."""
+        """A client's vector [P], read-only; None if it is zero."""
 
     @abstractmethod
     def put(self, name: str, client: int, value: Tensor) -> None:
@@ -58,10 +58,10 @@ class ClientStates(ABC):
         """Continue from what ``tensors`` returned."""
 
     def attach(self, folder: Path, mark: str = "") -> None:  # noqa: B027
-        """Set the run's folder, once it exists, and what names of files there begin with."""
+        """Set the run's folder, once it exists, and the prefix of its files there."""
 
     def saved(self) -> None:  # noqa: B027
-        """Note that the checkpoint with the latest ``tensors`` is on disk."""
+        """Report that the checkpoint with the latest ``tensors`` is on disk."""
 
     def gather(
         self,
@@ -71,9 +71,9 @@ class ClientStates(ABC):
         node: IntArray,
         like: Tensor,
     ) -> State:
-        """What clients keep, at what their nodes train: [clients, P_max] on the device of ``like``.
+        """Client states at the coordinates of their nodes' submodels, [clients, P_max] by name.
 
-        Padding is zero.
+        They are on the device of ``like``. Padding is zero.
         """
         gathered = {}
         for name in names:
@@ -86,7 +86,7 @@ class ClientStates(ABC):
         return gathered
 
     def scatter(self, submodels: Submodels, clients: IntArray, node: IntArray, kept: State) -> None:
-        """Store what clients keep [clients, P_max]; other coordinates stay as they are."""
+        """Store client states [clients, P_max]; other coordinates do not change."""
         for name, values in kept.items():
             rows = values.detach().cpu()
             for client, place, row in zip(clients.tolist(), node.tolist(), rows, strict=True):
@@ -101,7 +101,7 @@ class ClientStates(ABC):
 
 
 class InMemory(ClientStates):
-    """Vectors in host memory; a checkpoint holds them all."""
+    """Client states in host memory; a checkpoint contains all of them."""
 
     kind = "memory"
 
@@ -114,12 +114,12 @@ class InMemory(ClientStates):
         return self._vectors[name].get(client)
 
     def put(self, name: str, client: int, value: Tensor) -> None:
-        """Store a copy; a row of a larger tensor would keep all of that alive."""
+        """Store a copy: a view would keep the whole tensor of the cohort in memory."""
         if client in self._vectors[name] or value.any():
             self._vectors[name][client] = value.clone()
 
     def tensors(self) -> dict[str, Tensor]:
-        """All vectors, and whose they are."""
+        """All vectors and their clients, by name."""
         found = {}
         for name, vectors in self._vectors.items():
             who = sorted(vectors)
@@ -137,10 +137,10 @@ class InMemory(ClientStates):
 
 
 class Overlay(InMemory):
-    """States of clients during a trial: written here, otherwise read from the states below.
+    """Client states of trial rounds: writes stay here, other reads go to the states below.
 
     Args:
-        below: states that do not change.
+        below: underlying states, which do not change.
     """
 
     kind = "trial"
@@ -155,21 +155,21 @@ class Overlay(InMemory):
         return self.below.get(name, client) if written is None else written
 
     def put(self, name: str, client: int, value: Tensor) -> None:
-        """Store a copy, also of zeros: the state below may differ."""
+        """Store a copy, even of zeros, since the state below may be nonzero."""
         self._vectors[name][client] = value.clone()
 
 
 class OnDisk(ClientStates):
-    """Vectors in a log of equal records in the run's folder.
+    """Client states in an append-only log of equal-size records in the run's folder.
 
-    A checkpoint names the log, the records of each client and how many records it covers; what
-    follows them is cut off when a run resumes. Where most records are outdated, a new log is
-    written beside the old one, which is removed once a checkpoint names the new one.
+    A checkpoint stores the log's number, the record of each client, and the number of records; a
+    resumed run truncates later records. When most records are outdated, a new log is written. The
+    old log is removed once a checkpoint names the new one.
 
     Args:
-        names: of what each client keeps.
-        size: P.
-        clients: n.
+        names: names of the state of each client.
+        size: P, length of a vector.
+        clients: n, number of clients.
     """
 
     kind = "disk"
@@ -184,15 +184,15 @@ class OnDisk(ClientStates):
         self._outdated: Path | None = None
 
     def _log(self, number: int) -> Path:
-        assert self._folder is not None, "attach comes first"
+        assert self._folder is not None, "call attach first"
         return self._folder / f"{self._mark}clients-{number}.log"
 
     def attach(self, folder: Path, mark: str = "") -> None:
-        """Keep the log in ``folder``, under a name that begins with ``mark``."""
+        """Keep the log in ``folder``, with the file name prefix ``mark``."""
         self._folder, self._mark = folder, mark
 
     def _opened(self) -> BinaryIO:
-        """The log, to read and write; made where there is none yet."""
+        """Open the log for reading and writing; create it if it is missing."""
         path = self._log(self._number)
         return path.open("r+b" if path.exists() else "w+b")
 
@@ -207,7 +207,7 @@ class OnDisk(ClientStates):
             values = np.fromfile(file, np.float32, self.size)
         if len(values) < self.size:
             raise ConfigError(
-                f"{file.name} ends before record {record}: client states are lost. Begin a new run."
+                f"{file.name} ends before record {record}: client states are lost. Start a new run."
             )
         return values
 
@@ -222,7 +222,7 @@ class OnDisk(ClientStates):
         self._records += 1
 
     def tensors(self) -> dict[str, Tensor]:
-        """The log's number and each client's record in it; the log is on disk when this returns."""
+        """The log's number and each client's record; flushes the log to disk first."""
         if self._records > GARBAGE * max(self._live(), 1):
             self._write_anew()
         with self._opened() as file:
@@ -235,7 +235,7 @@ class OnDisk(ClientStates):
         return sum(int((record >= 0).sum()) for record in self._record.values())
 
     def _write_anew(self) -> None:
-        """Copy the records that count into a new log, in the order of names and clients."""
+        """Copy the current records into a new log, in the order of names and clients."""
         draft = self._log(self._number + 1)
         moved = {name: record.copy() for name, record in self._record.items()}
         with draft.open("wb") as file:
@@ -249,18 +249,18 @@ class OnDisk(ClientStates):
         self._record, self._records = moved, self._live()
 
     def saved(self) -> None:
-        """Remove the log that no checkpoint needs."""
+        """Remove the old log, which no checkpoint needs any more."""
         if self._outdated is not None:
             self._outdated.unlink(missing_ok=True)
             self._outdated = None
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue with the log that the checkpoint names, cut to its length there."""
+        """Continue with the checkpoint's log, truncated to its length at the checkpoint."""
         self._number, self._records = tensors["clients.log"].tolist()
         self._record = {
             name: tensors[f"clients.{name}.record"].numpy().copy() for name in self.names
         }
-        assert self._folder is not None, "attach comes first"
+        assert self._folder is not None, "call attach first"
         for other in self._folder.glob(f"{self._mark}clients-*.log"):
             if other != self._log(self._number):
                 other.unlink()
@@ -269,8 +269,8 @@ class OnDisk(ClientStates):
             there = file.seek(0, os.SEEK_END)
             if there < length:
                 raise ConfigError(
-                    f"{file.name} has {there} bytes, and the checkpoint knows of {length}: client "
-                    "states are lost. Begin a new run."
+                    f"{file.name} has {there} bytes, and the checkpoint needs {length}: client "
+                    "states are lost. Start a new run."
                 )
             file.truncate(length)
 
@@ -278,22 +278,23 @@ class OnDisk(ClientStates):
 def make_states(
     asked: str, names: Sequence[str], size: int, clients: int, processes: int
 ) -> ClientStates:
-    """States of clients, in memory or on disk.
+    """Create client states in memory or on disk.
 
     Args:
-        asked: ``memory``, ``disk``, or ``auto``: by the size of all states.
-        names: of what each client keeps.
-        size: P.
-        clients: n.
-        processes: that share the clients; with more than one, each holds all states in memory.
+        asked: ``memory``, ``disk``, or ``auto``, which decides by the total size.
+        names: names of the state of each client.
+        size: P, length of a vector.
+        clients: n, number of clients.
+        processes: number of processes that share the clients; with more than one, each holds all
+            states in memory.
 
     Raises:
-        ConfigError: on disk, and several processes would write there.
+        ConfigError: ``disk`` with several processes.
     """
     if processes > 1 and asked == "disk":
         raise ConfigError(
-            f"client_states is 'disk', and {processes} processes share the clients: each holds all "
-            "states. Choose memory, or one process."
+            f"client_states='disk' conflicts with {processes} processes, which each hold all "
+            "states in memory: choose client_states memory, or one process."
         )
     small = 4 * len(names) * size * clients <= MEMORY_BYTES
     if asked == "memory" or processes > 1 or (asked == "auto" and small):

@@ -1,4 +1,4 @@
-"""One model's server, of synchronous rounds, sessions and asynchronous requests alike."""
+"""The server of one model, for synchronous rounds, sessions and asynchronous requests."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from wirelessfl.training.payloads import Received
 from wirelessfl.uplinks import AirRound, Uplink
 
 PREFIX = "server."
-"""What the names of a server's tensors in a checkpoint begin with."""
+"""Prefix of the names of a server's tensors in a checkpoint."""
 
 
 class Server:
-    """State of a model at the cloud and at its nodes, and the merges of what clients send.
+    """State of a model at the cloud and at its nodes, and the merges of client updates.
 
-    The nodes are the edge servers. A star has one node, its server, which the cloud stands for.
-    Nothing is trained here.
+    The nodes are the edge servers. A star has one node, its server, which is the cloud too. A
+    server does no training.
 
     Args:
-        algorithm: the server's rule.
+        algorithm: the algorithm, for its server rule.
         uplink: how updates cross the air.
-        weights: of clients in means.
-        states: what each client keeps, and what the server remembers of it.
+        weights: weights of clients in means.
+        states: state of each client, and what the server stores for each client.
         params: initial parameters [P].
     """
 
@@ -52,11 +52,11 @@ class Server:
         self.weights, self.states = weights, states
         self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0
-        """Merges at the cloud so far."""
+        """Number of merges at the cloud so far."""
         self.cloud, self.nodes = self._initial(params)
 
     def _initial(self, params: Tensor) -> tuple[State, State]:
-        """The state of the cloud [P] and of the nodes [nodes, P] when training begins."""
+        """Initial state of the cloud [P] and of the nodes [nodes, P]."""
         state = self.algorithm.initial(params)
         at_nodes = [name for name in state if name != "params" and self.algorithm.node_state]
         return (
@@ -66,31 +66,31 @@ class Server:
 
     @property
     def present(self) -> BoolArray:
-        """[clients], which clients are present; read-only."""
+        """Which clients are present, [clients] boolean, read-only."""
         return self._present
 
     def admit(self, present: BoolArray) -> None:
-        """Set the clients that are present from now on, [clients]."""
+        """Set the clients that are present from now on, [clients] boolean."""
         self._present = present.copy()
         self._present.setflags(write=False)
         self._present_weights: FloatArray | None = None  # computed on demand, once
 
     def leave(self, client: int) -> None:
-        """Remove a client that has left."""
+        """Remove a client that has left from the present clients."""
         present = self._present.copy()
         present[client] = False
         self.admit(present)
 
     def begin(self, params: Tensor) -> None:
-        """Restart at ``params`` [P] with the clients present, which keep their states.
+        """Restart from ``params`` [P] with the present clients, which keep their states.
 
-        The server's moments start as in the first round; its means over clients are recomputed.
+        The server's moments are reset; its means over clients are recomputed.
         """
         self.cloud, self.nodes = self._initial(params)
         self.recount()
 
     def recount(self) -> None:
-        """Recompute the servers' means of what clients keep, over the clients present."""
+        """Recompute the servers' means of client states over the present clients."""
         who = np.flatnonzero(self.present)
         weight = self.weights.of(who)
         for name in self.algorithm.recounted:
@@ -109,18 +109,18 @@ class Server:
                 self.cloud[name] = means[0]
 
     def branch(self) -> Server:
-        """A copy for trial rounds: the original, and what clients keep, do not change."""
+        """Copy for trial rounds, which change neither the original nor the client states."""
         twin = copy.copy(self)
         twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
         twin.states = Overlay(self.states)
         return twin
 
     def at_nodes(self, submodels: Submodels, cloud: State | None = None) -> State:
-        """The state that the nodes train from, [nodes, P_max] by name, in new memory.
+        """State from which the nodes train, [nodes, P_max] by name, as new tensors.
 
         Args:
-            submodels: what each node trains.
-            cloud: the cloud's state when the round was issued; None: its current state.
+            submodels: submodel of each node.
+            cloud: the cloud's state when the round was issued; None for its current state.
         """
         found = {
             n: submodels.gather(v) for n, v in (self.cloud if cloud is None else cloud).items()
@@ -128,7 +128,7 @@ class Server:
         return found | {name: submodels.gather_each(v) for name, v in self.nodes.items()}
 
     def upload(self, senders: Senders) -> Upload:
-        """An upload by ``senders``, with their weights."""
+        """Create the upload of ``senders``, with their weights."""
         rule, clients, silent = senders.rule, senders.clients, {}
         if senders.tracking is not None:
             silent = {p.name: ~senders.tracking for p in rule.payloads if p.senders == "tracking"}
@@ -145,7 +145,7 @@ class Server:
         return Upload(senders, self.uplink, air, self._share(senders))
 
     def _share(self, senders: Senders) -> dict[str, Tensor]:
-        """By payload, [nodes, 1]: the weight of its senders over that of all clients present."""
+        """By payload, [nodes, 1]: weight of its senders relative to all present clients."""
         share, device = {}, self.cloud["params"].device
         if self._present_weights is None:
             self._present_weights = self.weights.sums(np.flatnonzero(self.present))
@@ -158,30 +158,31 @@ class Server:
         return share
 
     def merge(self, rule: Algorithm, nodes: State, received: Received) -> State:
-        """The next state of the nodes [nodes, P_max]; this server's own stays until ``combine``.
+        """Return the next state of the nodes [nodes, P_max]; ``combine`` stores it.
 
-        What the rule wants remembered of the senders is stored.
+        What the algorithm remembers about the senders is stored here.
 
         Args:
-            rule: the algorithm, with the step size that the clients trained with.
-            nodes: their state, as from ``at_nodes``.
-            received: what they have received.
+            rule: the algorithm, with the step size of the clients' training.
+            nodes: state of the nodes, as from ``at_nodes``.
+            received: what the nodes received.
 
         Raises:
-            ConfigError: the rule has lost a part of the state.
+            ConfigError: the algorithm's ``merge`` returns other names than it was given.
         """
         merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
         if merged.keys() != nodes.keys():
             raise ConfigError(
-                f"algorithm {rule.name!r} begins with the server state {sorted(nodes)}, and its "
-                f"merge gives {sorted(merged)}: they must agree."
+                f"algorithm is {rule.name!r}: its merge gets the server state {sorted(nodes)} and "
+                f"returns {sorted(merged)}. Return the same names."
             )
         return merged
 
     def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:
-        """With what the server remembers of the senders; what it is to remember is stored.
+        """Add what the server remembers about the senders, and store what it remembers next.
 
-        In arrival order: a client's second update is measured against its first.
+        Updates are processed in order of arrival: a client's second update is compared with its
+        first.
         """
         clients = received.clients.tolist()
         held = {name: torch.zeros(len(clients), like.shape[1]) for name in rule.remembers}
@@ -202,13 +203,13 @@ class Server:
     def combine(
         self, rule: Algorithm, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> None:
-        """Store the nodes' new state, and combine the rest at the cloud.
+        """Store the nodes' new state, and combine the other state at the cloud.
 
         Args:
-            rule: the algorithm, with the step size that the clients trained with.
-            nodes: their state [nodes, P_max], as from ``merge``.
-            submodels: what each node has trained.
-            weights: [nodes], of each in the mean.
+            rule: the algorithm, with the step size of the clients' training.
+            nodes: state of the nodes [nodes, P_max], as from ``merge``.
+            submodels: submodel of each node.
+            weights: [nodes], weight of each node in the mean.
         """
         at_cloud = {name: value for name, value in nodes.items() if name not in self.nodes}
         for name, value in self.nodes.items():
@@ -217,7 +218,7 @@ class Server:
         self.version += 1
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state, for a checkpoint."""
+        """Complete state for a checkpoint."""
         return {
             **{f"{PREFIX}cloud.{name}": value for name, value in self.cloud.items()},
             **{f"{PREFIX}nodes.{name}": value for name, value in self.nodes.items()},
@@ -240,7 +241,7 @@ class Server:
 
 
 def _turns(clients: Sequence[int]) -> list[list[int]]:
-    """Rows of each client's first update in a merge, of its second, and so on."""
+    """Group rows: each client's first update of a merge, then each client's second, and so on."""
     turns: list[list[int]] = []
     seen: Counter[int] = Counter()
     for row, client in enumerate(clients):

@@ -1,4 +1,4 @@
-"""An upload to the nodes of a server: who sends, over which air, and what a merge learns of it."""
+"""An upload to the nodes of a server: its senders, its uplink, and what the merge receives."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from wirelessfl.uplinks.base import Reception
 
 @dataclass(frozen=True, eq=False)
 class Senders:
-    """Clients whose payloads are merged together, and how they have trained.
+    """Clients whose payloads are merged together, and how they trained.
 
     Args:
-        clients: [senders], their numbers; those of a node stand together.
-        rule: the algorithm, with the step size that they trained with.
-        local_steps: H, steps that each has taken.
-        stream: randomness of their uploads.
-        tracking: [senders], who sends what only trackers send; None: all.
-        staleness: [senders], merges between the model that each was sent and now; None: none.
+        clients: [senders], client numbers; clients of a node are consecutive.
+        rule: the algorithm, with the step size of their training.
+        local_steps: H, local steps of each client.
+        stream: random stream of their uploads.
+        tracking: [senders] boolean, clients that send tracking terms; None for all.
+        staleness: [senders], merges since each client received its model; None if there were none.
     """
 
     clients: IntArray
@@ -38,19 +38,19 @@ class Senders:
 
     @property
     def payloads(self) -> list[str]:
-        """Names of all that they send."""
+        """Names of the payloads."""
         return [payload.name for payload in self.rule.payloads]
 
 
 @dataclass(frozen=True, eq=False)
 class Upload:
-    """What some clients send to the nodes of a server, once or in several edge rounds.
+    """Uploads of some clients to the nodes of a server, once or in several edge rounds.
 
     Args:
         senders: the clients.
         uplink: how their payloads cross the air.
-        air: what the uplink is told.
-        share: by payload, [nodes, 1], weight of its senders over that of all clients present.
+        air: description of an upload for the uplink.
+        share: by payload, [nodes, 1], weight of its senders relative to all present clients.
     """
 
     senders: Senders
@@ -59,21 +59,21 @@ class Upload:
     share: Mapping[str, Tensor]
 
     def exchanging(self, elements: Tensor | None) -> Upload:
-        """The same where only these elements [nodes, P] are exchanged; None: all."""
+        """This upload with only these elements [nodes, P] exchanged; None for all."""
         return replace(self, air=replace(self.air, exchanged=elements))
 
     def open(self, *names: Name, draw: ChannelDraw | None = None) -> Reception:
-        """Begin to receive.
+        """Start to receive.
 
         Args:
-            names: of its randomness, below the senders' stream.
-            draw: the channels at this time; None where each client uploads at a time of its own.
+            names: names of its random stream, below the senders' stream.
+            draw: channel draw of this upload; None if clients upload at different times.
         """
         stream = self.air.stream.child(*names)
         return self.uplink.receive(replace(self.air, draw=draw, stream=stream))
 
     def received(self, reception: Reception) -> Received:
-        """What the nodes have received, with what an algorithm may want to know of the senders."""
+        """What the nodes received, and facts about the senders for the algorithm."""
         return replace(
             reception.result(),
             local_steps=self.senders.local_steps,

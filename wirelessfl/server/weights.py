@@ -1,4 +1,4 @@
-"""Weights of clients in the means of their nodes, and of the nodes in that of the cloud."""
+"""Weights of clients in the means of their nodes, and of nodes in the mean of the cloud."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from channels.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of clients in means: all alike, or by their samples.
+    """Weights of clients in means: uniform, or by number of samples.
 
     Args:
-        node_of: [clients], the node that each reports to, counted from 0.
-        samples: [clients], number of samples of each, their weight; None: all weigh alike.
+        node_of: [clients], node that each client reports to, from 0.
+        samples: [clients], number of samples of each client, used as weight; None for uniform
+            weights.
     """
 
     node_of: IntArray
@@ -28,24 +29,24 @@ class Weights:
         return int(self.node_of.max()) + 1
 
     def of(self, clients: IntArray) -> FloatArray:
-        """[clients], weight of each: its samples, or 1."""
+        """Weight of each client [clients]: its number of samples, or 1."""
         return np.ones(len(clients)) if self.samples is None else self.samples[clients]
 
     def in_means(self, clients: IntArray) -> FloatArray:
-        """[clients], weight of each in the mean of its node, where they sum to 1."""
+        """Weight of each client in the mean of its node [clients]; they sum to 1 per node."""
         node = self.node_of[clients]
         return np.asarray(self.of(clients) / self.sums(clients)[node])
 
     def at_nodes(self, clients: IntArray) -> list[float]:
-        """[nodes], weight of each node to which some of ``clients`` report; 0 for the others."""
+        """Weight of each node [nodes]; 0 for nodes that none of ``clients`` report to."""
         sums: list[float] = self.sums(clients).tolist()
         return [float(total > 0) for total in sums] if self.samples is None else sums
 
     def share(self, clients: IntArray, whole: FloatArray) -> FloatArray:
-        """[nodes], weight of ``clients`` over ``whole`` [nodes], that of more; 0 where it is 0."""
+        """Weight of ``clients`` at each node relative to ``whole`` [nodes]; 0 if ``whole`` is 0."""
         return np.asarray(self.sums(clients) / np.where(whole > 0, whole, 1.0))
 
     def sums(self, clients: IntArray) -> FloatArray:
-        """[nodes], weights of ``clients`` added up at their nodes."""
+        """Sum of the weights of ``clients`` at each node [nodes]."""
         sums = np.bincount(self.node_of[clients], self.of(clients), self.nodes)
         return np.asarray(sums, dtype=np.float64)

@@ -1,1 +1,1 @@
-"""Carrying out sessions: clients that come and go, trial rounds, warm starts."""
+"""Execution of sessions: clients that join and leave, trial rounds, warm starts."""

@@ -1,4 +1,4 @@
-"""Which clients attend a session: groups in turn, or clients that join and leave over time."""
+"""Clients that attend a session: groups in turn, or clients that join and leave over time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from channels.arrays import BoolArray
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
-from wirelessfl.sessions.presence import Change, Presence
+from wirelessfl.sessions.processes import Change, Presence
 
 Unit = Literal["seconds", "rounds"]
 
@@ -24,72 +24,72 @@ class PresenceChanged:
 
 
 class Attendance(Protocol):
-    """Which clients are present."""
+    """Tells which clients are present."""
 
     def open(self, session: int) -> BoolArray:
-        """[clients], clients present as the session opens."""
+        """Open a session, and return the clients that are present, [clients] boolean."""
 
     def start(self) -> None:
         """Put the time of the next change on the clock."""
 
     def round_started(self, number: int, seconds: float) -> None:
-        """Round ``number`` starts now and takes ``seconds``."""
+        """Note that round ``number`` starts now and takes ``seconds``."""
 
     def new_changes(self) -> list[Change]:
-        """Changes up to now that were not returned before."""
+        """Return changes up to now that were not returned before."""
 
     def snapshot(self) -> dict[str, Any]:
-        """As plain numbers."""
+        """The state as plain numbers."""
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
 
 
 class GroupsInTurn:
-    """Groups of clients, one in each session; no client joins or leaves during a session.
+    """Groups of clients, one per session; no client joins or leaves during a session.
 
     Args:
-        groups: of clients.
-        sessions: S.
+        groups: groups of clients by labels.
+        sessions: S, number of sessions.
     """
 
     def __init__(self, groups: LabelGroups, sessions: int) -> None:
         self.groups, self.sessions = groups, sessions
 
     def open(self, session: int) -> BoolArray:
-        """The group whose turn it is."""
+        """Return the group of this session, [clients] boolean."""
         return np.asarray(self.groups.group_of == self.groups.group_in(session, self.sessions))
 
     def start(self) -> None:
-        """No changes: nothing to put on the clock."""
+        """Do nothing: there are no changes."""
 
     def round_started(self, number: int, seconds: float) -> None:
-        """Ignored."""
+        """Do nothing: there are no changes."""
 
     def new_changes(self) -> list[Change]:
-        """None."""
+        """Return an empty list: there are no changes."""
         return []
 
     def snapshot(self) -> dict[str, Any]:
-        """Nothing to store."""
+        """The empty state."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Nothing to restore."""
+        """Do nothing: there is no state."""
 
 
 class Churn:
     """Clients that join and leave, at times in seconds or in rounds.
 
-    Times in rounds count training rounds, T a session; one with a fraction lies in the middle of a
-    round. Trial rounds are not counted. All changes of an
-    instant count, in whatever order its events are handled.
+    Times in rounds count training rounds, T per session, without trial rounds; a fractional time
+    lies within a round. All changes at the current time count, in whatever order the events at this
+    time are processed.
 
     Args:
         presence: clients present at first, and all changes.
-        unit: of its times.
-        rounds: T, rounds of a session.
-        clock: virtual seconds; the time of the next change is put on it.
+        unit: unit of the times.
+        rounds: T, rounds per session.
+        clock: virtual clock; the time of the next change is put on it.
     """
 
     def __init__(self, presence: Presence, unit: Unit, rounds: int, clock: Clock) -> None:
@@ -117,7 +117,7 @@ class Churn:
         return change
 
     def _when(self, change: Change) -> float:
-        """Its time on the clock; infinity if its round has not started yet."""
+        """Time of a change on the clock; infinity if its round has not started yet."""
         if self.unit == "seconds":
             return change.time
         if change.time > self._round + 1:
@@ -125,7 +125,7 @@ class Churn:
         return self._began + max(change.time - self._round, 0.0) * self._lasts
 
     def open(self, session: int) -> BoolArray:
-        """[clients], clients present now.
+        """Open a session, and return the clients that are present now, [clients] boolean.
 
         Raises:
             ConfigError: no client is present, and none will join.
@@ -137,13 +137,13 @@ class Churn:
         if not self._present.any() and self._next is None:
             raise ConfigError(
                 f"session {session} has no client after {self.clock.now:.6g} simulated seconds, "
-                "and nobody comes later. What was done is kept; begin a run with fewer sessions "
-                "or rounds, or a trace with longer stays."
+                "and none will join. Earlier sessions are saved. Start a new run with fewer "
+                "sessions or rounds, or with longer stays."
             )
         return self._present.copy()
 
     def start(self) -> None:
-        """Put the time of the next change on the clock, where it is known."""
+        """Put the time of the next change on the clock, if it is known."""
         if self._next is None:
             return
         when = max(self._when(self._next), self.clock.now)
@@ -152,12 +152,12 @@ class Churn:
             self.clock.at(when, PresenceChanged())
 
     def round_started(self, number: int, seconds: float) -> None:
-        """Fix the times in seconds of this round's changes, where they are given in rounds."""
+        """Note the start of a round, which sets the times of its changes if these are in rounds."""
         self._round, self._began, self._lasts = number, self.clock.now, seconds
         self.start()
 
     def new_changes(self) -> list[Change]:
-        """Changes up to now that were not returned before."""
+        """Return changes up to now that were not returned before."""
         changes = []
         while self._next is not None and self._when(self._next) <= self.clock.now:
             changes.append(self._tell())

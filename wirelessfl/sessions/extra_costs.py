@@ -1,4 +1,4 @@
-"""What warm starts cost beyond the rounds of their sessions."""
+"""Costs of warm starts in addition to the rounds of their sessions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from wirelessfl.rounds.plan import Plan
 
 @dataclass
 class ExtraCosts:
-    """Running sums of what warm starts cost beyond the rounds, and of updates that were lost.
+    """Running sums of the extra costs of warm starts, and of dropped updates.
 
     Args:
-        extra_rounds: trial rounds.
-        extra_uploads: clients' uploads in them.
-        extra_broadcasts: models that the server sent for them, to all of its clients, and teachers.
-        extra_seconds: simulated seconds that all this took.
-        extra_mib: clients' bytes up and down, mean over all that are registered.
-        dropped: updates of clients who left in the middle of a round.
+        extra_rounds: number of trial rounds.
+        extra_uploads: number of client uploads in trial rounds.
+        extra_broadcasts: number of models that the server broadcast for trial rounds, and of
+            broadcast teachers.
+        extra_seconds: simulated seconds of all this.
+        extra_mib: uplink and downlink traffic of all this, mean over registered clients.
+        dropped: number of updates of clients that left during a round.
     """
 
     extra_rounds: int = 0
@@ -28,7 +29,7 @@ class ExtraCosts:
     dropped: int = 0
 
     def add_trial(self, plan: Plan, edge_rounds: int) -> None:
-        """Count a trial round."""
+        """Add the costs of a trial round."""
         self.extra_rounds += 1
         self.extra_uploads += edge_rounds * len(plan.clients)
         self.extra_broadcasts += 1

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.rounds.plan import Plan, Planner
-from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import (
@@ -41,10 +41,10 @@ class Given:
     """A round in progress.
 
     Args:
-        plan: what was planned.
+        plan: plan of the round.
         broadcast: the cloud's state when the round started.
-        ends: simulated time at which it ends, in seconds.
-        left: clients that have left during it.
+        ends: simulated time at which the round ends, in seconds.
+        left: clients that have left during the round.
     """
 
     plan: Plan
@@ -54,19 +54,19 @@ class Given:
 
 
 class SessionRounds:
-    """Carries out what the schedule of sessions decides.
+    """Carries out the decisions of ``SessionsScheduler``.
 
-    A client that leaves in the middle of a round is out of the session; its update is dropped, and
-    the round takes the time, bytes and energy that it was planned with.
+    A client that leaves during a round leaves the session. Its update is dropped; time, bytes and
+    energy of the round stay as planned.
 
     Args:
         planner: plans rounds.
-        training: trains them.
-        clock: virtual seconds.
-        attendance: which clients are present.
-        warm_start: gives sessions their first model.
+        training: trains rounds.
+        clock: virtual clock.
+        attendance: tells which clients are present.
+        warm_start: gives the initial model of each session.
         draw: gives a newly drawn model by number.
-        labels_of: labels that some clients have among them.
+        labels_of: gives the labels in the data of some clients.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class SessionRounds:
         self.planner, self.training, self.clock = planner, training, clock
         self.attendance, self.warm_start = attendance, Checked(warm_start)
         self.draw, self.labels_of = draw, labels_of
-        # The copy has channels, participants and noise of its own, so that rounds have equal ones
-        # whatever the warm start. Its batches are those of the first rounds, as of any copy.
+        # Trial rounds have their own channels, participants and noise, so that these do not depend
+        # on the warm start in training rounds. Their batches are those of the first rounds.
         self.trial_planner = replace(
-            planner, stream=planner.stream.child("trial"), lr_share=constant
+            planner, stream=planner.stream.child("trial"), lr_share=unchanged
         )
         self.past, self.extras = Past(), ExtraCosts()
         self.gradient: Tensor | None = None
@@ -102,23 +102,23 @@ class SessionRounds:
 
     @property
     def server(self) -> Server:
-        """The model's, of sessions; trial rounds have a copy."""
+        """Server of the model; trial rounds use a copy."""
         return self.training.server
 
     def happened(self, what: Event | PresenceChanged) -> Event | None:
-        """Clients have joined or left, or a round is over."""
+        """Process an entry of the clock: clients have joined or left, or a round has ended."""
         if not isinstance(what, PresenceChanged):
             return what
         return Joined() if self._look() else None
 
     def _look(self) -> bool:
-        """Remove clients that have left the session by now; whether a client has joined."""
+        """Remove clients that have left the session; return whether a client has joined."""
         changes = self.attendance.new_changes()
         gone = [c.client for c in changes if not c.joins and self.server.present[c.client]]
         for client in gone:
             self.server.leave(client)
             for given in self._given.values():
-                # A client that leaves as the round ends has sent its update.
+                # A client that leaves exactly when the round ends has sent its update.
                 if client in given.plan.clients and self.clock.now < given.ends:
                     given.left.append(client)
         if gone:
@@ -127,7 +127,7 @@ class SessionRounds:
         return any(change.joins for change in changes)
 
     def carry_out(self, decision: Decision) -> Event | None:
-        """Open, begin and close sessions; give out and merge rounds."""
+        """Open, begin and close sessions; start and merge rounds."""
         match decision:
             case Open(session):
                 self._open(session)
@@ -153,17 +153,17 @@ class SessionRounds:
         self._note_labels()
 
     def _note_labels(self) -> None:
-        """Labels of the clients present; they stay when the last client has left."""
+        """Store the labels of the present clients; keep them when the last client has left."""
         present = np.flatnonzero(self.server.present)
         if len(present):
             self.labels = self.labels_of(present)
 
     def opening(self) -> Opening:
-        """What the warm start is given when the session begins."""
+        """Argument of the warm start when the session begins."""
         return Opening(
             session=self._session,
             past=self.past,
-            latest=self.server.cloud["params"].clone(),  # the warm start's own
+            latest=self.server.cloud["params"].clone(),  # a copy for the warm start
             gradient=self.gradient,
             spec=self.planner.model.spec,
             draw=self.draw,
@@ -183,7 +183,7 @@ class SessionRounds:
             self._send_teacher()
 
     def _send_teacher(self) -> None:
-        """Count the teacher's broadcast to all clients present, before the first round."""
+        """Count the broadcast of the teacher to all present clients before the first round."""
         mib = MIB_PER_ELEMENT * self.planner.model.spec.size * float(self.server.present.mean())
         self._delay = self.planner.broadcast_seconds()
         self.extras.extra_broadcasts += 1
@@ -194,13 +194,13 @@ class SessionRounds:
             self.training.totals.backhaul_mib += MIB_PER_ELEMENT * self.planner.model.spec.size
 
     def _teach(self, latest: Tensor | None) -> None:
-        """Give the clients the terms of the session's warm start, and their teacher."""
+        """Set the clients' extra loss terms for this session, and their teacher."""
         penalties = self.warm_start.penalties(self._session, self.labels_before)
         self.training.penalties = penalties
         self.training.teacher = latest if penalties else None
 
     def settle(self) -> None:
-        """Plan the rounds of this instant; clients are sent the model as it is at its end."""
+        """Plan the issued rounds, with the model after all events at this time."""
         for give in self._due:
             training, planner = self.training, self.planner
             if give.trial:
@@ -215,14 +215,14 @@ class SessionRounds:
         self._due = []
 
     def _trial_training(self) -> RoundTraining:
-        """The copy that trial rounds train, from the trial model."""
+        """Copy of the training for trial rounds; it starts from the trial model."""
         if self._trial is None:
             self._trial = self.training.branch(self.trial_planner.stream)
             self._trial.server.begin(self.warm_start.trial_model(self.opening()))
         return self._trial
 
     def _merge(self, trial: bool) -> None:
-        """Train a round with the clients that have not left it, and count its cost."""
+        """Train a round with the clients that have not left, and count its cost."""
         self._look()
         given = self._given.pop(trial)
         plan = given.plan.without(np.array(given.left, dtype=np.int64))
@@ -241,7 +241,7 @@ class SessionRounds:
             self._left = trial
 
     def numbers(self) -> dict[str, Any]:
-        """What a row says of the session."""
+        """Fields of a row about the session."""
         return {
             "present": int(self.server.present.sum()),
             **asdict(self.extras),
@@ -250,15 +250,15 @@ class SessionRounds:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
+        """Tensors of the state, for a checkpoint."""
         found = {**self.training.tensors(), **self.past.tensors()}
         for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
             if value is not None:
-                found[f"session.{name}"] = value.clone()  # the cloud may have the same
+                found[f"session.{name}"] = value.clone()  # it may share memory with the cloud
         return found
 
     def snapshot(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """The other state, as plain numbers and lists."""
         return {
             "session": self._session,
             "extras": asdict(self.extras),
@@ -273,7 +273,7 @@ class SessionRounds:
     def restore(
         self, tensors: dict[str, Tensor], state: dict[str, Any], totals: dict[str, float]
     ) -> None:
-        """Continue from a checkpoint, after a round or with a session to be opened."""
+        """Continue from a checkpoint, after a round or before a session is opened."""
         self.training.restore(tensors, totals)
         device = self.server.cloud["params"].device
         self.past = Past.of(tensors, device)

@@ -1,4 +1,4 @@
-"""Recorded stays of clients, from a CSV file or by hand."""
+"""Recorded stays of clients, from a CSV file or from code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from channels.arrays import BoolArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.numbers import check_count
-from wirelessfl.sessions.presence import Change
+from wirelessfl.sessions.processes import Change
 
 COLUMNS = ("client", "join", "leave")
 
@@ -33,14 +33,14 @@ class Stay(NamedTuple):
 class Trace:
     """Recorded presence of clients.
 
-    Consecutive stays of a client, one beginning exactly where the other ends, are merged.
+    Consecutive stays of a client, where one starts exactly when the other ends, are merged.
 
     Args:
-        stays: in any order; a client may have several.
-        clients: of the whole run; those without a stay never join.
+        stays: stays in any order; a client may have several.
+        clients: number of all clients of the run; clients without a stay never join.
 
     Raises:
-        ConfigError: a stay is impossible, two of one client overlap, or there is none.
+        ConfigError: a stay is invalid, two stays of a client overlap, or there are no stays.
     """
 
     stays: tuple[Stay, ...]
@@ -49,12 +49,12 @@ class Trace:
     def __post_init__(self) -> None:
         names = [f"stays[{place}]" for place in range(len(self.stays))]
         if not names:
-            raise ConfigError("stays is empty: give at least one.")
+            raise ConfigError("stays is empty: give at least one stay.")
         _check(self.stays, self.clients, names)
 
     @cached_property
     def _merged(self) -> list[Stay]:
-        """By client and time, with a gap between any two of a client."""
+        """Stays sorted by client and time, with a gap between any two stays of a client."""
         merged: list[Stay] = []
         for stay in sorted(self.stays):
             if merged and merged[-1].client == stay.client and merged[-1].leave == stay.join:
@@ -72,7 +72,7 @@ class Trace:
         return sorted(joins + leaves, key=lambda c: (c.time, c.joins, c.client))
 
     def initial(self) -> BoolArray:
-        """[clients], clients present at time 0."""
+        """Clients present at time 0, [clients] boolean."""
         present = np.zeros(self.clients, dtype=np.bool_)
         present[[stay.client for stay in self._merged if stay.join == 0]] = True
         return present
@@ -83,21 +83,21 @@ class Trace:
 
 
 def read_trace(path: Path, clients: int) -> Trace:
-    """A trace from a CSV file with the columns client, join and leave, in any order.
+    """Read a trace from a CSV file with the columns client, join and leave, in any order.
 
-    Other columns are passed over, and so are blank lines and spaces around values; a ``leave`` that
-    is empty or inf means to the end.
+    Other columns, blank lines, and spaces around values are ignored. An empty ``leave``, or inf,
+    means until the end.
 
     Args:
-        path: of the file, in UTF-8.
-        clients: of the whole run; they are numbered from 0.
+        path: the file, in UTF-8.
+        clients: number of all clients of the run; they are numbered from 0.
 
     Raises:
-        ConfigError: the file cannot be read, holds no stays, or a line of it is wrong; the message
+        ConfigError: the file cannot be read, has no stays, or has an invalid line; the message
             names file, line and value.
     """
     try:
-        # A spreadsheet's byte order mark is no part of the first column's name.
+        # utf-8-sig: a spreadsheet's byte order mark does not belong to the first column's name.
         text = path.read_text(encoding="utf-8-sig")
         lines = csv.reader(text.splitlines(), skipinitialspace=True)
         rows = [(lines.line_num, [value.strip() for value in row]) for row in lines]
@@ -107,27 +107,27 @@ def read_trace(path: Path, clients: int) -> Trace:
             f"{','.join(COLUMNS)}."
         ) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{path} is no CSV text: {error}. Save it as CSV in UTF-8.") from None
+        raise ConfigError(f"{path} is not a CSV file: {error}. Save it as CSV in UTF-8.") from None
     rows = [(line, row) for line, row in rows if any(row)]
     if len(rows) < 2:
         what = "has a header and no stays" if rows else "is empty"
         raise ConfigError(
-            f"{path} {what}: give the header {','.join(COLUMNS)} and a line for each stay."
+            f"{path} {what}: give the header {','.join(COLUMNS)} and one line per stay."
         )
     (line, header), *rest = rows
     for column in COLUMNS:
         if header.count(column) != 1:
             raise ConfigError(
-                f"{path}, line {line}: column {column!r} stands {header.count(column)} times in "
-                f"the header {','.join(header)!r}. Name it once, with commas between columns."
+                f"{path}, line {line}: the header {','.join(header)!r} has {header.count(column)} "
+                f"columns {column!r}. Give exactly one, and separate columns by commas."
             )
     stays, names = [], []
     for line, row in rest:
         names.append(f"{path}, line {line}")
         if len(row) > len(header):
             raise ConfigError(
-                f"{names[-1]}: {len(row)} values under {len(header)} columns. Leave out what has "
-                "no column."
+                f"{names[-1]} has {len(row)} values, and the header has {len(header)} columns. "
+                "Remove the extra values."
             )
         values = dict(zip(header, row + [""] * (len(header) - len(row)), strict=True))
         stays.append(_stay(values, names[-1]))
@@ -136,33 +136,33 @@ def read_trace(path: Path, clients: int) -> Trace:
 
 
 def _stay(values: dict[str, str], name: str) -> Stay:
-    """A line's stay.
+    """Parse the stay of a line.
 
     Raises:
-        ConfigError: a value is no number.
+        ConfigError: a value is not a number.
     """
     client, join, leave = (values[column] for column in COLUMNS)
     try:
         number = int(client)
     except ValueError:
         raise ConfigError(
-            f"{name}: client is {client!r}. Give a whole number, counting from 0."
+            f"{name}: client is {client!r}. Give a client number, an integer >= 0."
         ) from None
     times = []
     for column, value in (("join", join), ("leave", leave or "inf")):
         try:
             times.append(float(value))
         except ValueError:
-            remedy = "a number" if column == "join" else "a number, or nothing for the end"
+            remedy = "a number" if column == "join" else "a number, or nothing for no end"
             raise ConfigError(f"{name}: {column} is {value!r}. Give {remedy}.") from None
     return Stay(number, *times)
 
 
 def _check(stays: Sequence[Stay], clients: int, names: Sequence[str]) -> None:
-    """Refuse stays that cannot be; ``names`` says where each comes from.
+    """Check stays; ``names`` describes the source of each.
 
     Raises:
-        ConfigError: one cannot be, or two of one client overlap.
+        ConfigError: a stay is invalid, or two stays of a client overlap.
     """
     for (client, join, leave), name in zip(stays, names, strict=True):
         try:
@@ -172,22 +172,21 @@ def _check(stays: Sequence[Stay], clients: int, names: Sequence[str]) -> None:
             raise ConfigError(str(error)) from None
         if client >= clients:
             raise ConfigError(
-                f"{name}: client is {client}, and there are {clients}. Give 0 to {clients - 1}, or "
-                "have more clients."
+                f"{name}: client is {client}, and the run has {clients} clients. Give 0 to "
+                f"{clients - 1}, or raise clients."
             )
         if not (math.isfinite(join) and join >= 0):
-            raise ConfigError(f"{name}: join is {join}. Give a finite number, 0 or above.")
+            raise ConfigError(f"{name}: join is {join}. Give a finite number >= 0.")
         if not leave > join:
             raise ConfigError(
-                f"{name}: leave is {leave}, with join {join}. Give a later time, or inf for the "
-                "end."
+                f"{name}: leave is {leave}, and join is {join}. Give a leave time after join, or "
+                "inf for no end."
             )
     order = sorted(range(len(stays)), key=lambda place: stays[place])
     for before, after in itertools.pairwise(order):
         first, second = stays[before], stays[after]
         if first.client == second.client and second.join < first.leave:
             raise ConfigError(
-                f"{names[after]}: client {second.client} joins at {second.join} and is there from "
-                f"{first.join} to {first.leave} already ({names[before]}). Let the stays of a "
-                "client not overlap."
+                f"{names[after]}: client {second.client} joins at {second.join}, and is already "
+                f"present from {first.join} to {first.leave} ({names[before]}). Remove the overlap."
             )

@@ -1,4 +1,4 @@
-"""From settings to everything that a run needs, built once."""
+"""Builds everything that a run needs from its settings, once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wirelessfl.setup.tasks import build_tasks
 from wirelessfl.training.shards import ALONE, Shards
 
 AnySetup = RoundsSetup | CellsSetup | SessionsSetup | TasksSetup
-"""What ``build`` gives."""
+"""The result of ``build``."""
 
 
 def build(
@@ -32,18 +32,18 @@ def build(
     network: Network | None = None,
     shards: Shards = ALONE,
 ) -> AnySetup:
-    """Everything that a run of these settings needs; nothing is written.
+    """Build everything that a run of these settings needs; nothing is written.
 
     Args:
-        config: settings: a configuration, nested tables, or the path of a TOML file.
-        model: used instead of the configured one, with the weights it has.
-        data: used instead of the configured data set.
-        network: used instead of the configured network and the settings that describe it.
+        config: a configuration, nested tables of settings, or the path of a TOML file.
+        model: module trained instead of the configured model, from its present weights.
+        data: data set used instead of the configured data set.
+        network: network used instead of the configured network and the settings that describe it.
         shards: the processes that share the clients.
 
     Raises:
-        ConfigError: settings that are wrong, or do not go together, or an object of a wrong type.
-        DataError: no such data, or a split that cannot be made.
+        ConfigError: a wrong setting, settings that conflict, or an object of the wrong type.
+        DataError: the data are missing, or cannot be split as requested.
     """
     check_objects(model=model, data=data, network=network, shards=shards)
     given = GivenObjects(model, data, network)

@@ -17,7 +17,7 @@ from wirelessfl.wording import shown
 OBJECTS: dict[str, tuple[type, str]] = {
     "model": (
         nn.Module,
-        'give an nn.Module that is built, such as MyModel(); names such as "fcnn" are settings',
+        'give an nn.Module instance, such as MyModel(); names such as "fcnn" are settings',
     ),
     "data": (
         Dataset,
@@ -32,10 +32,10 @@ OBJECTS: dict[str, tuple[type, str]] = {
 
 
 def check_objects(**objects: object) -> None:
-    """Refuse objects of the wrong type; None stands for what was not given.
+    """Refuse objects of the wrong type; None means not given.
 
     Args:
-        objects: by the name of the argument; those that are not in ``OBJECTS`` are functions.
+        objects: by argument name; those not in ``OBJECTS`` must be functions.
 
     Raises:
         ConfigError: one is of the wrong type; the message names it.
@@ -67,10 +67,10 @@ def check_settings(config: object) -> None:
 
 
 def check_path(path: object) -> None:
-    """Raise unless ``path`` is the path of a run's folder.
+    """Raise unless ``path`` can be the path of a run directory.
 
     Raises:
         ConfigError: it is not.
     """
     if not isinstance(path, str | PathLike):
-        raise ConfigError(f"path is {shown(path)}: give the path of a run's folder.")
+        raise ConfigError(f"path is {shown(path)}: give the path of a run directory.")

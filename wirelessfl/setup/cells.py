@@ -1,4 +1,4 @@
-"""From a configuration to the setup of a run whose cloud merges cells as they come."""
+"""Setup of a run whose cloud merges cells asynchronously."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from wirelessfl.training.shards import Shards
 
 
 def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSetup:
-    """The setup of a run with asynchronous cells, made from that of a run in rounds.
+    """Build a run with asynchronous cells from the setup of a run in rounds.
 
     Args:
         config: the settings; ``rounds`` counts merges.
         given: objects instead of settings.
-        shards: the processes that share the clients; one is all that is possible here.
+        shards: the processes that share the clients; must be one.
 
     Raises:
-        ConfigError: also where there are several processes.
+        ConfigError: as ``build_rounds``, or there are several processes.
     """
     if shards.count > 1:
         raise ConfigError(

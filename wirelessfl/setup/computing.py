@@ -1,4 +1,4 @@
-"""Where a run is computed, and how much it computes: device, workers, threads, workload."""
+"""Resolved device, workers and threads of a run, and its workload."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.processes import cores
 from wirelessfl.training.workers import prepare_workers
 
-LONG_SECONDS = 10.0  # of estimated training; shorter runs do without workers and replay
-USUAL_STEP_SECONDS = 3e-4  # of a client's local step, before the model is known
+LONG_SECONDS = 10.0  # estimated training time from which workers and replay pay off
+USUAL_STEP_SECONDS = 3e-4  # of a local step, before the model is known
 
 
 @dataclass(frozen=True)
 class Computing:
-    """Where a model is trained; nothing automatic is left.
+    """Where a model is trained, with every automatic value resolved.
 
     Args:
-        device: torch's name.
-        executor: its name.
+        device: torch's device name.
+        executor: name of the executor.
         chunk: clients that train at once.
         replay: whether local steps are recorded once and replayed.
-        workers: processes.
-        threads: CPU threads of each.
+        workers: number of processes.
+        threads: CPU threads per process.
     """
 
     device: str
@@ -44,13 +44,13 @@ class Computing:
 
 @dataclass(frozen=True)
 class Workload:
-    """How much a model trains in the whole run.
+    """Amount of training in the whole run.
 
     Args:
         cohort: clients that train at a time.
-        updates: of clients that make a merge.
-        steps: local steps behind all merges, one client each.
-        steady: whether step sizes stay as they are; others are recorded anew in each round.
+        updates: client updates per merge.
+        steps: local steps of one client over all merges.
+        steady: whether step sizes are constant, so that recorded steps can be replayed.
     """
 
     cohort: int
@@ -60,16 +60,16 @@ class Workload:
 
     @classmethod
     def of(cls, config: Config, cohort: int, updates: int | None = None) -> Workload:
-        """That of a configuration.
+        """The workload of a configuration.
 
         Args:
             config: settings of the model.
             cohort: clients that train at a time.
-            updates: that make a merge; None: one of each client of a cohort.
+            updates: client updates per merge; None for one per client of the cohort.
         """
         training = config.training
         steps = config.total_rounds * (training.edge_rounds or 1) * training.local_steps
-        return cls(cohort, updates or cohort, steps, training.lr_schedule == "constant")
+        return cls(cohort, updates or cohort, steps, config.choices.lr_schedule.constant)
 
     @property
     def client_steps(self) -> int:
@@ -78,10 +78,10 @@ class Workload:
 
 
 def expect_workers(settings: RunSection, workload: Workload) -> None:
-    """Start the imports of worker processes in the background if the run will probably use some.
+    """Start worker processes in the background if the run will probably use them.
 
-    Call it before data are loaded: the size of the model is not known then, so that it goes by the
-    number of local steps.
+    Call it before data are loaded. The size of the model is not known then, so the number of local
+    steps decides.
     """
     workers = settings.workers or 1
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
@@ -91,10 +91,10 @@ def expect_workers(settings: RunSection, workload: Workload) -> None:
 
 
 def check_workers(workers: int, threads: int, clients: int) -> None:
-    """Refuse processes that would have nothing to do, or no core.
+    """Refuse more worker processes than clients or cores.
 
     Raises:
-        ConfigError: there are such.
+        ConfigError: there are too many.
     """
     if workers == 1:
         return
@@ -115,18 +115,18 @@ def check_workers(workers: int, threads: int, clients: int) -> None:
 
 
 def default_threads(settings: RunSection) -> int:
-    """CPU threads of each process: one, unless the settings say.
+    """CPU threads per process: one by default.
 
-    The models that are trained on CPUs are small: threads that wait for each other at every
-    operation bring little on idle cores, and stall where others use these. Cores are for processes.
+    Models trained on CPUs are small: threads that synchronise at every operation gain little on
+    idle cores and stall on busy ones. Cores are used by processes instead.
     """
     return settings.threads or 1
 
 
 def fewer_workers(config: Config) -> Config:
-    """Settings of a run that began elsewhere, with no more workers than this machine has cores.
+    """Settings of a run from another machine, with at most as many workers as cores here.
 
-    Those of its tasks are lowered too.
+    The workers of its tasks are lowered too.
     """
     max_workers = max(cores() // default_threads(config.run), 1)
     workers = config.run.workers
@@ -142,10 +142,10 @@ def fewer_workers(config: Config) -> Config:
 
 
 def find_device(name: str) -> torch.device:
-    """The device that a setting names.
+    """The device of a setting.
 
     Raises:
-        ConfigError: it cannot be used.
+        ConfigError: the device cannot be used.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

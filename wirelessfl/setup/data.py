@@ -1,36 +1,53 @@
-"""The data set of a configuration, with its scaling and split."""
+"""Loads, scales and splits the configured data set."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from channels import Network
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.config.sections import DataSection, SessionsSection
+from wirelessfl.config.choices import Choices
+from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
-from wirelessfl.data.splits import split
+from wirelessfl.data.label_groups import LabelGroups, split_groups
+from wirelessfl.data.splits import Samples, Split
+from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
+
+
+class Dealt(NamedTuple):
+    """Training samples of clients, and validation samples.
+
+    Args:
+        client_samples: samples of each client.
+        groups: groups of clients that attend sessions in turn; None without them.
+        held_out: validation samples, which no client has; None without any.
+    """
+
+    client_samples: ClientSamples
+    groups: LabelGroups | None
+    held_out: IntArray | None
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Data sets and splits that several tasks share: equal settings, the same objects."""
+    """Data sets and splits shared by tasks: equal settings give the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
-    splits: dict[Any, ClientSamples] = field(default_factory=dict)
+    splits: dict[Any, tuple[ClientSamples, IntArray | None]] = field(default_factory=dict)
 
     def dataset(self, settings: DataSection) -> Dataset:
-        """The data set that settings name.
+        """The configured data set.
 
         Raises:
-            ConfigError: settings that do not go with it.
+            ConfigError: settings that conflict with it.
             DataError: it is absent or damaged.
         """
         key = (
@@ -53,75 +70,81 @@ class Loaded:
     def split(
         self,
         settings: DataSection,
-        sessions: SessionsSection,
+        choices: Choices,
         data: Dataset,
         network: Network,
         stream: Stream,
-    ) -> tuple[ClientSamples, LabelGroups | None]:
-        """Each client's samples, and the groups of clients that are there in turn, if any.
+    ) -> Dealt:
+        """Each client's samples, validation samples, and groups of clients in turn, if any.
 
         Raises:
-            ConfigError: settings that do not go together.
-            DataError: a split that cannot be made.
+            ConfigError: settings that conflict.
+            DataError: the data cannot be split as requested.
         """
-        groups = _groups(sessions, data, network)
-        wanted = settings.model_dump(exclude={"data_dir"})
-        key = (tuple(sorted(wanted.items())), id(data))
+        wanted, presence = choices.split, choices.presence
+        groups = None if presence is None else presence.groups(data.classes, network.cell_of)
+        key = (wanted, settings.validation_fraction, id(data))
         if key not in self.splits:
-            shared = sessions.shared_labels
-            dealt = _dealt(settings, data, network, groups, shared, stream)
-            self.splits[key] = ClientSamples.of(dealt)
-        return self.splits[key], groups
+            held = _held_out(settings, choices.split, data, stream.child("validation"))
+            self.splits[key] = _dealt(choices, data, network, groups, stream, held), held
+        samples, held = self.splits[key]
+        return Dealt(samples, groups, held)
 
 
 def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
-    """A data set that was given as an object, on the scale that settings ask for.
+    """A data set given as an object, with the configured range of pixels.
 
     Raises:
-        ConfigError: settings of texts, which are tokenised already, or of images where there are
-            none.
+        ConfigError: a range of pixels for data that are not images.
     """
-    for name in ("tokenizer", "max_length"):
-        if getattr(settings, name) is not None:
-            raise ConfigError(
-                f"{name} is {getattr(settings, name)!r}, and the data set is given: it is "
-                f"tokenised already. Leave {name} out."
-            )
     return _scaled(data, settings.pixels)
 
 
-def _groups(sessions: SessionsSection, data: Dataset, network: Network) -> LabelGroups | None:
-    """Groups of clients that are there in turn; None where the settings name none."""
-    if sessions.sessions is None or sessions.presence != "labels":
+def _held_out(
+    settings: DataSection, split: Split, data: Dataset, stream: Stream
+) -> IntArray | None:
+    """The validation samples; None without any. Under a natural split, whole groups.
+
+    Raises:
+        DataError: no sample would be held out, or none would be left.
+    """
+    if not settings.validation_fraction:
         return None
-    return label_groups(
-        data.classes,
-        network.cell_of,
-        overlap=sessions.overlap,
-        unseen_labels=sessions.unseen_labels,
-    )
+    groups = data.groups if split.by_groups else None
+    return hold_out(len(data.train_labels), settings.validation_fraction, stream, groups)
 
 
 def _dealt(
-    settings: DataSection,
+    choices: Choices,
     data: Dataset,
     network: Network,
     groups: LabelGroups | None,
-    shared_labels: Literal["split", "both"],
     stream: Stream,
-) -> Sequence[IntArray]:
-    """Each client's samples."""
-    names = ("alpha", "shards", "min_samples", "samples_per_client", "reuse")
-    options: dict[str, Any] = {name: getattr(settings, name) for name in names}
-    options |= {"kind": settings.split, "cell_of": network.cell_of, "stream": stream}
-    labels = data.train_labels.numpy()
-    if groups is not None:
-        return split_groups(labels, groups, shared_labels=shared_labels, **options)
-    return split(labels, network.clients, cells=network.cells, groups=data.groups, **options)
+    held: IntArray | None,
+) -> ClientSamples:
+    """Each client's samples, none of which is held out."""
+    labels, natural, remaining = data.train_labels.numpy(), data.groups, None
+    if held is not None:
+        remaining = np.delete(np.arange(len(labels)), held)
+        labels, natural = labels[remaining], None if natural is None else natural[remaining]
+    dealt: Sequence[IntArray]
+    if choices.presence is not None and groups is not None:
+        dealt = split_groups(
+            labels,
+            groups,
+            shared_labels=choices.presence.shared,
+            kind=choices.split,
+            cell_of=network.cell_of,
+            stream=stream,
+        )
+    else:
+        dealt = choices.split.deal(Samples(labels, natural), network.cell_of, stream)
+    samples = ClientSamples.of(dealt)
+    return samples if remaining is None else RemainingSamples(samples, remaining)
 
 
 def _scaled(data: Dataset, pixels: str) -> Dataset:
-    """Images on another scale than [-1, 1].
+    """Images with the requested range of pixels.
 
     Raises:
         ConfigError: the data are not images in [-1, 1].
@@ -131,7 +154,7 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     train, test = data.train_inputs, data.test_inputs
     if test.dtype != torch.float32 or test.dim() < 4 or bool((test.abs() > 1).any()):
         raise ConfigError(
-            f'pixels is "{pixels}", and the inputs of {data.name!r} are no images in [-1, 1]. '
+            f'pixels is "{pixels}", and the inputs of {data.name!r} are not images in [-1, 1]. '
             "Leave it out."
         )
     if pixels == "unit":

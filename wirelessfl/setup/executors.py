@@ -42,17 +42,17 @@ GPU_CHUNK = 256
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A model and what it is trained on, before it is known where.
+    """A model and its training data, before its executor is chosen.
 
     Args:
-        objective: what is trained; its module is on the device.
-        data: what it is trained on, on the device.
-        classes: of the data set.
-        clients: that are registered.
-        algorithm: the client rule.
-        penalties: all terms of the loss beside the cross-entropy, those of warm starts, too.
-        comparing: who compares features, for messages.
-        workload: how much is trained.
+        objective: model and loss; the module is on the device.
+        data: training data, on the device.
+        classes: number of classes of the data set.
+        clients: number of registered clients.
+        algorithm: client and server rule.
+        penalties: all loss terms beside the cross-entropy, including those of warm starts.
+        comparing: the choice that compares features, for messages.
+        workload: amount of training.
     """
 
     objective: Objective
@@ -66,17 +66,17 @@ class Trained:
 
     @cached_property
     def step_seconds(self) -> float:
-        """Estimate for a local step of a client."""
+        """Estimated seconds of one client's local step."""
         batch_size = self.data.source.batch_size
         return estimated_step_seconds(self.objective, self.data.first(4)[0], batch_size)
 
     @property
     def long(self) -> bool:
-        """Whether the whole run is long enough for workers and replay to pay."""
+        """Whether the run is long enough for workers and replay to pay off."""
         return self.workload.client_steps * self.step_seconds > LONG_SECONDS
 
     def two_steps(self, size: int) -> Job:
-        """Two steps of the first ``size`` clients, from the full model."""
+        """A job of two steps of the first ``size`` clients, from the full model."""
         who = np.arange(size) % self.clients
         none = np.zeros(size, dtype=np.int64)
         start = self.objective.spec.from_module(self.objective.module)
@@ -94,10 +94,10 @@ class Trained:
 
 
 def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Computing, list[str]]:
-    """The executor; where it computes; and lines that the user should know.
+    """The executor, its resolved settings, and messages for the user.
 
     Raises:
-        ConfigError: the executor or number of workers cannot be had.
+        ConfigError: the executor or the number of workers is not possible.
     """
     kind, notes = _kind(settings.executor, trained)
     threads = default_threads(settings)
@@ -120,7 +120,7 @@ def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Co
 
 
 def _make(trained: Trained, kind: type[Executor], seed: int, chunk: int, replay: bool) -> Executor:
-    """One for ``chunk`` clients at a time, whose local steps are replayed or not."""
+    """An executor for ``chunk`` clients at a time."""
     objective, data = trained.objective, trained.data
     if kind is LoopExecutor:
         return LoopExecutor(objective, data, chunk, seed=seed)
@@ -137,16 +137,16 @@ def _on_cpu(
 ) -> tuple[int, int, bool]:
     """Chunk, workers and replay on a CPU.
 
-    Nothing is timed unless ``--chunk tune`` asks for it. The number of workers may follow the
-    machine, so it decides nothing else: results must not depend on it.
+    Nothing is timed unless ``--chunk tune`` asks for it. The number of workers depends on the
+    machine, so results must not depend on it.
 
     Raises:
-        ConfigError: the number of workers cannot be had.
+        ConfigError: the number of workers is not possible.
     """
     workload, objective = trained.workload, trained.objective
     steady = trained.algorithm.fixed_shapes and workload.steady
     replay = (trained.long and steady) if settings.replay is None else settings.replay == "on"
-    replay = replay and kind is VmapExecutor  # stacked layers gain nothing from it
+    replay = replay and kind is VmapExecutor  # stacked layers do not gain from replay
     make = partial(_make, trained, kind, settings.seed)
     if settings.chunk == "tune":
         per_part = -(-workload.cohort // PARTS)
@@ -197,11 +197,10 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
 
 
 def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
-    """As many clients as fit well, on a GPU: a step holds a handful of copies of each.
+    """Clients that fit into the memory of a GPU; a step holds several copies of each.
 
-    It follows from the memory of the device, not from what is free of it at the moment. A module
-    with few trained parameters and many others may say what a sample takes in training,
-    ``bytes_per_sample``.
+    It depends on the total memory of the device, not on what is free at the moment. A module with
+    few trained parameters among many may declare the memory of a sample, ``bytes_per_sample``.
     """
     usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
     of_client = 16 * 4 * objective.spec.size + batch_size * objective.bytes_per_sample
@@ -209,13 +208,13 @@ def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> i
 
 
 def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
-    """The executor's class: the one asked for, or the fastest that can train the model.
+    """The requested executor class, or the fastest that can train the model.
 
     Returns:
-        And lines that the user should know.
+        The class, and messages for the user.
 
     Raises:
-        ConfigError: the one asked for cannot.
+        ConfigError: the requested executor cannot train the model.
     """
     objective = trained.objective
     model = type(objective.module).__name__
@@ -224,12 +223,12 @@ def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
     features = need_features(trained.penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():
-            objective.outputs(x, features=True)  # a model without any is refused now
+            objective.outputs(x, features=True)  # refuses a model without features
     if name == "loop":
         return LoopExecutor, []
     if name == "stacked" and features:
         raise ConfigError(
-            'executor "stacked" cannot train what compares the features of models, as the loss of '
+            'executor "stacked" cannot compare features of models, which the loss of '
             f'{trained.comparing} does. Choose "vmap".'
         )
     unstacked = alone or (

@@ -1,4 +1,4 @@
-"""The model of a configuration, for its data."""
+"""Builds the configured model for its data set."""
 
 from __future__ import annotations
 
@@ -6,60 +6,30 @@ import torch
 from torch import nn
 
 from channels.streams import Stream
-from wirelessfl.config.sections import ModelSection
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.models import build_model
+from wirelessfl.models.choice import ModelChoice
 from wirelessfl.models.declared import Declared
 
-OF_LAYERS = ("dropout", "hidden", "norm", "pretrained", "lora_rank", "lora_alpha")
-"""Settings that a given model has no use for."""
 
-
-def configured_model(settings: ModelSection, data: Dataset, stream: Stream) -> nn.Module:
-    """The model that settings name.
+def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.Module:
+    """The model that the settings choose.
 
     Args:
-        settings: of the model.
-        data: what it is for.
-        stream: of the initial weights.
+        choice: the model with its settings.
+        data: the data set it is for.
+        stream: randomness of the initial weights.
 
     Raises:
-        ConfigError: it cannot be built, or does not know the data's tokens.
+        ConfigError: it cannot be built, or its vocabulary lacks tokens of the data.
     """
-    model = build_model(
-        settings.model,
-        data.input_shape,
-        data.classes,
-        dropout=settings.dropout,
-        stream=stream,
-        hidden=settings.hidden,
-        norm=settings.norm,
-        pretrained=settings.pretrained,
-        lora_rank=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        pad_id=data.pad_id,
-    )
+    model = choice.build(data.input_shape, data.classes, stream=stream, pad_id=data.pad_id)
     _check_tokens(model, data)
     return model
 
 
-def check_given_model(settings: ModelSection) -> None:
-    """Refuse settings of layers beside a model that was given as an object.
-
-    Raises:
-        ConfigError: there are such.
-    """
-    for name in OF_LAYERS:
-        if value := getattr(settings, name):
-            raise ConfigError(
-                f"{name} is {value}, and the model is given: it has its own layers. Leave "
-                f"{name} out."
-            )
-
-
 def _check_tokens(model: nn.Module, data: Dataset) -> None:
-    """Refuse token ids outside the vocabulary that a model declares.
+    """Refuse token ids outside the model's declared vocabulary.
 
     Raises:
         ConfigError: there is one.
@@ -72,6 +42,6 @@ def _check_tokens(model: nn.Module, data: Dataset) -> None:
         if low < 0 or high >= vocabulary:
             raise ConfigError(
                 f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
-                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer that "
-                "belongs to the pretrained model, or another model."
+                f"samples, and the model knows 0 to {vocabulary - 1}. Choose the tokenizer of the "
+                "pretrained model, or another model."
             )

@@ -1,20 +1,26 @@
-"""The network that a configuration describes."""
+"""Builds the configured network."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from channels import Network, Rayleigh, Rician, even_cells, section_vi_c
+from channels import Fading, Network, Rayleigh, even_cells, section_vi_c
 from channels.streams import Stream
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
+from wirelessfl.fading import FadingModel
 
 
-def build_network(settings: NetworkSection, stream: Stream) -> Network:
+def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel | None) -> Network:
     """The network of the configuration: Section VI-C's, with what the settings change.
 
+    Args:
+        settings: cells, clients and their radio.
+        stream: randomness of CPU speeds and gains.
+        fading: of the channels; None if no radio is used.
+
     Raises:
-        ConfigError: they do not go together.
+        ConfigError: the settings conflict.
     """
     cells = settings.cells or 1
     if settings.slowdown != 1 and cells == 1:
@@ -34,7 +40,7 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
     low, high = settings.path_gain_db or (0.0, 0.0)
     gains = stream.child("network", "path gain").generator().uniform(low, high, settings.clients)
     slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
-    rician = settings.fading == "rician"
+    faded: Fading = Rayleigh() if fading is None else fading.build()
     try:
         cell_of = even_cells(settings.clients, cells)
         return Network(
@@ -43,7 +49,7 @@ def build_network(settings: NetworkSection, stream: Stream) -> Network:
             snr_db=snr_db,
             bandwidth_hz=settings.bandwidth_hz / slower,
             antennas=settings.antennas,
-            fading=Rician(settings.rician_k_db) if rician else Rayleigh(),
+            fading=faded,
             antenna_correlation=settings.antenna_correlation,
             path_gain_db=gains,
             cycles_per_step=cycles,

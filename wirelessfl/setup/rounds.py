@@ -1,4 +1,4 @@
-"""From a configuration to the setup of a run of one model in rounds."""
+"""Setup of a run of one model in rounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.compression import make_compression
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.rounds import ModelRounds
@@ -25,13 +24,13 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, RoundsSetup
-from wirelessfl.setup.structure import Structure, lr_share
+from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.shards import Shards
 
 
 def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
-    """The setup of a run of one model; its first round is planned as a check.
+    """Build a run of one model; its first round is planned as a check.
 
     Args:
         config: the settings, resolved, with the given objects marked.
@@ -39,12 +38,13 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         shards: the processes that share the clients.
 
     Raises:
-        ConfigError: settings that do not go together.
-        DataError: no such data, or a split that cannot be made.
+        ConfigError: settings that conflict.
+        DataError: the data are missing, or cannot be split as requested.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream)
+    network = given.network or build_network(config.network, stream, config.choices.fading)
     training, choices = config.training, config.choices
+    compression = choices.compression
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
@@ -55,17 +55,15 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
-    structure = Structure(model, config.model.layers)
+    if model.step_cost is not None:
+        network = replace(network, cycles_per_step=model.step_cost.cycles)
+    structure = Structure(model, choices.model.layers)
     settings = TrainingSettings(
         local_steps=training.local_steps,
         edge_rounds=training.edge_rounds or 1,
-        compression=make_compression(
-            training.compression, training.compression_keep, training.compression_bits
-        ),
+        compression=None if compression is None or compression.identity else compression,
     )
     planner = _planner(config, network, structure, settings, stream)
-    if config.model.layers is not None:
-        structure.partition("alternate")  # wrong names are refused, whether or not they are used
     padding = _checked_padding(config, model, planner, structure)
     algorithm = choices.algorithm
     states = make_states(
@@ -86,7 +84,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     )
     clock, tested = Clock(), algorithm.tested(structure.neurons)
     return RoundsSetup(
-        config=config.with_run(
+        config=config.settled(
             model.computing.settings() | {"client_states": states.kind, "padding": padding}
         ),
         stream=stream,
@@ -113,7 +111,7 @@ def _planner(
     settings: TrainingSettings,
     stream: Stream,
 ) -> Planner:
-    """What plans rounds."""
+    """The planner of rounds."""
     uplink, wanted, training = config.choices.uplink, config.network, config.training
     down, back = wanted.downlink_mbps, wanted.backhaul_mbps
     return Planner(
@@ -129,14 +127,14 @@ def _planner(
         settings,
         stream,
         Participation(training.clients_per_round, training.tracking_clients),
-        lr_share(training),
+        config.choices.lr_schedule.shares(training.rounds),
     )
 
 
 def _checked_padding(
     config: Config, model: TrainedModel, planner: Planner, structure: Structure
 ) -> float | None:
-    """Largest padded fraction of a mixed-width batch; refuses impossible masks, sizes and links.
+    """Largest padded fraction of a mixed-width batch; plans the first round as a check.
 
     Raises:
         ConfigError: a round cannot be planned, or padding is requested and the model forbids it.

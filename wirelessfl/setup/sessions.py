@@ -1,4 +1,4 @@
-"""From a configuration to the setup of a run in sessions."""
+"""Setup of a run in sessions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from channels.arrays import BoolArray, IntArray
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import SessionsScheduler
-from wirelessfl.sessions.attendance import Attendance, Churn, GroupsInTurn
-from wirelessfl.sessions.presence import Arrivals, Presence, check_sessions_by_rounds
+from wirelessfl.sessions.attendance import Attendance
+from wirelessfl.sessions.presence import Scene
 from wirelessfl.sessions.rounds import SessionRounds
-from wirelessfl.sessions.traces import read_trace
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.rounds import build_rounds
@@ -25,10 +24,10 @@ from wirelessfl.warm_starts.checked import Checked
 
 
 def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> SessionsSetup:
-    """A run of one model in sessions; arguments and errors are those of ``build_rounds``.
+    """Build a run of one model in sessions; arguments are those of ``build_rounds``.
 
     Raises:
-        ConfigError: also where the warm start draws models, and the model is given.
+        ConfigError: as ``build_rounds``, or the warm start draws models and a model is given.
     """
     rounds = build_rounds(config, given, shards)
     warm_start, sessions = config.choices.warm_start, config.sessions.sessions
@@ -44,9 +43,9 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     labels = _labels_of_clients(model)
 
     def draw(number: int) -> Tensor:
-        """A model drawn as the configured one was."""
+        """New parameters, drawn like the initial ones."""
         stream = rounds.stream.child("session weights", number)
-        module = configured_model(config.model, model.data, stream)
+        module = configured_model(config.choices.model, model.data, stream)
         return model.objective.spec.from_module(module).to(model.start.device)
 
     def labels_among(clients: IntArray) -> tuple[int, ...]:
@@ -75,7 +74,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             "schedule": schedule,
             "regime": regime,
             "only_present_labels": config.sessions.tested_labels == "present",
-            "trace": config.sessions.trace,
+            "trace": (config.presence or {}).get("trace"),
         }
     )
 
@@ -86,27 +85,19 @@ def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
     Raises:
         ConfigError: the trace cannot be read, or a session would have no client.
     """
-    wanted, groups, clients = config.sessions, rounds.model.groups, rounds.network.clients
-    assert wanted.sessions is not None
-    if groups is not None:
-        return GroupsInTurn(groups, wanted.sessions)
-    presence: Presence
-    if wanted.presence == "trace":
-        assert wanted.trace is not None
-        presence = read_trace(wanted.trace, clients)
-    else:
-        assert wanted.arrival_rate is not None
-        assert wanted.mean_stay is not None
-        presence = Arrivals(
-            clients,
-            wanted.arrival_rate,
-            wanted.mean_stay,
-            wanted.initially_present,
+    presence, sessions = config.choices.presence, config.sessions.sessions
+    assert presence is not None
+    assert sessions is not None
+    return presence.attendance(
+        Scene(
+            rounds.network.clients,
+            sessions,
+            config.training.rounds,
+            rounds.clock,
+            rounds.model.groups,
             rounds.stream.child("presence"),
         )
-    if wanted.presence_unit == "rounds":
-        check_sessions_by_rounds(presence, wanted.sessions, config.training.rounds)
-    return Churn(presence, wanted.presence_unit, config.training.rounds, rounds.clock)
+    )
 
 
 def _labels_of_clients(model: TrainedModel) -> BoolArray:

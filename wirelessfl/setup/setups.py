@@ -28,13 +28,13 @@ from wirelessfl.training.shards import Shards
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run reports, saves and ends.
+    """When a run evaluates, saves and ends.
 
     Args:
-        max_seconds: simulated seconds after which it ends; None: no limit.
-        tick_seconds: simulated seconds between reports by the clock.
+        max_seconds: simulated seconds until the run ends; None for no limit.
+        tick_seconds: simulated seconds between evaluations.
         checkpoint_seconds: minimum wall-clock seconds between checkpoints.
-        threads: CPU threads of a process.
+        threads: CPU threads per process.
     """
 
     max_seconds: float | None
@@ -44,7 +44,7 @@ class Limits:
 
     @classmethod
     def of(cls, config: Config, threads: int) -> Limits:
-        """Those of settings."""
+        """The limits in the settings."""
         return cls(
             max_seconds=config.training.max_seconds,
             tick_seconds=config.evaluation.eval_seconds or 1.0,
@@ -55,19 +55,19 @@ class Limits:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Setup:
-    """What every run has.
+    """The parts of every run.
 
     Args:
-        config: its settings, as they are stored: nothing automatic is left.
-        stream: all its randomness.
+        config: settings as they are stored, with every automatic value resolved.
+        stream: randomness of the run.
         network: cells and clients.
-        models: that it trains: one, or one for each task.
+        models: trained models, one per task.
         clock: virtual seconds.
-        schedule: when things happen.
-        regime: carries out what the schedule decides.
-        limits: when it reports, saves and ends.
+        schedule: decides when clients get work and servers merge.
+        regime: carries out the schedule's decisions.
+        limits: when the run evaluates, saves and ends.
         shards: the processes that share the clients.
-        notes: what the user should know, a line each.
+        notes: messages for the user, one line each.
     """
 
     config: Config
@@ -82,12 +82,12 @@ class Setup:
     notes: Sequence[str]
 
     def start_workers(self) -> None:
-        """Start the executors' processes: what fails here leaves no folder behind."""
+        """Start the executors' processes, before a run directory exists."""
         for model in self.models:
             model.executor.start()
 
     def close(self) -> None:
-        """Give back the executors' processes and memory."""
+        """Release the executors' processes and memory."""
         for model in self.models:
             model.executor.close()
 
@@ -99,7 +99,7 @@ class RoundsSetup(Setup):
     Args:
         planner: plans rounds.
         training: trains them.
-        tested: the part of the model that is evaluated; None: all of it.
+        tested: evaluated submodel; None for the whole model.
     """
 
     planner: Planner
@@ -118,8 +118,8 @@ class SessionsSetup(RoundsSetup):
     """A run of one model in sessions.
 
     Args:
-        only_present_labels: whether test samples are those with labels of clients present.
-        trace: file of recorded joins and leaves; None: no trace.
+        only_present_labels: whether only test samples with labels of present clients count.
+        trace: file of recorded joins and leaves; None without one.
     """
 
     regime: SessionRounds
@@ -129,21 +129,21 @@ class SessionsSetup(RoundsSetup):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellsSetup(RoundsSetup):
-    """A run of one model whose cloud merges cells as they come."""
+    """A run of one model whose cloud merges cells asynchronously."""
 
     regime: AsynchronousCells
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TasksSetup(Setup):
-    """A run of several tasks, or of one model that is trained as a task.
+    """A run of several tasks, or of one model trained as a task.
 
     Args:
-        names: of the tasks.
-        titled: whether the tasks have tables of their own, so that parameters carry their names.
-        learners: their models in training.
+        names: task names.
+        titled: whether tasks have tables, so that parameters carry task names.
+        learners: each task's model in training.
         elements: [tasks], numbers that cross the air for a whole model.
-        targets: [tasks], accuracy at which each ends; None: no target.
+        targets: [tasks], accuracy at which each task ends; None for no target.
     """
 
     names: Sequence[str]

@@ -1,34 +1,31 @@
-"""What submodels may leave out of a model, and the step sizes of its clients."""
+"""The partition and neurons of a model, for submodels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from torch import Tensor
 
-from wirelessfl.config.sections import TrainingSection
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.settings import PADDING
-from wirelessfl.rounds.step_sizes import Decay, constant
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.trial import check_neurons, check_partition
 
 SAMPLES = 8
-"""Training samples on which submodels are tried."""
+"""Training samples on which submodels are validated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """The model's partition and neurons, for submodels; found and tried on demand.
+    """The model's partition and neurons, found and validated on demand.
 
     Args:
         model: the model.
-        layers: fully connected layers in order, if the settings name them.
+        layers: names of fully connected layers, in order; None for the model's.
     """
 
     model: TrainedModel
@@ -62,7 +59,7 @@ class Structure:
         return find_neurons(self.model.module, self.model.objective.spec, self.samples)
 
     def neurons(self) -> NeuronMap:
-        """All neurons that a submodel may leave out.
+        """All neurons that a submodel may omit.
 
         Raises:
             ConfigError: the model cannot be traced.
@@ -70,25 +67,18 @@ class Structure:
         return self._neurons
 
     def padding(self, asked: float | None) -> float:
-        """Largest padded fraction of a batch of clients with submodels of different widths.
+        """Largest padded fraction of a mixed-width batch.
 
         Args:
-            asked: what the settings say; None: nothing.
+            asked: the setting; None for the default.
 
         Raises:
-            ConfigError: padding is requested and the model forbids it, or cannot be cut.
+            ConfigError: padding is requested and the model forbids it, or has no submodels.
         """
         mixes = check_neurons(self.model.objective, self.neurons(), self.samples)
         if mixes is not None and asked:
             raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")
         if asked is not None:
             return asked
-        # A batch of several gains nothing where clients train one by one.
+        # Clients that train one by one gain nothing from mixed batches.
         return 0.0 if self.model.executor.chunk == 1 or mixes is not None else PADDING
-
-
-def lr_share(training: TrainingSection) -> Callable[[int], float]:
-    """The factor of the clients' step size, by round."""
-    if training.lr_schedule == "constant":
-        return constant
-    return Decay(training.rounds, training.lr_ratio, training.lr_power)

@@ -1,4 +1,4 @@
-"""When things happen in a run of several tasks: its schedule and work on one clock."""
+"""Schedule, latencies and regime of a run of tasks, on one clock."""
 
 from __future__ import annotations
 
@@ -15,15 +15,9 @@ from solvers import allocate_requests
 from wirelessfl.config import Config
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
+from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import (
-    PUBLISHED_STEP_SECONDS,
-    Delays,
-    Elements,
-    ShiftedExponential,
-    Wireless,
-    client_speeds,
-)
+from wirelessfl.tasks.delays import Delays, Elements, Scene, TaskCosts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -33,7 +27,7 @@ from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_
 
 @dataclass(frozen=True)
 class Times:
-    """What drives several tasks, whether their models train or do not."""
+    """Clock, schedule and regime of tasks, with or without training."""
 
     clock: Clock
     schedule: Scheduler
@@ -47,18 +41,19 @@ def build_times(
     models: Sequence[TaskModel],
     stream: Stream,
     *,
+    step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
 ) -> Times:
-    """Schedule and work of a run.
+    """Build schedule and regime of a run.
 
     Args:
         config: the run's settings.
         network: cells and clients.
         elements: [tasks], numbers that cross the air for a whole model.
-        models: of each task.
-        stream: the run's.
-        records: of what clients do, and of merges; rows are not asked for by the clock then. None:
-            none.
+        models: model of each task.
+        stream: the run's randomness.
+        step_costs: [tasks], counted cost of a step of each model; None if not counted.
+        records: receives clients' work and merges, in place of timed evaluations; None for none.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.choices.schedule, config.evaluation.eval_every
@@ -77,7 +72,7 @@ def build_times(
             senders=busy,
         ),
     )
-    delays = build_delays(config, network, elements, stream)
+    delays = build_delays(config, network, elements, stream, step_costs)
     if schedule.work == "requests":
         requests = Requests(
             clock,
@@ -114,7 +109,7 @@ def build_times(
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:
-    """Clients of each task in a round: those given, and the rest evenly among the others."""
+    """Clients per task in a round: the given numbers; the rest are divided evenly."""
     left = available - sum(share or 0 for share in given)
     open_ = [place for place, share in enumerate(given) if share is None]
     shares = [share or 0 for share in given]
@@ -127,30 +122,46 @@ def _shares(given: Sequence[int | None], available: int) -> list[int]:
 
 
 def build_delays(
-    config: Config, network: Network, elements: Sequence[Elements], stream: Stream
+    config: Config,
+    network: Network,
+    elements: Sequence[Elements],
+    stream: Stream,
+    step_costs: Sequence[StepCost | None] | None = None,
 ) -> Delays:
-    """How long trainings take.
+    """Build the latency model of requests.
 
     Args:
-        config: the run's settings; a task's table may say what a step of its own model costs.
-        network: cells and clients, and what a step costs otherwise.
+        config: the run's settings; a task's table may give the cost of its steps.
+        network: cells and clients, and the default cost of a step.
         elements: [tasks], numbers that cross the air for a whole model.
         stream: the run's.
+        step_costs: [tasks], of a step of each model where it is counted; None: of none.
     """
-    tasks = list(config.tasks.values())
-    steps = [task.training.local_steps for task in tasks]
-    if config.network.delays == "shifted-exponential":
-        floors = [task.training.local_steps * _beta(task) for task in tasks]
-        speeds = client_speeds(network.clients, stream.child("client speeds"))
-        return ShiftedExponential(floors, speeds, stream.child("durations"))
-    seconds = [_step_seconds(table, network) for table in config.task or ({},)]
-    uplink, down = config.choices.uplink, config.network.downlink_mbps
+    delays, uplink = config.choices.delays, config.choices.uplink
+    assert delays is not None
+    down, tasks = config.network.downlink_mbps, config.tasks.values()
+    costs = [
+        TaskCosts(
+            task.data.dataset,
+            task.training.local_steps,
+            task.network.step_seconds,
+            _step_seconds(table, network, cost),
+            crossing,
+        )
+        for task, table, cost, crossing in zip(
+            tasks,
+            config.task or ({},),
+            step_costs or [None] * len(tasks),
+            elements,
+            strict=True,
+        )
+    ]
     rate = 1e6 * down if down else uplink.downlink_bps
-    return Wireless(network, uplink, steps, seconds, list(elements), rate, stream.child("uploads"))
+    return delays.build(Scene(network, uplink, costs, rate, stream))
 
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
-    """Uploads of clients that send at once; None where each uploads when it is ready."""
+    """Simultaneous uploads of groups; None if each client uploads when it is ready."""
     uplink = config.choices.uplink
     if uplink.gives == "each":
         return None
@@ -159,20 +170,15 @@ def build_group_uploads(config: Config, network: Network, stream: Stream) -> Gro
 
 
 def task_stream(config: Config, name: str, stream: Stream) -> Stream:
-    """The stream of a task: without tables, that of a run of one model, to the last stream."""
+    """The stream of a task; without tables, that of a run of one model."""
     return stream.child("task", name) if config.task else stream
 
 
-def _step_seconds(table: Mapping[str, Any], network: Network) -> FloatArray:
-    """[clients], seconds of a step of a task: the network's, unless its table has its own."""
+def _step_seconds(table: Mapping[str, Any], network: Network, cost: StepCost | None) -> FloatArray:
+    """[clients], seconds per step of a task: its table's, or the network's."""
+    if cost is not None:
+        return np.asarray(cost.cycles / network.cpu_hz)
     if table.get("step_seconds") is not None:
         return np.full(network.clients, float(table["step_seconds"]))
     cycles = table.get("cycles_per_step", network.cycles_per_step)
     return np.asarray(cycles / network.cpu_hz)
-
-
-def _beta(task: Config) -> float:
-    """Least seconds of a step on a normal client."""
-    if task.network.step_seconds is not None:
-        return task.network.step_seconds
-    return task.network.delay_scale * PUBLISHED_STEP_SECONDS[task.data.dataset]

@@ -1,7 +1,8 @@
-"""From a configuration with tasks to the setup of their run."""
+"""Setup of a run of tasks."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.setups import Limits, TasksSetup
-from wirelessfl.setup.structure import Structure, lr_share
+from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.task_schedules import build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
@@ -28,27 +29,27 @@ from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.shards import Shards
 
 MAX_TASKS_WITH_WORKERS = 2
-"""Tasks that get worker processes by themselves, each its own; more would crowd the memory."""
+"""Maximum number of tasks that get worker processes automatically, to bound memory."""
 
 
 def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSetup:
-    """A run of several tasks.
+    """Build a run of several tasks.
 
-    Tasks with the same data settings share the data and their split: their clients hold the same
+    Tasks with the same data settings share the data and their split: a client holds the same
     samples for all of them.
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: objects instead of settings; model and data only where there is no task's table.
-        shards: the processes that share the clients; one is all that is possible here.
+        given: objects instead of settings; model and data only without tables of tasks.
+        shards: the processes that share the clients; must be one.
 
     Raises:
-        ConfigError: settings that do not go together.
-        DataError: no such data, or a split that cannot be made.
+        ConfigError: settings that conflict.
+        DataError: the data are missing, or cannot be split as requested.
     """
     _check(config, given, shards)
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream)
+    network = given.network or build_network(config.network, stream, config.choices.fading)
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()
@@ -59,7 +60,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         models.append(model)
         learners.append(_learner(name, task, model, network, of_task))
     elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
-    times = build_times(config, network, elements, learners, stream)
+    costs = [model.step_cost for model in models]
+    if not config.task and costs[0] is not None:
+        network = replace(network, cycles_per_step=costs[0].cycles)
+    times = build_times(config, network, elements, learners, stream, step_costs=costs)
     names = list(config.tasks)
     return TasksSetup(
         config=_stored(config, models, learners),
@@ -112,7 +116,7 @@ def _build_model(
     stream: Stream,
     task_stream: Stream,
 ) -> TrainedModel:
-    """The model of a task, with what its training stands on."""
+    """A task's model with its data and executor."""
     schedule = task.choices.schedule
     at_once = schedule.active or task.training.clients_per_round or network.clients
     return build_model_of(
@@ -145,7 +149,7 @@ def _learner(
         ),
         model.start,
     )
-    structure = Structure(model, task.model.layers)
+    structure = Structure(model, task.choices.model.layers)
     submodels = RequestSubmodels(
         algorithm, objective.spec, structure.neurons, network.clients, stream
     )
@@ -161,7 +165,7 @@ def _learner(
             objective,
             model.executor,
             task.training.local_steps,
-            lr_share(task.training),
+            task.choices.lr_schedule.shares(task.training.rounds),
             structure.neurons,
             padding or 0.0,
         ),
@@ -172,16 +176,17 @@ def _learner(
         ),
         stream,
         spread_updates=task.choices.schedule.measured,
+        validation=model.validation,
     )
 
 
 def _stored(config: Config, models: list[TrainedModel], learners: list[Learner]) -> Config:
-    """The settings as they are stored: with where each task is computed and keeps its states."""
+    """The settings as they are stored, with each task's resolved executor and state storage."""
     first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
-    # Where tasks differ, "auto" stays: it goes by their sizes alone.
+    # If tasks differ, "auto" stays: it depends on their sizes alone.
     run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
     if not config.task:
-        return config.with_run(run | first.settings())
+        return config.settled(run | first.settings())
     by_task = {
         table["name"]: {
             key: value
@@ -190,4 +195,4 @@ def _stored(config: Config, models: list[TrainedModel], learners: list[Learner])
         }
         for table, model in zip(config.task, models, strict=True)
     }
-    return config.with_run(run | {"device": first.device, "threads": first.threads}, by_task)
+    return config.settled(run | {"device": first.device, "threads": first.threads}, by_task)

@@ -1,14 +1,15 @@
-"""One model of a run with its data, their split and its executor."""
+"""One model of a run with its data, its split and its executor."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from channels import Network
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
@@ -19,9 +20,11 @@ from wirelessfl.setup.computing import Computing, Workload, expect_workers, find
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.models import check_given_model, configured_model
+from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
+from wirelessfl.training.evaluate import Samples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.warm_starts.checked import Checked
@@ -34,16 +37,18 @@ class TrainedModel:
     Args:
         algorithm: client and server rule.
         data: the data set.
-        client_samples: each client's samples.
-        groups: of clients that are present in turn, with sets of labels; None: no such groups.
+        client_samples: samples of each client.
+        groups: groups of clients that attend sessions in turn; None without them.
         module: the module.
         objective: model and loss.
         start: initial parameters [P], on the device.
         test_inputs: test samples, on the device.
         test_labels: their labels.
-        executor: where local updates are computed.
-        computing: where it runs: device, workers, threads.
-        notes: what the user should know, a line each.
+        validation: held-out training samples; None without any.
+        executor: computes local updates.
+        computing: resolved device, workers and threads.
+        step_cost: counted cost of a full-model step; None if ``cycles_per_step`` or seconds count.
+        notes: messages for the user, one line each.
     """
 
     algorithm: Algorithm
@@ -55,12 +60,14 @@ class TrainedModel:
     start: Tensor
     test_inputs: Tensor
     test_labels: Tensor
+    validation: Samples | None
     executor: Executor
     computing: Computing
+    step_cost: StepCost | None
     notes: list[str]
 
     def sample_weights(self, weighting: str) -> FloatArray | None:
-        """[clients], weight of each in means: its samples; None: all weigh alike."""
+        """[clients], number of samples as weight of each client; None for uniform weights."""
         if weighting == "uniform":
             return None
         return self.client_samples.sizes.astype(np.float64)
@@ -76,40 +83,40 @@ def build_model_of(
     split_stream: Stream,
     stream: Stream,
 ) -> TrainedModel:
-    """Load the data, split them, and build the model and its executor.
+    """Load and split the data, and build the model and its executor.
 
     Args:
         config: settings of the model.
         network: cells and clients.
-        workload: how much it trains.
+        workload: amount of training.
         given: objects instead of settings.
-        loaded: data sets and splits of the models before this one.
+        loaded: data sets and splits of previous models.
         split_stream: randomness of the split.
-        stream: of initial weights and batches.
+        stream: randomness of initial weights and batches.
 
     Raises:
-        ConfigError: settings that do not go together.
-        DataError: no such data, or a split that cannot be made.
+        ConfigError: settings that conflict.
+        DataError: the data are missing, or cannot be split as requested.
     """
     expect_workers(config.run, workload)
     if given.data is None:
         data = loaded.dataset(config.data)
     else:
         data = given_dataset(config.data, given.data)
-    samples, groups = loaded.split(config.data, config.sessions, data, network, split_stream)
+    samples, groups, held = loaded.split(config.data, config.choices, data, network, split_stream)
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
     if given.model is None:
-        module = configured_model(config.model, data, stream.child("initial weights"))
+        module = configured_model(config.choices.model, data, stream.child("initial weights"))
     else:
-        check_given_model(config.model)
         module = given.model
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
     module.to(device)
-    # No client can fill a larger batch. All clients have one width, so chunks do not matter.
+    inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
+    # No client can fill a larger batch; equal widths keep results independent of chunks.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)
@@ -117,7 +124,7 @@ def build_model_of(
         config.run,
         Trained(
             objective=objective,
-            data=TrainingData(data.train_inputs.to(device), data.train_labels.to(device), source),
+            data=TrainingData(inputs, labels, source),
             classes=data.classes,
             clients=len(samples),
             algorithm=config.choices.algorithm,
@@ -126,6 +133,9 @@ def build_model_of(
             workload=workload,
         ),
     )
+    step_cost = counted_cost(config, objective, inputs, labels)
+    if step_cost is not None:
+        notes.append(step_cost.note)
     return TrainedModel(
         algorithm=config.choices.algorithm,
         data=data,
@@ -136,18 +146,28 @@ def build_model_of(
         start=start.to(device),
         test_inputs=data.test_inputs.to(device),
         test_labels=data.test_labels.to(device),
+        validation=_validation(data, held, device),
         executor=executor,
         computing=computing,
+        step_cost=step_cost,
         notes=notes,
     )
 
 
+def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> Samples | None:
+    """The samples that are held out, on the device."""
+    if held is None:
+        return None
+    rows = torch.from_numpy(held)
+    return Samples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
+
+
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
-    """All terms of the clients' loss, and who compares features of models, if anybody does."""
+    """All penalty terms of the clients' loss, and the choice that compares model features."""
     algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
     penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):
             comparing = f'warm_start "{config.warm_start["name"]}"'
-        penalties += Checked(warm_start).penalties(1, ())  # of a session that has one before it
+        penalties += Checked(warm_start).penalties(1, ())  # in a session after the first
     return penalties, comparing

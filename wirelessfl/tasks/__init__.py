@@ -1,1 +1,1 @@
-"""Carrying out trainings of several models: asynchronous requests, or rounds with a common end."""
+"""Execution of tasks, one model each: asynchronous requests, or rounds with a common end."""

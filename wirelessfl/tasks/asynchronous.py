@@ -25,12 +25,12 @@ from wirelessfl.tasks.requests import Requests
 
 
 class Asynchronous:
-    """Carries out what ``BufferedScheduler`` decides.
+    """Carries out the decisions of ``BufferedScheduler``.
 
     Args:
-        models: of each task.
+        models: model of each task.
         requests: training requests in progress.
-        records: optional lists that receive every merge.
+        records: optional lists that receive all merges.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class Asynchronous:
         self.issued = [0] * len(models)
         self.returned = [0] * len(models)
         self.down = [0.0] * len(models)
-        """Models that clients were sent, whole ones: submodels count by their size."""
+        """By task, number of models sent to clients; a submodel counts as a fraction."""
         self._asked: list[Ask] = []
 
     def happened(self, what: Any) -> Event | None:
-        """The update that has returned, or those of a transmission, if any."""
+        """Process an entry of the clock, and note the updates that have returned."""
         event = self.requests.happened(what)
         if type(event) is Returned:
             self.returned[event.task] += 1
@@ -57,7 +57,7 @@ class Asynchronous:
         return event
 
     def carry_out(self, decision: Decision) -> Event | None:
-        """Ask, transmit, merge, cancel, or measure."""
+        """Issue requests, transmit, merge, cancel, or measure the spread."""
         match decision:
             case Ask():
                 self._asked.append(decision)
@@ -83,9 +83,9 @@ class Asynchronous:
         return None
 
     def settle(self) -> None:
-        """Issue the requests of this instant, with the models as they are at its end.
+        """Issue requests with the current models, after all events at this time.
 
-        If the channel is free, the first group of clients that waits for it sends.
+        If the channel is free, the first waiting transmission starts.
         """
         for ask in self._asked:
             task = ask.task
@@ -102,7 +102,7 @@ class Asynchronous:
             transmissions.begin(self.versions[due.task], load)
 
     def under_way(self, now: float) -> list[Span]:
-        """Spans of the work in progress, for a picture that ends now."""
+        """Spans of the work in progress, for a timeline that ends at ``now``."""
         return [
             Span(request.task, request.client, request.begun, now, "under way")
             for request in self.requests.out.values()
@@ -114,24 +114,24 @@ class Asynchronous:
 
     @property
     def joules(self) -> float:
-        """Of all clients so far."""
+        """Energy of all clients so far, in joules."""
         return self.requests.joules
 
     @property
     def up(self) -> list[float]:
-        """[tasks], updates that have returned, in whole models: submodels count by their size."""
+        """Number of returned updates [tasks]; the update of a submodel counts as a fraction."""
         return [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
 
     def status(self, task: int) -> dict[str, Any]:
-        """A task's further fields of a row: none."""
+        """Further fields of a task's row: none."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """None: the models have their own."""
+        """No tensors: the models save their own."""
         return {}
 
     def snapshot(self) -> dict[str, Any]:
-        """State as plain numbers and lists, between two instants."""
+        """State as plain numbers and lists, after all events at the current time."""
         return {
             "requests": self.requests.snapshot(),
             "versions": self.versions,
@@ -141,7 +141,7 @@ class Asynchronous:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue from a snapshot; the models have their own."""
+        """Continue from a snapshot; the models restore their own state."""
         self.requests.restore(state["requests"])
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned, self.down = list(state["returned"]), list(state["down"])

@@ -1,4 +1,4 @@
-"""Clients at work, and which client a request goes to where their number is limited."""
+"""Busy clients, and the choice of a client for a request if their number is limited."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ from wirelessfl.tasks.request import Request
 
 
 class BusyClients:
-    """Clients with requests: at most ``limit``, beyond which one of them gets the next request.
+    """Clients with requests, at most ``limit``; further requests go to one of these clients.
 
     Args:
-        clients: N.
+        clients: N, number of clients.
         limit: maximum number of busy clients; None for no limit.
-        idle_first: whether a request goes to an idle client while there may be more busy ones, and
-            then to one of those without a request of its task; otherwise to any client.
+        idle_first: whether requests go to idle clients until ``limit`` clients are busy, and then
+            to busy clients without a request of the same task. Otherwise they go to any client, or
+            at the limit to any busy client.
     """
 
     def __init__(self, clients: int, limit: int | None, *, idle_first: bool = False) -> None:
         self.clients, self.idle_first = clients, idle_first
         self.limit = clients if limit is None else min(limit, clients)
         self.all: list[int] = []
-        """In the order in which one is drawn."""
+        """Busy clients, in the order from which ``choose`` draws."""
         self._place: dict[int, int] = {}
         self._rising: list[int] = []
         self._requests: Counter[tuple[int, int]] = Counter()
-        """By task and client, requests."""
+        """Number of requests by task and client."""
 
     def choose(self, place: float, task: int) -> int:
-        """The client that a request of ``task`` goes to, by a number ``place`` in [0, 1)."""
+        """Choose the client for a request of ``task``, given a uniform ``place`` in [0, 1)."""
         if len(self.all) >= self.limit:
             busy = self._without(task) or self.all if self.idle_first else self.all
             return busy[int(place * len(busy))]
         if not self.idle_first:
             return int(place * self.clients)
         rising = self._rising
-        rank = int(place * (self.clients - len(rising)))  # among idle clients, by their numbers
+        rank = int(place * (self.clients - len(rising)))  # index among the idle clients, sorted
         return rank + bisect_right(range(len(rising)), rank, key=lambda i: rising[i] - i)
 
     def _without(self, task: int) -> list[int]:
-        """Those without a request of ``task``."""
+        """Busy clients without a request of ``task``."""
         return [client for client in self.all if (task, client) not in self._requests]
 
     def add(self, request: Request) -> None:
-        """A request has been issued; an idle client is busy from now on."""
+        """Add an issued request; its client becomes busy if it was idle."""
         client = request.client
         if client not in self._place:
             self._place[client] = len(self.all)
@@ -56,7 +57,7 @@ class BusyClients:
             self._requests[request.task, client] += 1
 
     def remove(self, request: Request, *, idle: bool) -> None:
-        """A request is over; a client that is idle leaves its place to the last in the list."""
+        """Remove a finished request; if its client becomes idle, the last entry takes its place."""
         client = request.client
         if idle:
             place, last = self._place.pop(client), self.all.pop()
@@ -71,7 +72,7 @@ class BusyClients:
                 del self._requests[key]
 
     def restore(self, busy: Iterable[int], requests: Iterable[Request]) -> None:
-        """Continue with these busy clients, in their order, and the requests that are out."""
+        """Continue with these busy clients, in this order, and these active requests."""
         self.all = list(busy)
         self._place = {client: place for place, client in enumerate(self.all)}
         self._rising = sorted(self.all)

@@ -1,4 +1,4 @@
-"""Deferred training: updates of requests are computed when one is needed, many at once."""
+"""Deferred training: when an update is needed, many pending requests are trained together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirelessfl.tasks.tentative_states import TentativeStates
 from wirelessfl.training.cohort import State
 
 RESULT_BYTES = 1 << 30
-"""Approximate memory limit of updates that are trained before they are needed."""
+"""Approximate memory limit, in bytes, for updates that are trained before they are needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class Pending:
     """A request that is not trained yet.
 
     Args:
-        client: that trains.
-        first_step: local steps that it was asked for before, where its batches begin.
-        version: of the model that it was sent.
+        client: client of the request.
+        first_step: local steps of the client's earlier requests; its batches continue from there.
+        version: version of the received model.
         fresh: whether the client has never trained before.
     """
 
@@ -42,15 +42,15 @@ class Pending:
 class DeferredTraining:
     """The updates of requests, [1, P] by payload.
 
-    A request's update depends only on the model that was sent, on named streams, and on the state
-    that its client's request before it left. So training is deferred until an update is needed, and
-    then done for many pending requests at once: for one of a client at most where clients keep
-    states, so that each finds that of the one before.
+    A request's update depends only on the received model, on named streams, and on the state that
+    the previous request of its client left. So training is deferred until an update is needed, and
+    then many pending requests are trained together. If clients keep states, these include at most
+    one request per client, so that each request starts from the state of the previous one.
 
     Args:
-        local: how clients train.
-        states: what clients keep between their turns.
-        submodels: what they train.
+        local: local training of the clients.
+        states: state that clients keep between trainings.
+        submodels: submodels of the requests.
     """
 
     def __init__(
@@ -59,54 +59,54 @@ class DeferredTraining:
         self.local, self.submodels = local, submodels
         self.states = TentativeStates(states)
         self.trained = 0
-        """Requests that have been trained so far."""
+        """Number of requests trained so far."""
         self._models: dict[int, State] = {}
         self._pending: dict[int, Pending] = {}
         self._ready: dict[int, State] = {}
 
     @property
     def max_ready(self) -> int:
-        """Maximum number of updates that are trained and not merged, beside those needed now."""
+        """Maximum number of trained updates that wait for a merge, besides those needed now."""
         vectors = len(self.local.rule.payloads) + len(self.local.rule.client_state)
         update_bytes = 4 * self.local.objective.spec.size * vectors
         return max(RESULT_BYTES // update_bytes, self.local.executor.chunk)
 
     def lacks_model(self, version: int) -> bool:
-        """Whether ``keep_model`` must come before a request of this version."""
+        """Whether ``keep_model`` must be called before a request of this version is added."""
         return version not in self._models
 
     def keep_model(self, version: int, broadcast: State) -> None:
-        """What clients are sent at this version, [1, P] by name; kept while requests need it."""
+        """Store the tensors sent at this version, [1, P] by name, while requests need them."""
         self._models[version] = broadcast
 
     def add(self, number: int, request: Pending) -> None:
-        """Request ``number`` is issued; numbers rise."""
+        """Add request ``number``; numbers must increase."""
         self._pending[number] = request
 
     def came_back(self, number: int) -> None:
-        """The update of a request has returned: the state that it left holds from now on."""
+        """Confirm the client state of a request whose update has returned."""
         if self.local.rule.client_state:
             self.states.confirm(number)
 
     def clear(self) -> None:
-        """Drop all pending requests, models, updates, and states of requests that are out."""
+        """Drop all pending requests, models, updates, and tentative client states."""
         self._models, self._pending, self._ready = {}, {}, {}
         self.states.clear()
 
     def updates(self, numbers: Sequence[int]) -> list[State]:
-        """The updates of these requests, kept here."""
+        """Return the updates of these requests, and keep them here."""
         self._train(numbers)
         return [self._ready[number] for number in numbers]
 
     def take(self, numbers: Sequence[int]) -> list[State]:
-        """The updates of these requests, removed from here."""
+        """Return the updates of these requests, and remove them from here."""
         self._train(numbers)
         return [self._ready.pop(number) for number in numbers]
 
     def _train(self, numbers: Sequence[int]) -> None:
-        """Train these requests together with the oldest pending ones, a power of two in all.
+        """Train these requests with the oldest pending ones, in batches of a power of two.
 
-        Recorded programs are made for a number of clients: few numbers reuse them.
+        Recorded programs depend on the number of clients; few different numbers reuse them.
         """
         needed = self._with_earlier(dict.fromkeys(n for n in numbers if n not in self._ready))
         while needed:
@@ -121,7 +121,7 @@ class DeferredTraining:
                 del needed[number]
 
     def _with_earlier(self, needed: dict[int, None]) -> dict[int, None]:
-        """With the requests whose states they need: earlier ones of their clients."""
+        """Add the earlier requests of the same clients, whose states these requests need."""
         if not self.local.rule.client_state or not needed:
             return needed
         last: dict[int, int] = {}
@@ -131,7 +131,7 @@ class DeferredTraining:
         return dict.fromkeys(n for n, r in self._pending.items() if n <= last.get(r.client, -1))
 
     def _possible(self) -> dict[int, None]:
-        """Pending requests, oldest first, that can train now: of clients with state their first."""
+        """Pending requests that can train now, oldest first; with state, one per client."""
         if not self.local.rule.client_state:
             return dict.fromkeys(self._pending)
         first: dict[int, int] = {}
@@ -151,10 +151,10 @@ class DeferredTraining:
         self._models = {v: model for v, model in self._models.items() if v in wanted}
 
     def _train_alike(self, requests: dict[int, Pending], share: float) -> None:
-        """Train requests with this share of the step size."""
+        """Train requests with this factor of the step size."""
         versions = sorted({request.version for request in requests.values()})
         place = {version: i for i, version in enumerate(versions)}
-        # Those of one model stand together.
+        # Requests of one model must be consecutive.
         numbers = sorted(requests, key=lambda number: requests[number].version)
         ordered = [requests[number] for number in numbers]
         clients = [request.client for request in ordered]
@@ -189,7 +189,7 @@ class DeferredTraining:
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """All other state, as plain numbers and lists."""
+        """The other state, as plain numbers and lists."""
         return {
             "trained": self.trained,
             "models": list(self._models),
@@ -201,7 +201,7 @@ class DeferredTraining:
     def restore(
         self, tensors: dict[str, Tensor], state: dict[str, Any], device: torch.device
     ) -> None:
-        """Continue from a checkpoint; the states below have their own."""
+        """Continue from a checkpoint; the confirmed states are restored separately."""
         self.trained = state["trained"]
         models, ready = (separated(kind, tensors, device) for kind in ("models", "ready"))
         self._models = dict(zip(state["models"], models, strict=True))
@@ -212,14 +212,14 @@ class DeferredTraining:
 
 
 def joined(kind: str, rows: Iterable[State]) -> dict[str, Tensor]:
-    """Rows [1, P] by name as tensors [rows, P] of a checkpoint, by ``kind`` and name."""
+    """Concatenate rows [1, P] by name to tensors [rows, P], named by ``kind`` and name."""
     states = list(rows)
     names = states[0] if states else ()
     return {f"{kind}.{name}": torch.cat([row[name] for row in states]) for name in names}
 
 
 def separated(kind: str, tensors: dict[str, Tensor], device: torch.device) -> list[State]:
-    """The rows that ``joined`` concatenated."""
+    """Split into the rows that ``joined`` concatenated."""
     mark = f"{kind}."
     found = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
     count = len(next(iter(found.values()))) if found else 0

@@ -1,4 +1,4 @@
-"""Clients that drop out in the middle of a training."""
+"""Clients that drop out during a training."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from channels.streams import Stream
 
 @dataclass(frozen=True, eq=False)
 class DropOuts:
-    """Drop-outs that do not depend on the order of events, as each training has a number.
+    """Random drop-outs, drawn by the number of the training, independent of the order of events.
 
     Args:
-        probability: that a client drops out of a training, at a time uniform over it.
-        stream: randomness of who does, and when.
+        probability: probability that a client drops out of a training, at a uniform time in it.
+        stream: random stream of the drop-outs and their times.
     """
 
     probability: float
@@ -26,7 +26,7 @@ class DropOuts:
         return uniform(self.stream)
 
     def lost_after(self, number: int, seconds: float) -> float | None:
-        """When the client drops out of training ``number`` of ``seconds``; None: it does not."""
+        """Seconds until the drop-out in training ``number`` of length ``seconds``, or None."""
         if not self.probability or (fate := self._fates[number]) >= self.probability:
             return None
         return seconds * fate / self.probability

@@ -1,4 +1,4 @@
-"""One of several tasks: its server, the updates of its clients, and tests of its model."""
+"""Training of a task: its server, its clients' updates, and the evaluation of its model."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from wirelessfl.tasks.spread import spread
 from wirelessfl.tasks.star_merge import StarMerge
 from wirelessfl.tasks.transmissions import AirLoad
 from wirelessfl.training.cohort import State
-from wirelessfl.training.evaluate import deployed, evaluate
+from wirelessfl.training.evaluate import Samples, deployed, evaluate
 from wirelessfl.training.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationSet:
-    """What a model is tested on.
+    """Test data of a model.
 
     Args:
         inputs: [samples, ...] on the device.
         labels: [samples] on the device.
-        tested: the one submodel that is tested; None: the whole model.
+        tested: the submodel to evaluate; None for the full model.
     """
 
     inputs: Tensor
@@ -47,17 +47,17 @@ class EvaluationSet:
 
 
 class Learner:
-    """A task's model at the server, and the training of its clients.
+    """A task's model at the server of a star, and the training of its clients.
 
-    Its server is that of a star. The model's version is the number of the round: of its masks, step
-    sizes and noise.
+    The model's version serves as round number for masks, step sizes and noise.
 
     Args:
-        server: the model's.
-        local: how clients train.
-        test: what the model is tested on.
-        stream: the task's.
-        spread_updates: V, the latest updates whose spread is measured; None: it is not.
+        server: server of the model.
+        local: local training of the clients.
+        test: test data.
+        stream: random stream of the task.
+        spread_updates: V, number of latest updates whose spread is measured; None for none.
+        validation: held-out training data, evaluated like test data; None without any.
     """
 
     def __init__(
@@ -67,34 +67,36 @@ class Learner:
         test: EvaluationSet,
         stream: Stream,
         spread_updates: int | None = None,
+        validation: Samples | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
+        self.validation = validation
         clients, spec = len(server.present), local.objective.spec
         self.submodels = RequestSubmodels(server.algorithm, spec, local.neurons, clients, stream)
         self.deferred = DeferredTraining(local, server.states, self.submodels)
         self.steps_done = np.zeros(clients, dtype=np.int64)
         self.begun = np.zeros(clients, dtype=np.bool_)
-        """Clients with a request that trains or has trained; lost ones never do."""
+        """Which clients have had a request that was not lost, [clients]."""
         self.issued: dict[int, tuple[int, int]] = {}
         """Client and version of each request, until its update is merged."""
         self.back: list[int] = []
-        """Requests whose updates have returned and are not merged."""
+        """Requests whose updates have returned and are not merged yet."""
         self.spread_updates = spread_updates
         self.recent: deque[State] = deque(maxlen=spread_updates or 0)
         self.metrics: dict[str, float] = {}
-        """Of the last merge."""
+        """Metrics of the last merge."""
         self._whole = Submodels.whole(spec, 1)
 
     def _broadcast(self) -> State:
-        """The state that clients are sent now, [1, P] by name."""
+        """Tensors that the server sends now, [1, P] by name."""
         return self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
 
     def share(self, client: int) -> float:
-        """Parameters that a client would train if it were asked now, over those of the model."""
+        """Fraction of the model's parameters that a request would train at a client now."""
         return self.submodels.share(client, self.server.version)
 
     def shares(self, clients: IntArray) -> FloatArray:
-        """[clients], the same in a common round of these clients."""
+        """Fractions [clients] of the parameters in a common round of these clients."""
         return self.submodels.shares(clients, self.server.version)
 
     def issue(self, request: Request) -> None:
@@ -102,7 +104,7 @@ class Learner:
         client, version = request.client, request.version
         first = int(self.steps_done[client])
         self.steps_done[client] += self.local.count
-        if request.lost_after is None:  # otherwise the update is lost
+        if request.lost_after is None:  # otherwise the update will be lost: do not train
             if self.deferred.lacks_model(version):
                 self.deferred.keep_model(version, self._broadcast())
             fresh = not self.begun[client]
@@ -118,24 +120,24 @@ class Learner:
         self.recent.clear()
 
     def came_back(self, number: int) -> None:
-        """The update of a request has returned; it is trained when it is needed."""
+        """Note that the update of a request has returned; it is trained when it is needed."""
         self.back.append(number)
         self.deferred.came_back(number)
 
     def air_load(self, requests: Sequence[int]) -> AirLoad:
-        """What the clients of these requests send if they send at once."""
+        """Load of a simultaneous transmission by the clients of these requests."""
         clients, versions = zip(*(self.issued[number] for number in requests), strict=True)
         return self._air_load(len(clients), self.submodels.of_requests(clients, versions))
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
-        """What these of the clients ``chosen`` for a round send if they send at once."""
+        """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
         each = self.submodels.of_round(chosen, self.server.version)
         if each is not None:
             each = each.of_rows(np.searchsorted(chosen, clients))
         return self._air_load(len(clients), each)
 
     def _air_load(self, clients: int, each: ClientSubmodels | None) -> AirLoad:
-        """Clients go together through all that any of them sends, each silent where it has none."""
+        """Load of ``clients``: together they transmit all elements that any of them trains."""
         vectors, size = len(self.server.algorithm.payloads), self.local.objective.spec.size
         if each is None:
             return AirLoad(vectors * size, np.full(clients, float(vectors * size)))
@@ -153,10 +155,10 @@ class Learner:
         """Merge the updates of these requests, in this order.
 
         Args:
-            requests: their numbers.
-            staleness: merges between the model that each was sent and now.
-            draw: the channels, where they are sent at the same time, in the order of the clients,
-                which is that of ``requests``; None: each at its own.
+            requests: numbers of the requests.
+            staleness: by request, merges since it was issued.
+            draw: channel draw, if their clients sent at the same time; rows are in the order of
+                ``requests``, which is that of the clients. None if each client sent separately.
         """
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
@@ -176,9 +178,9 @@ class Learner:
         """Train these clients from the current model, and merge their updates.
 
         Args:
-            clients: [rows], whose updates are awaited, in rising order.
-            chosen: all clients of the round, in rising order; None: these alone.
-            draw: the channels, where they send at the same time; None: each at a time of its own.
+            clients: [rows], clients whose updates are awaited, sorted.
+            chosen: all clients of the round, sorted; None if these are ``clients``.
+            draw: channel draw, if they send at the same time; None if they send separately.
         """
         server, version = self.server, self.server.version
         each = self.submodels.of_round(clients if chosen is None else chosen, version)
@@ -214,7 +216,7 @@ class Learner:
         )
 
     def spread(self) -> float | None:
-        """How far the latest V updates lie apart; None before there are as many."""
+        """Spread of the latest V updates; None if there are fewer."""
         count, algorithm = self.spread_updates, self.server.algorithm
         if count is None:
             return None
@@ -226,12 +228,12 @@ class Learner:
         return spread(updates, lr, algorithm.server_step_size, self.local.count)
 
     def _deployed(self) -> tuple[Objective, Tensor]:
-        """The model that is tested, and its parameters."""
+        """The model to evaluate, and its parameters."""
         return deployed(self.local.objective, self.server.cloud["params"], self.test.tested)
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
-        """[clients], loss of the current model on all samples of each."""
+        """Loss of the current model on all samples of each client, [clients]."""
         (objective, flat), data, found = self._deployed(), self.local.executor.data, []
         params = objective.spec.views(flat)
         objective.module.eval()
@@ -245,8 +247,12 @@ class Learner:
         """Accuracy and loss on the test set."""
         return evaluate(*self._deployed(), self.test.inputs, self.test.labels)
 
+    def validate(self) -> tuple[float, float] | None:
+        """Likewise on the samples that are held out; None: there are none."""
+        return None if self.validation is None else evaluate(*self._deployed(), *self.validation)
+
     def tensors(self) -> dict[str, Tensor]:
-        """All state that is tensors, for a checkpoint."""
+        """Tensors of the state, for a checkpoint."""
         return {
             **self.server.tensors(),
             **self.deferred.tensors(),
@@ -256,7 +262,7 @@ class Learner:
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """All other state, as plain numbers and lists."""
+        """The other state, as plain numbers and lists."""
         return {
             "ahead": self.deferred.snapshot(),
             "back": self.back,

@@ -1,4 +1,4 @@
-"""How the clients of one of several tasks train."""
+"""Local training of the clients of a task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from channels.arrays import BoolArray, IntArray
 from wirelessfl.rounds.job_groups import JobGroup, job_groups
-from wirelessfl.rounds.step_sizes import constant, with_step_size
+from wirelessfl.rounds.step_sizes import unchanged, with_step_size
 from wirelessfl.server.client_states import ClientStates
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
 from wirelessfl.training.cohort import State
@@ -21,13 +21,13 @@ class RequestWork:
     """Clients that train together, see ``Work``.
 
     Args:
-        clients: [rows], their numbers.
-        tracking: [rows], who sends what only trackers send.
-        node: [rows], which of several models each is sent.
-        submodels: what these models are: whole ones.
-        client_submodels: what each trains of its model; None: all of it.
-        first_steps: [rows], local steps that each has taken before.
-        fresh: [rows], who has never trained before.
+        clients: [rows], client numbers.
+        tracking: [rows] boolean, clients that send tracking terms.
+        node: [rows], index of the model that each client receives.
+        submodels: these models, which are full models.
+        client_submodels: submodel of each client; None for the full model.
+        first_steps: [rows], number of local steps of each client before.
+        fresh: [rows] boolean, clients that have never trained before.
     """
 
     clients: IntArray
@@ -41,15 +41,15 @@ class RequestWork:
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """Some clients have trained; tensors hold until the next are asked for.
+    """Results of some clients; the tensors are valid until the next results are requested.
 
     Args:
-        rows: their indices among all of the work.
-        payloads: what they send, [rows, P] by payload.
-        submodels: what they have trained.
-        clients: [rows], their numbers.
-        node: [rows], which of ``submodels`` each has trained.
-        kept: what they keep, [rows, P_max] by name.
+        rows: indices of the clients in the work.
+        payloads: their payloads, [rows, P] by name.
+        submodels: submodels that they trained.
+        clients: [rows], client numbers.
+        node: [rows], index in ``submodels`` of each client.
+        kept: their new client states, [rows, P_max] by name.
     """
 
     rows: IntArray
@@ -62,18 +62,18 @@ class Done:
 
 @dataclass(frozen=True, eq=False)
 class LocalSteps:
-    """The clients' side of a task.
+    """Local training of the clients of a task.
 
     Args:
-        task: its name, for messages.
-        rule: the client's rule.
+        task: name of the task, for messages.
+        rule: client rule of the algorithm.
         objective: model and loss.
         executor: where updates are computed.
-        count: tau, local steps of a training.
-        lr_share: of the rule's step size, what clients use that were sent a version.
-        neurons: finds all neurons that submodels may leave out; None: all clients train the whole
+        count: tau, local steps per training.
+        lr_share: gives the factor of the rule's step size, by version of the received model.
+        neurons: finds all neurons that submodels can omit; None if all clients train the full
             model.
-        padding: largest padded fraction of a batch of submodels of different widths.
+        padding: largest padded fraction of a mixed-width batch.
     """
 
     task: str
@@ -81,21 +81,21 @@ class LocalSteps:
     objective: Objective
     executor: Executor
     count: int
-    lr_share: Callable[[int], float] = constant
+    lr_share: Callable[[int], float] = unchanged
     neurons: Callable[[], NeuronMap] | None = None
     padding: float = 0.0
 
     def train(
         self, work: RequestWork, servers: State, states: ClientStates, share: float, what: str
     ) -> Iterator[Done]:
-        """Train some clients, chunk by chunk.
+        """Train clients chunk by chunk.
 
         Args:
-            work: who trains what.
-            servers: what they are sent, [models, P] by name.
-            states: what clients keep between their turns.
-            share: of the rule's step size.
-            what: is trained, for messages.
+            work: clients and their submodels.
+            servers: tensors that they receive, [models, P] by name.
+            states: state that clients keep between trainings.
+            share: factor of the rule's step size.
+            what: description of the work, for messages.
         """
         rule = with_step_size(self.rule, share)
         for group in job_groups(work, servers, self.padding, self.executor.chunk):

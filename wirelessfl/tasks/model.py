@@ -1,4 +1,4 @@
-"""The interface of a task's model, and a model that is not trained."""
+"""The interface of a task's model, and a model without training."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from wirelessfl.tasks.transmissions import AirLoad
 
 
 class TaskModel(Protocol):
-    """The model of a task: of asynchronous requests, or of rounds. ``Learner`` trains one."""
+    """The model of a task, for asynchronous requests and for rounds; ``Learner`` implements it."""
 
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
 
     def came_back(self, number: int) -> None:
-        """The update of a request has returned."""
+        """Note that the update of a request has returned."""
 
     def air_load(self, requests: Sequence[int]) -> AirLoad:
-        """What the clients of these requests send if they send at once."""
+        """Load of a simultaneous transmission by the clients of these requests."""
 
     def merge(
         self,
@@ -35,60 +35,60 @@ class TaskModel(Protocol):
         """Merge the updates of these requests, in this order.
 
         Args:
-            requests: their numbers.
-            staleness: merges between each one's issue and now.
-            draw: the channels over which their clients have sent at once, in the order of the
-                clients, which is that of ``requests``; None: each has sent by itself.
+            requests: numbers of the requests.
+            staleness: by request, merges since it was issued.
+            draw: channel draw, if their clients sent at the same time; rows are in the order of
+                ``requests``, which is that of the clients. None if each client sent separately.
         """
 
     def share(self, client: int) -> float:
-        """Parameters that a client would train if it were asked now, over those of the model."""
+        """Fraction of the model's parameters that a request would train at a client now."""
 
     def shares(self, clients: IntArray) -> FloatArray:
-        """[clients], the same in a common round of these clients."""
+        """Fractions [clients] of the parameters in a common round of these clients."""
 
     def end(self) -> None:
-        """The task has ended: drop its requests and updates."""
+        """End the task: drop its requests and updates."""
 
     def spread(self) -> float | None:
-        """Spread sigma_m of the latest updates; None: unknown."""
+        """Spread sigma_m of the latest updates; None if it is unknown."""
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
-        """What these of the clients ``chosen`` for a round send if they send at once."""
+        """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
     ) -> None:
-        """Train these of the clients ``chosen`` for a round, and merge their updates.
+        """Train ``clients`` in a round, and merge their updates.
 
         Args:
-            clients: [clients], increasing.
-            chosen: all clients of the round, increasing; None: these alone.
-            draw: the channels over which they send at once; None: each sends by itself.
+            clients: [clients], sorted; clients whose updates are awaited.
+            chosen: all clients of the round, sorted; None if these are ``clients``.
+            draw: channel draw, if they send at the same time; None if they send separately.
         """
 
     def losses(self, clients: IntArray) -> FloatArray:
-        """[clients], loss of the current model on the data of each."""
+        """Loss of the current model on the data of each client, [clients]."""
 
 
 class Untrained:
-    """A model that learns nothing, to simulate times alone.
+    """A model without training, to simulate times only.
 
     Args:
-        elements: numbers in an update, which matter where clients send at once.
+        elements: elements of an update, for simultaneous transmissions.
     """
 
     def __init__(self, elements: int = 0) -> None:
         self.elements = elements
 
     def issue(self, request: Request) -> None:
-        """Nothing is sent."""
+        """Do nothing."""
 
     def came_back(self, number: int) -> None:
-        """Nothing came back."""
+        """Do nothing."""
 
     def air_load(self, requests: Sequence[int]) -> AirLoad:
-        """That of whole models."""
+        """Load of full models."""
         return AirLoad(self.elements, np.full(len(requests), float(self.elements)))
 
     def merge(
@@ -98,32 +98,32 @@ class Untrained:
         *,
         draw: ChannelDraw | None = None,
     ) -> None:
-        """Nothing is merged."""
+        """Do nothing."""
 
     def share(self, client: int) -> float:
-        """All of the model."""
+        """1, the full model."""
         return 1.0
 
     def shares(self, clients: IntArray) -> FloatArray:
-        """All of the model each."""
+        """1 for each client, the full model."""
         return np.ones(len(clients))
 
     def end(self) -> None:
-        """Nothing was there."""
+        """Do nothing."""
 
     def spread(self) -> float | None:
-        """Not known: a dynamic allocation stays as it is."""
+        """None, so option D does not change the allocation."""
         return None
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
-        """That of whole models."""
+        """Load of full models."""
         return AirLoad(self.elements, np.full(len(clients), float(self.elements)))
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
     ) -> None:
-        """Nobody trains."""
+        """Do nothing."""
 
     def losses(self, clients: IntArray) -> FloatArray:
-        """Alike for all."""
+        """1 for each client."""
         return np.ones(len(clients))

@@ -1,4 +1,4 @@
-"""Records of a run of several tasks, for a picture."""
+"""Records of a run of several tasks, for the timeline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """A client's work on a request; ``how`` it ended: done, lost, cancelled or under way."""
+    """A client's work on a request. ``how`` is its end: done, lost, cancelled or under way."""
 
     task: int
     client: int
@@ -18,7 +18,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Merged:
-    """A merge: of which task, when, with updates how stale."""
+    """A merge: its task, its simulated time, and the staleness of its updates."""
 
     task: int
     seconds: float
@@ -27,11 +27,11 @@ class Merged:
 
 @dataclass(frozen=True)
 class Records:
-    """Lists that grow during the run.
+    """Lists that are filled during the run.
 
     Args:
-        spans: finished work of clients, in the order of their ends.
-        merges: of all tasks.
+        spans: finished work of clients, in order of completion.
+        merges: merges of all tasks, in order.
     """
 
     spans: list[Span] = field(default_factory=list)

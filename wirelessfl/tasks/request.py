@@ -10,16 +10,16 @@ class Request:
     """A training request at a client.
 
     Args:
-        number: of all requests of the run, from 0.
-        task: index of the model that is trained.
-        client: the client that trains it.
-        version: merges of the model up to the moment when it was issued.
+        number: number of the request, from 0; numbers are unique in a run.
+        task: index of the task whose model is trained.
+        client: client that trains the model.
+        version: number of merges of the model when the request was issued.
         issued: simulated time of issue, in seconds.
-        seconds: duration of training, and of the upload where one draw covers both.
-        share: parameters that the client trains, over those of the whole model.
-        lost_after: seconds of training after which the client drops out; None: it does not.
-        begun: simulated time at which training began; None while it waits in the client's queue.
-        dropped: whether the request was cancelled, as its task has ended.
+        seconds: duration of training; includes the upload if one draw covers both.
+        share: fraction of the full model's parameters that the client trains.
+        lost_after: seconds of training after which the client drops out; None if it does not.
+        begun: simulated time at which training started; None while it waits in the client's queue.
+        dropped: whether the request was cancelled because its task ended.
     """
 
     number: int

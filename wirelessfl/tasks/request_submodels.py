@@ -1,4 +1,4 @@
-"""Which part of a task's model a client trains that was sent it at some version."""
+"""Submodels of a task's model for training requests, by client and version of the model."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition
 from wirelessfl.submodels.partition import Scheme
 
-VERSIONS = 64  # whose jointly dealt submodels are held, so that memory does not grow with merges
+VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are cached
 
 
 @dataclass(frozen=True, eq=False)
 class RequestSubmodels:
-    """Submodels of requests, and of common rounds: the model's version is the number of the round.
+    """Submodels of requests and of common rounds; the model's version is the round number.
 
-    What a client trains depends on its number, the version and named streams alone.
+    The submodel of a client depends only on its number, the version, and named streams.
 
     Args:
-        algorithm: hands them out.
-        spec: the full model's parameters.
-        neurons: finds all neurons that submodels may leave out; None: all clients train the whole
+        algorithm: assigns the submodels.
+        spec: parameters of the full model.
+        neurons: finds all neurons that submodels can omit; None if all clients train the full
             model.
-        clients: n, registered.
-        stream: the task's.
+        clients: n, number of registered clients.
+        stream: random stream of the task.
     """
 
     algorithm: Algorithm
@@ -40,11 +40,11 @@ class RequestSubmodels:
     _joint: dict[int, ClientSubmodels | None] = field(default_factory=dict, init=False)
 
     def of_round(self, clients: IntArray, version: int) -> ClientSubmodels | None:
-        """Those of the clients of a common round; None: the whole model.
+        """Submodels of the clients of a common round; None for the full model.
 
         Args:
-            clients: [rows], in rising order.
-            version: of the model that they are sent.
+            clients: [rows], sorted.
+            version: version of the model that they receive.
         """
         if self.neurons is None:
             return None
@@ -53,11 +53,11 @@ class RequestSubmodels:
     def of_requests(
         self, clients: Sequence[int], versions: Sequence[int]
     ) -> ClientSubmodels | None:
-        """Those of requests; None: all have the whole model.
+        """Submodels of requests; None if all have the full model.
 
         Args:
-            clients: [rows], who is asked.
-            versions: [rows], of the model that each is sent.
+            clients: [rows], client of each request.
+            versions: [rows], version of the model of each request.
         """
         found = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
         if self.neurons is None or all(one is None for one in found):
@@ -67,19 +67,19 @@ class RequestSubmodels:
         return ClientSubmodels(neurons, [whole if one is None else one for one in found])
 
     def share(self, client: int, version: int) -> float:
-        """Parameters of a request's submodel, over those of the whole model."""
+        """Fraction of the full model's parameters in a request's submodel."""
         chosen = self._one(client, version)
         if chosen is None or self.neurons is None:
             return 1.0
         return self.neurons().parameters([len(layer) for layer in chosen]) / self.spec.size
 
     def shares(self, clients: IntArray, version: int) -> FloatArray:
-        """[clients], the same for the clients of a common round."""
+        """Fractions [clients] of the full model's parameters in a common round."""
         found = self.of_round(clients, version)
         return np.ones(len(clients)) if found is None else found.lengths / self.spec.size
 
     def _one(self, client: int, version: int) -> Sequence[IntArray] | None:
-        """By layer, the neurons of a request's submodel; None: the whole model."""
+        """Neurons of a request's submodel by layer; None for the full model."""
         if self.neurons is None:
             return None
         if not self.algorithm.deals_jointly:
@@ -95,7 +95,7 @@ class RequestSubmodels:
 
 @dataclass(frozen=True, eq=False)
 class _VersionContext:
-    """What the algorithm may ask for when it hands out submodels of a version."""
+    """Context of an algorithm that assigns the submodels of a version."""
 
     of: RequestSubmodels
     number: int
@@ -127,23 +127,23 @@ class _VersionContext:
 
     def partition(self, scheme: Scheme) -> Partition:
         raise ConfigError(
-            f"algorithm {self.of.algorithm.name!r} asks for the neuron partition of cells, and "
-            "there is one server: choose schedule rounds."
+            f"algorithm is {self.of.algorithm.name!r}: it needs the neuron partition of cells, and "
+            'this schedule has one server. Choose schedule "rounds".'
         )
 
     def neurons(self) -> NeuronMap:
-        assert self.of.neurons is not None, "no submodels are asked for without neurons"
+        assert self.of.neurons is not None, "submodels need neurons"
         return self.of.neurons()
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         raise ConfigError(
-            f"algorithm {self.of.algorithm.name!r} asks how long a round takes to choose widths, "
-            'and there are no rounds of one model: choose schedule rounds, or budget "width", '
-            '"bytes" or "flops".'
+            f"algorithm is {self.of.algorithm.name!r}: it chooses widths by the duration of a "
+            'round, and this schedule has no rounds of one model. Choose schedule "rounds", or '
+            'budget "width", "bytes" or "flops".'
         )
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         raise ConfigError(
-            f"algorithm {self.of.algorithm.name!r} asks for the sizes that end a round soonest, "
-            "and there are no rounds of one model: choose schedule rounds."
+            f"algorithm is {self.of.algorithm.name!r}: it needs sizes that minimise the duration "
+            'of a round, and this schedule has no rounds of one model. Choose schedule "rounds".'
         )

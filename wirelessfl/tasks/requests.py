@@ -30,36 +30,36 @@ from wirelessfl.tasks.uploads import Uploaded, Uploads
 
 
 class Trained(NamedTuple):
-    """A client has finished its local steps, or dropped out of them."""
+    """A client has finished its local steps, or has dropped out."""
 
     request: Request
 
 
 class Requests:
-    """Which client works on which request, and when it is done; nothing is trained here.
+    """Requests at clients and their times; nothing is trained here.
 
-    A client works on one request at a time, in the order in which they came. Everything is drawn
-    by the number of the request, so that no draw depends on the order of events.
+    A client works on one request at a time, in order of arrival. All random values are drawn by the
+    number of the request, so they do not depend on the order of events.
 
-    Where clients send at once, each holds its update, and its queue waits, until the transmission
-    that carries the update has ended. Then a request goes to an idle client, and where as many as
-    can be are busy, to one of those without a request of its task. So min(requests, clients, busy
-    clients) are busy at all times, and a task's requests do not queue at a client that holds its
-    update until others of the task are ready.
+    With simultaneous transmissions a client holds its update, and its queue waits, until the
+    transmission of the update has ended. Then requests go to idle clients first. If the maximum
+    number of clients is busy, they go to busy clients without a request of the same task. So
+    min(requests, clients, busy clients) clients are always busy, and no request queues at a client
+    that holds an update of the same task and waits for other clients.
 
     Args:
-        clock: virtual seconds.
-        delays: durations.
-        clients: N.
-        stream: randomness of choices and drop-outs.
-        busy_clients: maximum number of busy clients; when it is reached, requests go to one of them
+        clock: virtual clock.
+        delays: latency model.
+        clients: N, number of clients.
+        stream: random stream of client choices and drop-outs.
+        busy_clients: maximum number of busy clients; at the maximum, requests go to one of them
             (the published simulator's availability). None for no limit.
-        drop_out: probability that a client drops out of a training, at a time uniform over it. Its
-            update is lost; the client continues with its queue.
-        choose: the client that request ``number`` goes to; None: uniform over all clients. The
-            distribution is the same where a random share of the clients, independent of the past,
-            accepts requests.
-        transmissions: of clients that send at once; None: each uploads when it is ready.
+        drop_out: probability that a client drops out of a training, at a uniform time in it. Its
+            update is lost, and the client continues with its queue.
+        choose: gives the client of request ``number``; None for a uniform choice among all clients.
+            If a random fraction of the clients, independent of the past, accepts requests, the
+            distribution is the same.
+        transmissions: simultaneous transmissions; None if each client uploads when it is ready.
         records: optional lists that receive finished spans.
     """
 
@@ -85,7 +85,7 @@ class Requests:
         self.issued = 0
         self.joules = 0.0
         self.returned = defaultdict[int, float](float)
-        """By task, updates that have returned, in whole models: submodels count by their size."""
+        """By task, number of returned updates; the update of a submodel counts as a fraction."""
         self.queues: dict[int, deque[Request]] = {}
         self.out: dict[int, Request] = {}
         self._places = uniform(stream.child("clients"))
@@ -98,12 +98,12 @@ class Requests:
     def ask(
         self, task: int, version: int, share: Callable[[int], float] = lambda client: 1.0
     ) -> Request:
-        """Send a request to a random client, now.
+        """Send a request to a random client now.
 
         Args:
-            task: whose model it is sent.
-            version: of the model.
-            share: by client, parameters that it would train, over those of the whole model.
+            task: task of the model.
+            version: version of the model.
+            share: gives the fraction of the model's parameters that a client would train.
         """
         number = self.issued
         self.issued = number + 1
@@ -135,7 +135,7 @@ class Requests:
         self.clock.after(request.seconds if lost is None else lost, Trained(request))
 
     def happened(self, what: Any) -> Event | None:
-        """The event that the schedule learns of from an entry of the clock; None: no event."""
+        """Process an entry of the clock; return the schedule's event, or None for no event."""
         if type(what) is Trained:
             request = what.request
             if request.dropped:
@@ -170,7 +170,7 @@ class Requests:
         return Returned(request.number, request.task, request.version)
 
     def transmit(self, task: int, numbers: Sequence[int]) -> None:
-        """Let the clients of these ready requests send at once, when the channel is free."""
+        """Let the clients of these ready requests transmit together when the channel is free."""
         transmissions = self.transmissions
         assert transmissions is not None
         requests = sorted((self.out[n] for n in numbers), key=lambda request: request.client)
@@ -190,7 +190,7 @@ class Requests:
         return Transmitted(transmission.task, transmission.numbers, versions)
 
     def _over(self, request: Request, how: str) -> None:
-        """The client is done with its request, and begins the next one in its queue."""
+        """Finish a request; its client starts the next one in its queue."""
         del self.out[request.number]
         if request.begun is not None:
             seconds = self.clock.now - request.begun
@@ -228,12 +228,12 @@ class Requests:
             self.queues[client] = kept
             if first.dropped:
                 self._over(first, "cancelled")
-        for request in dropped:  # those that waited in queues
+        for request in dropped:  # requests that waited in queues
             if self.out.pop(request.number, None) is not None and self.busy is not None:
                 self.busy.remove(request, idle=False)
 
     def snapshot(self) -> dict[str, Any]:
-        """All requests and the clock's entries, as plain numbers, lists and texts."""
+        """All requests and entries of the clock, as plain numbers, lists and strings."""
         future: list[list[Any]] = []
         for seconds, what in self.clock.queued():
             match what:
@@ -251,7 +251,7 @@ class Requests:
                 case Started():
                     future.append([seconds, "started", 0])
                 case _:
-                    raise AssertionError(f"{what} is nothing that the clock holds between instants")
+                    raise AssertionError(f"unexpected entry of the clock: {what}")
         return {
             "now": self.clock.now,
             "future": future,

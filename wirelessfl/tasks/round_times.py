@@ -17,18 +17,20 @@ from wirelessfl.tasks.transmissions import GroupUpload
 
 @dataclass(frozen=True, eq=False)
 class RoundTimes:
-    """Times of a round; lists have an entry for each of its tasks.
+    """Times of a round; lists have one entry per task of the round.
 
     Args:
-        seconds: [clients] each, until its update is in, or would be for who is not awaited;
-            infinity for who drops out, or leaves a shared band because the others were enough. Of
-            clients that send at once, those who are not awaited stop then.
-        awaited: [clients] each, whose update is merged.
-        length: seconds until the last of these is in, and until it is known that others drop out
-            where too few are left.
-        lost: clients of each task who drop out.
-        joules: of all clients, training and sending, until they are told to stop.
-        draws: channels over which the awaited clients send at once; None: each sends by itself.
+        seconds: by task, [clients], seconds until a client's update arrives, or would arrive if it
+            is not awaited. Infinity for clients that drop out, or that leave a shared band because
+            enough updates have arrived. In a simultaneous transmission, the time at which clients
+            that are not awaited stop.
+        awaited: by task, [clients] boolean, clients whose updates are merged.
+        length: seconds until the last awaited update arrives and, if too few are left, until the
+            server knows that the others dropped out.
+        lost: by task, number of clients that drop out.
+        joules: energy of all clients for training and sending, until they are told to stop.
+        draws: by task, channel draw of the simultaneous transmission of the awaited clients; None
+            if each client sends separately.
     """
 
     seconds: list[FloatArray]
@@ -48,17 +50,17 @@ def round_times(
     number: int,
     upload: Callable[[int, IntArray, IntArray], GroupUpload] | None = None,
 ) -> RoundTimes:
-    """Times of one round.
+    """Compute the times of one round.
 
     Args:
-        delays: durations.
-        drop_outs: who is lost.
+        delays: latency model.
+        drop_outs: random drop-outs.
         chosen: by task, its clients, sorted.
-        shares: by task, [clients], parameters that each trains, over those of the whole model.
-        first: k, updates of a task that are awaited; 0: all.
-        number: of the first training; the others count on from there.
-        upload: of some clients of a task at once, given all that are chosen for it; None: each
-            uploads when it is ready.
+        shares: by task, [clients], fraction of the full model's parameters that each trains.
+        first: k, number of updates of a task that the round waits for; 0 for all.
+        number: number of the first training; the others have the following numbers.
+        upload: gives the simultaneous upload of some clients of a task, given the task, these
+            clients and all its chosen clients; None if each client uploads when it is ready.
     """
     counts = np.cumsum([len(clients) for clients in chosen.values()])
     numbers = np.split(number + np.arange(counts[-1]), counts[:-1])
@@ -98,12 +100,14 @@ def round_times(
 
 
 def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
-    """When the server has what it waits for: of too few it waits until it knows.
+    """Seconds until the server stops waiting for a task.
+
+    If too few clients are left, it waits until it knows that the others dropped out.
 
     Args:
-        awaited: [clients], seconds of those that are awaited.
-        lost: [clients], seconds after which the others drop out.
-        wanted: how many are to be awaited, if they do not drop out.
+        awaited: [clients], seconds until the awaited updates arrive.
+        lost: [clients], seconds until clients drop out.
+        wanted: number of updates that the server waits for.
     """
     times = awaited.tolist()
     if len(times) < wanted:
@@ -118,17 +122,18 @@ def _at_once(
     awaited: Sequence[BoolArray],
     known: Sequence[float],
 ) -> tuple[list[FloatArray], float, list[ChannelDraw | None]]:
-    """Uploads of the awaited clients of each task at once, one task after the other.
+    """Simultaneous uploads of the awaited clients of each task, one task after the other.
 
     Args:
-        upload: of a task's clients.
+        upload: gives the upload of a task's clients.
         chosen: by task, its clients, sorted.
-        ready: [clients] each, when it could send.
-        awaited: [clients] each, whether it sends.
-        known: of each task, when these are known, and ready; the first then sends first.
+        ready: by task, [clients], seconds until a client has trained.
+        awaited: by task, [clients] boolean, clients that send.
+        known: by task, seconds until its senders are known and ready; tasks send in this order.
 
     Returns:
-        When each client's upload is through, or when it stops; joules of sending; the channels.
+        By task, [clients], seconds until a client's upload ends or the client stops; joules of all
+        transmissions; channel draws by task.
     """
     seconds, joules = [times.copy() for times in ready], 0.0
     draws: list[ChannelDraw | None] = [None] * len(known)
@@ -146,7 +151,7 @@ def _at_once(
 
 
 def _awaited(seconds: FloatArray, first: int) -> BoolArray:
-    """The first k that come in; of equals the first in the list."""
+    """Select the first k updates to arrive; ties go to the first in the list."""
     awaited = np.isfinite(seconds)
     if first:
         awaited[np.argsort(seconds, kind="stable")[first:]] = False
@@ -161,12 +166,13 @@ def _uploads(
     ready: Sequence[FloatArray],
     first: int,
 ) -> tuple[list[FloatArray], list[float], float]:
-    """Uploads on the band that all tasks share.
+    """Uploads over the band that all tasks share.
 
-    Clients that are not among the first k of a task are stopped, and leave the band to others.
+    Clients that are not among the first k of a task stop, which frees the band for others.
 
     Returns:
-        When each upload is through; when each task's clients are told to stop; joules of sending.
+        By task, [clients], seconds until each upload ends; by task, seconds until its clients are
+        told to stop; joules of all transmissions.
     """
     tasks, clients_of = list(chosen), list(chosen.values())
     senders = sorted(

@@ -1,4 +1,4 @@
-"""Synchronous work on several tasks: rounds of disjoint clients, with a common end."""
+"""Synchronous rounds of several tasks on disjoint clients, with a common end."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from wirelessfl.tasks.transmissions import GroupUpload, GroupUploads
 
 @dataclass(frozen=True, eq=False)
 class TaskRound:
-    """A round before it is trained.
+    """Plan of a round.
 
     Args:
-        tasks: that it trains.
-        chosen: [clients] of each, who trains what.
-        shares: [clients] of each, parameters that each trains, over those of the whole model.
-        times: when their updates are in.
-        begun: when it was given out, in seconds.
+        tasks: tasks of the round.
+        chosen: by task, its clients [clients].
+        shares: by task, fraction of the full model's parameters that each client trains, [clients].
+        times: arrival times of the updates.
+        begun: simulated time at which the round started, in seconds.
     """
 
     tasks: tuple[int, ...]
@@ -48,11 +48,11 @@ class TaskRoundSettings:
     """Numbers of clients in rounds of several tasks.
 
     Args:
-        clients: N.
-        available: clients available in a round, drawn anew for each round.
-        shares: [tasks], clients of each in a round.
-        first: k, updates of a task that are awaited; 0: all.
-        drop_out: probability that a client drops out of a training, at a time uniform over it.
+        clients: N, number of clients.
+        available: number of clients available in a round, drawn anew for each round.
+        shares: [tasks], number of clients of each task per round.
+        first: k, number of updates of a task that a round waits for; 0 for all.
+        drop_out: probability that a client drops out of a training, at a uniform time in it.
     """
 
     clients: int
@@ -63,17 +63,18 @@ class TaskRoundSettings:
 
 
 class TaskRounds:
-    """Carries out what ``SimultaneousScheduler`` decides.
+    """Carries out the decisions of ``SimultaneousScheduler``.
 
     Args:
-        models: of each task.
-        clock: virtual seconds.
-        delays: durations.
-        assignment: who trains what.
-        settings: how many clients take part.
-        stream: randomness of availability and drop-outs.
-        records: optional lists that receive a span for every client of a round, and every merge.
-        uploads: of the awaited clients of a task at once; None: each uploads when it is ready.
+        models: model of each task.
+        clock: virtual clock.
+        delays: latency model.
+        assignment: assigns clients to tasks.
+        settings: numbers of clients.
+        stream: random stream of availability and drop-outs.
+        records: optional lists that receive a span per client and round, and all merges.
+        uploads: simultaneous uploads of the awaited clients of a task; None if each client uploads
+            when it is ready.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class TaskRounds:
         self.issued, self.returned = [0] * len(models), [0] * len(models)
         self.lost = [0] * len(models)
         self.up, self.down = [0.0] * len(models), [0.0] * len(models)
-        """Updates that were awaited, and models that clients were sent: whole ones."""
+        """By task, awaited updates, and models sent to clients; submodels count as fractions."""
         self.joules = 0.0
         self.merged: dict[int, tuple[int, int]] = {}
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
@@ -103,11 +104,11 @@ class TaskRounds:
         self._given: dict[int, TaskRound] = {}
 
     def happened(self, what: Event) -> Event:
-        """The event itself."""
+        """Return the entry: all entries of the clock are events."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
-        """Give out a round, train and merge it, or end a task."""
+        """Start a round, train and merge it, or end a task."""
         match decision:
             case Give(number):
                 self._due.append(number)
@@ -117,7 +118,7 @@ class TaskRounds:
                 self.running.remove(task)
 
     def settle(self) -> None:
-        """Plan the rounds of this instant; clients are sent the models as they are at its end."""
+        """Plan the issued rounds, with the models after all events at this time."""
         for number in self._due:
             plan = self.plan(number)
             self._given[number] = plan
@@ -125,7 +126,7 @@ class TaskRounds:
         self._due = []
 
     def allocation(self) -> dict[int, int]:
-        """Clients of each active task: those of ended tasks are shared out among the others."""
+        """Number of clients of each active task; clients of ended tasks go to the others."""
         total = min(sum(self.settings.shares), self.settings.available)
         weights = [float(self.settings.shares[task]) for task in self.running]
         dealt = allocate_requests(weights, total, floor=1).value
@@ -133,7 +134,7 @@ class TaskRounds:
         return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
 
     def plan(self, number: int) -> TaskRound:
-        """Round ``number``: who trains what, and how long it takes."""
+        """Plan round ``number``: assign clients to tasks, and compute the times."""
         clients, available = self.settings.clients, self.settings.available
         pool = np.arange(clients)
         if available < clients:
@@ -153,7 +154,7 @@ class TaskRounds:
         return TaskRound(tuple(chosen), chosen_of, shares_of, times, self.clock.now)
 
     def _upload(self, task: int, clients: IntArray, chosen: IntArray) -> GroupUpload:
-        """Upload of these clients of a task at once, for its next merge."""
+        """Simultaneous upload of these clients of a task, for its next merge."""
         assert self.uploads is not None
         load = self.models[task].air_load_of_round(clients, chosen)
         return self.uploads.upload(task, self.versions[task], clients, load)
@@ -183,9 +184,10 @@ class TaskRounds:
         self._learn(plan, losses)
 
     def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
-        """Report times and losses to the assignment; of stopped clients, a lower bound of the time.
+        """Report times and losses to the assignment.
 
-        Losses that are not finite, of a diverged model, are left out.
+        The time of a stopped client is a lower bound. Losses that are not finite, after a
+        divergence, are omitted.
         """
         no_clients, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
         chosen, seconds = [no_clients] * len(self.models), [empty] * len(self.models)
@@ -201,7 +203,7 @@ class TaskRounds:
         self.assignment.learn(chosen, seconds, told if losses else None)
 
     def status(self, task: int) -> dict[str, Any]:
-        """A task's fields of a row: of the last round that it took part in, or of the next."""
+        """Further fields of a task's row, about its last round, or about its next one at first."""
         clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
         return {
             "staleness_mean": 0.0,
@@ -214,14 +216,14 @@ class TaskRounds:
         }
 
     def under_way(self, now: float) -> list[Span]:
-        """Spans of the work in progress, for a picture that ends now."""
+        """Spans of the work in progress, for a timeline that ends at ``now``."""
         return [span for plan in self._given.values() for span in _spans(plan, now)]
 
     starts_again: ClassVar[bool] = True
     """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """What the assignment has learnt, for a checkpoint."""
+        """State of the assignment, for a checkpoint."""
         return {f"assignment.{n}": torch.from_numpy(v) for n, v in self.assignment.state().items()}
 
     def snapshot(self) -> dict[str, Any]:
@@ -257,7 +259,7 @@ class TaskRounds:
 
 
 def _spans(plan: TaskRound, now: float) -> list[Span]:
-    """Spans of a round's clients since it began."""
+    """Spans of a round's clients, from its start to at most ``now``."""
     spans = []
     for place, task in enumerate(plan.tasks):
         seconds, awaited = plan.times.seconds[place], plan.times.awaited[place]

@@ -1,4 +1,4 @@
-"""How far the latest updates of a task lie apart, by which requests are reallocated among tasks."""
+"""Spread of the latest updates of a task, from which option D reallocates requests."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from torch import Tensor
 
 
 def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
-    """sigma_m: sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
+    """Spread sigma_m, with sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
 
-    Askin et al., UAI 2024, Algorithm 4; D is the mean of the updates D_i.
+    D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
 
     Args:
-        updates: [V, P], the latest ones.
+        updates: [V, P], latest updates D_i.
         lr: eta_c, step size of the clients.
         server_lr: eta_s, step size of the server along the mean update.
-        local_steps: tau.
+        local_steps: tau, number of local steps.
 
     Returns:
-        sigma_m; None where the mean is zero, or the model has diverged.
+        sigma_m; None if the mean is zero or training has diverged.
     """
     mean = updates.mean(0)
     size = float(mean.square().sum())

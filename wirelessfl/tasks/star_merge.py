@@ -1,4 +1,4 @@
-"""A merge of a task's model: what some clients send, received and merged by its server."""
+"""A merge of a task's model: its server receives updates of some clients, and merges them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from wirelessfl.training.shards import ALONE
 
 
 class StarMerge:
-    """One upload to the server of a star: ``reception`` takes in what arrives, ``finish`` merges.
+    """One upload to the server of a star: ``reception`` receives updates, ``finish`` merges them.
 
     Args:
-        server: receives and merges.
-        whole: the model.
-        senders: in the order in which their updates have arrived; a client may stand there twice.
-        each: what each sender has trained of the model; None: all of it.
-        draw: the channels, where they send at the same time; None: each at a time of its own.
+        server: the server that receives and merges.
+        whole: the full model.
+        senders: senders in order of arrival; a client can occur more than once.
+        each: submodel of each sender; None for the full model.
+        draw: channel draw, if clients send at the same time; None if they send separately.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class StarMerge:
         self.reception = self._upload.open("edge", 0, "air", draw=draw)  # as in rounds
 
     def finish(self) -> dict[str, float]:
-        """Merge what has been received; metrics of this merge."""
+        """Merge the received updates, and return the metrics of this merge."""
         server, rule, cover = self.server, self._senders.rule, self._cover
         # Tasks run in one process.
         self.reception.finish(ALONE, self._senders.payloads, self._nodes["params"])
@@ -48,5 +48,5 @@ class StarMerge:
             received = cover.of_those_who_cover(received)
             metrics = cover.metrics() | metrics
         merged = server.merge(rule, self._nodes, received)
-        server.combine(rule, merged, self._whole, [1.0])  # a mean of one node
+        server.combine(rule, merged, self._whole, [1.0])  # a star has one node
         return metrics

@@ -1,4 +1,4 @@
-"""What clients keep when requests are trained ahead: it holds once the request has come back."""
+"""Client states of requests that are trained ahead, confirmed when their updates return."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wirelessfl.training.cohort import State
 
 
 class TentativeStates(Overlay):
-    """States of clients as their latest trained requests left them, above those that hold.
+    """Tentative client states after the latest trained requests, on top of confirmed states.
 
-    A request's state reaches the states below when its update has returned, so that a cancelled
-    request changes nothing there. A client's requests train and come back in the order of their
+    When the update of a request returns, its state is written to the confirmed states, so cancelled
+    requests do not change these. A client's requests train and return in the order of their
     numbers.
 
     Args:
-        below: the states that hold.
+        below: the confirmed states.
     """
 
     def __init__(self, below: ClientStates) -> None:
@@ -29,11 +29,11 @@ class TentativeStates(Overlay):
         self._returned: set[int] = set()
 
     def keep(self, numbers: Sequence[int], done: Done) -> None:
-        """Requests have been trained.
+        """Store the states of trained requests.
 
         Args:
-            numbers: [rows], theirs.
-            done: how; each client stands there once.
+            numbers: [rows], numbers of the requests.
+            done: results of their training, with each client at most once.
         """
         if not done.kept:
             return
@@ -45,7 +45,7 @@ class TentativeStates(Overlay):
                 self._confirm(number)
 
     def confirm(self, number: int) -> None:
-        """The update of a request has returned; it may not be trained yet."""
+        """Confirm the state of a request that has returned, now or when it is trained."""
         if number in self._left:
             self._confirm(number)
         else:
@@ -59,17 +59,17 @@ class TentativeStates(Overlay):
                 del self._vectors[name][client]
 
     def clear(self) -> None:
-        """All requests are dropped."""
+        """Drop all tentative states."""
         self._left, self._returned = {}, set()
         self._vectors = {name: {} for name in self.names}
 
     def rows(self) -> Iterator[State]:
-        """The states of requests that are out, [1, P] by name, for a checkpoint."""
+        """States of active requests, [1, P] by name, for a checkpoint."""
         for _, state in self._left.values():
             yield {name: value[None] for name, value in state.items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """All other state, as plain numbers and lists."""
+        """The other state, as plain numbers and lists."""
         return {
             "left": [[number, client] for number, (client, _) in self._left.items()],
             "returned": sorted(self._returned),
@@ -82,5 +82,5 @@ class TentativeStates(Overlay):
         for (number, client), row in zip(state["left"], rows, strict=True):
             found: dict[str, Tensor] = {name: value[0] for name, value in row.items()}
             self._left[number] = client, found
-            for name, value in found.items():  # a client's later requests stand behind
+            for name, value in found.items():  # a client's later requests come later in the list
                 self._vectors[name][client] = value

@@ -1,4 +1,4 @@
-"""Transmissions of groups of clients that send at once: they take turns on one channel."""
+"""Simultaneous transmissions of groups of clients, which take turns on one channel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from wirelessfl.uplinks import Uplink
 
 @dataclass(frozen=True, eq=False)
 class GroupUpload:
-    """An upload of clients that send at once.
+    """A simultaneous upload of clients.
 
     Args:
-        draw: their channels, h [clients, antennas].
-        seconds: until all of it is in.
-        joules: of all clients, for sending.
+        draw: channel draw of the clients, h [clients, antennas].
+        seconds: duration of the upload.
+        joules: transmit energy of all clients.
     """
 
     draw: ChannelDraw
@@ -35,11 +35,12 @@ class GroupUpload:
 
 
 class AirLoad(NamedTuple):
-    """What clients send that send at once.
+    """Sizes of a simultaneous upload.
 
     Args:
-        elements: numbers that the upload lasts, of all payloads: all that any of them sends.
-        each: [clients], numbers that each sends itself.
+        elements: elements of all payloads that at least one client sends; they determine the
+            duration.
+        each: [clients], elements that each client sends.
     """
 
     elements: int
@@ -48,14 +49,14 @@ class AirLoad(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupUploads:
-    """Channels, durations and energy of uploads of groups, as a round of one model has them.
+    """Channels, durations and energy of simultaneous uploads, as in rounds of one model.
 
-    The index of a channel is the number of the merge that the upload is for.
+    The index of a channel draw is the number of the merge.
 
     Args:
         network: channels and transmit powers.
-        uplink: of simultaneous senders.
-        streams: [tasks], randomness of the channels of each.
+        uplink: uplink with simultaneous senders.
+        streams: [tasks], random stream of the channels of each task.
     """
 
     network: Network
@@ -64,17 +65,17 @@ class GroupUploads:
 
     @classmethod
     def of(cls, network: Network, uplink: Uplink, streams: Sequence[Stream]) -> GroupUploads:
-        """Those of tasks with these ``streams`` of their own."""
+        """Create them from the random ``streams`` of the tasks."""
         return cls(network, uplink, [stream.child("channel") for stream in streams])
 
     def upload(self, task: int, merge: int, clients: IntArray, load: AirLoad) -> GroupUpload:
-        """One upload.
+        """Compute one upload.
 
         Args:
-            task: whose updates are sent.
-            merge: merges of its model before this one.
-            clients: [clients], who sends, increasing.
-            load: what they send.
+            task: task whose updates are sent.
+            merge: number of merges of its model before this one.
+            clients: [clients], senders, sorted.
+            load: sizes of the upload.
         """
         draw = self.network.draw(self.streams[task], merge, clients)
         network = draw.network
@@ -87,18 +88,18 @@ class GroupUploads:
 
 
 class TransmissionOver(NamedTuple):
-    """The transmission with this number ends, unless it was cancelled."""
+    """The transmission ``number`` ends, unless it was cancelled."""
 
     number: int
 
 
 @dataclass(frozen=True, eq=False)
 class Transmission:
-    """Clients that send at once, when the channel is free.
+    """Clients that transmit together when the channel is free.
 
     Args:
-        task: whose updates they send.
-        requests: that these belong to, in the order of their clients.
+        task: task whose updates they send.
+        requests: requests of the updates, in the order of their clients.
     """
 
     task: int
@@ -111,7 +112,7 @@ class Transmission:
 
     @property
     def clients(self) -> IntArray:
-        """[clients], who sends, increasing."""
+        """Senders [clients], sorted."""
         return np.array([request.client for request in self.requests])
 
 
@@ -120,11 +121,11 @@ class _OnAir:
     """The transmission in progress.
 
     Args:
-        what: who sends.
-        number: of all transmissions of the run.
-        begun: simulated time at which it began, in seconds.
-        merge: merges of the task's model before its own.
-        load: what they send.
+        what: senders and requests.
+        number: number of the transmission in the run.
+        begun: simulated time at which it started, in seconds.
+        merge: number of merges of the task's model before this one.
+        load: sizes of the upload.
         upload: its channels, duration and energy.
     """
 
@@ -140,30 +141,30 @@ class Transmissions:
     """Transmissions of several tasks on one channel, one at a time, first come first served.
 
     Args:
-        clock: virtual seconds.
+        clock: virtual clock.
         uploads: channels, durations and energy.
     """
 
     def __init__(self, clock: Clock, uploads: GroupUploads) -> None:
         self.clock, self.uploads = clock, uploads
         self.queue: deque[Transmission] = deque()
-        """Those that wait for the channel."""
+        """Transmissions that wait for the channel."""
         self.draw: ChannelDraw | None = None
-        """Channels of the transmission that ended last."""
+        """Channel draw of the transmission that ended last."""
         self._on_air: _OnAir | None = None
         self._begun = 0
 
     @property
     def due(self) -> Transmission | None:
-        """What can begin now: the first that waits, if the channel is free."""
+        """The first waiting transmission, if the channel is free."""
         return self.queue[0] if self.queue and self._on_air is None else None
 
     def begin(self, merge: int, load: AirLoad) -> None:
-        """Let the first that waits begin now.
+        """Start the first waiting transmission.
 
         Args:
-            merge: merges of its task's model so far.
-            load: what they send.
+            merge: number of merges of its task's model so far.
+            load: sizes of the upload.
         """
         number, self._begun = self._begun, self._begun + 1
         self._begin(self.queue.popleft(), number, self.clock.now, merge, load)
@@ -177,7 +178,7 @@ class Transmissions:
         self._on_air = _OnAir(what, number, begun, merge, load, upload)
 
     def ended(self, event: TransmissionOver) -> tuple[Transmission, float] | None:
-        """What ends now, and the joules that it took; None if it was cancelled before."""
+        """End the transmission, and return it with its joules; None if it was cancelled."""
         ended = self._on_air
         if ended is None or ended.number != event.number:
             return None
@@ -185,7 +186,7 @@ class Transmissions:
         return ended.what, ended.upload.joules
 
     def cancel(self, task: int) -> float:
-        """Drop the transmissions of ``task``; joules of one that was in progress."""
+        """Drop the transmissions of ``task``, and return the joules of one in progress."""
         self.queue = deque(waits for waits in self.queue if waits.task != task)
         stopped = self._on_air
         if stopped is None or stopped.what.task != task:
@@ -210,7 +211,7 @@ class Transmissions:
         }
 
     def restore(self, state: dict[str, Any], out: Mapping[int, Request]) -> None:
-        """Continue from a snapshot, with the requests that are out by number."""
+        """Continue from a snapshot, with the active requests by number."""
 
         def found(task: int, numbers: Sequence[int]) -> Transmission:
             return Transmission(task, [out[number] for number in numbers])
@@ -224,11 +225,11 @@ class Transmissions:
 
 
 def busy_at_once(requests: Sequence[int], clients: int, busy_clients: int | None) -> int:
-    """Clients that are busy at all times where requests go to idle clients first.
+    """Number of clients that are always busy if requests go to idle clients first.
 
     Args:
-        requests: [tasks], R_m, requests of each that are out at a time.
-        clients: N.
+        requests: [tasks], R_m, active requests of each task.
+        clients: N, number of clients.
         busy_clients: maximum number of busy clients; None for no limit.
     """
     return min(sum(requests), clients, clients if busy_clients is None else busy_clients)
@@ -237,37 +238,38 @@ def busy_at_once(requests: Sequence[int], clients: int, busy_clients: int | None
 def check_gathering(
     buffers: Sequence[int], requests: Sequence[int], clients: int, busy_clients: int | None
 ) -> None:
-    """Refuse buffers that may never fill, where each client holds an update until it transmits.
+    """Check that buffers can always fill if each client holds its update until it transmits.
 
-    A task needs b_m clients that hold an update of it. With sum (b_m - 1) below the number of busy
-    clients, some task has them when all of these clients hold one.
+    A task needs b_m clients that hold an update of it. If sum (b_m - 1) is less than the number of
+    busy clients, then some task has enough of them once all busy clients hold an update.
 
     Args:
-        buffers: [tasks], b_m, updates that are transmitted at once.
-        requests: [tasks], R_m.
-        clients: N.
+        buffers: [tasks], b_m, updates that are transmitted together.
+        requests: [tasks], R_m, active requests of each task.
+        clients: N, number of clients.
         busy_clients: maximum number of busy clients; None for no limit.
 
     Raises:
-        ConfigError: there are such; the message names the limit.
+        ConfigError: a buffer may never fill; the message names the limit.
     """
     busy = busy_at_once(requests, clients, busy_clients)
     limits = f"min({sum(requests)} requests, {clients} clients"
     limits += ")" if busy_clients is None else f", busy_clients {busy_clients})"
     for buffer, count in zip(buffers, requests, strict=True):
         if buffer > min(count, busy):
-            why, remedy = f"its task has {count} requests", "requests"
+            why, remedy = f"its task has only {count} requests", "requests"
             if busy <= count:
-                why, remedy = f"{limits} = {busy} are busy", "the smallest of these numbers"
+                why = f"only {limits} = {busy} clients are busy"
+                remedy = "the smallest of these numbers"
             raise ConfigError(
-                f"buffer is {buffer}: so many clients transmit at once, and {why}. Lower buffer to "
-                f"{min(count, busy)}, or raise {remedy}."
+                f"buffer is {buffer}: {buffer} clients must transmit together, and {why}. Lower "
+                f"buffer to {min(count, busy)}, or raise {remedy}."
             )
     if sum(buffer - 1 for buffer in buffers) >= busy:
         shown = " + ".join(map(str, buffers))
         limit = busy + len(buffers) - 1
         raise ConfigError(
-            f"buffer is {shown} = {sum(buffers)} in all tasks, and with {limits} = {busy} busy "
-            f"clients all may wait for others to transmit with. Lower buffer to {limit} in all, or "
-            "raise the smallest of these numbers."
+            f"buffer is {shown} = {sum(buffers)} over all tasks: with {limits} = {busy} busy "
+            "clients, all of them may wait for other clients to transmit together. Lower the sum "
+            f"of the buffers to {limit}, or raise the smallest of these numbers."
         )

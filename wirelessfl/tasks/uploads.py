@@ -1,4 +1,4 @@
-"""Uploads of training requests over a band that they share, and the energy that they take."""
+"""Uploads of training requests over a shared band, and their energy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from wirelessfl.tasks.request import Request
 
 
 class Uploaded(NamedTuple):
-    """The next upload ends, unless uploads have started or ended since; ``change`` tells."""
+    """The next upload ends, unless uploads started or ended since, as ``change`` shows."""
 
     change: int
 
 
 class Uploads:
-    """Uploads in progress: each change of their set moves the end of all of them.
+    """Uploads in progress. When one starts or ends, the end times of all others change.
 
     The clock holds an ``Uploaded`` for the upload that ends next.
 
     Args:
-        clock: virtual seconds.
+        clock: virtual clock.
         wireless: rates and energy of uploads.
     """
 
@@ -40,32 +40,32 @@ class Uploads:
         return request.number in self._snrs
 
     def _seconds_per_bit(self, numbers: IntArray) -> FloatArray:
-        """[uploads], of these requests while there are no others."""
+        """Seconds per bit [uploads] while exactly these requests upload."""
         snrs = np.array([self._snrs[number] for number in numbers.tolist()])
         return self.wireless.seconds_per_bit(snrs)
 
     def start(self, request: Request) -> None:
-        """The client of ``request`` has finished training and starts to upload."""
+        """Start the upload of ``request``, whose client has finished training."""
         wireless, number = self.wireless, request.number
         self._snrs[number] = wireless.received_snr(request.client, number)
         self.band.start(self.clock.now, number, wireless.bits(request.task, request.share))
         self.await_next()
 
     def ended(self, event: Uploaded) -> int | None:
-        """Number of the request whose upload ends now; None if the event is out of date."""
+        """Number of the request whose upload ends now; None if the event is outdated."""
         if event.change != self._change:
             return None
         found = self.band.next_done()
-        assert found is not None, "an upload was to end"
+        assert found is not None, "an upload must be in progress"
         return found[1]
 
     def finish(self, request: Request) -> float:
-        """Take out an upload that has ended; joules that it took. ``await_next`` must follow."""
+        """Remove a finished upload, and return its joules. Call ``await_next`` afterwards."""
         self.band.finish(self.clock.now, request.number)
         return self._joules(request, 0.0)
 
     def cancel(self, request: Request) -> float:
-        """Stop an upload before its end; joules that it took."""
+        """Stop an upload before its end, and return the joules used so far."""
         joules = self._joules(request, self.band.remove(self.clock.now, request.number))
         self.await_next()
         return joules
@@ -79,7 +79,7 @@ class Uploads:
         return wireless.transmit_joules(request.client, snr, bits, took)
 
     def await_next(self) -> None:
-        """Put the end of the next upload on the clock, at the rates that hold from now on."""
+        """Put the end of the next upload on the clock, at the current rates."""
         self._change += 1
         found = self.band.next_done()
         if found is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +12,18 @@ from torch.nn import functional as F
 from wirelessfl.data.dataset import widened
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.objective import Objective
+
+
+class Samples(NamedTuple):
+    """Samples that a model is evaluated on.
+
+    Args:
+        inputs: [samples, ...] on the device.
+        labels: [samples] on the device.
+    """
+
+    inputs: Tensor
+    labels: Tensor
 
 
 @torch.no_grad()

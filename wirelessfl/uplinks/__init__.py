@@ -1,4 +1,4 @@
-"""Uplinks, one a file; a file put here is found by being here."""
+"""Uplinks, one per file. Files in this folder are discovered automatically."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from wirelessfl.registry import Kind
 from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
 UPLINKS: Kind[Uplink] = Kind("uplink", __name__, Uplink)
-"""How updates can cross the air."""
+"""All uplinks: how updates cross the air."""
 
 __all__ = ["UPLINKS", "AirRound", "Reception", "Uplink"]

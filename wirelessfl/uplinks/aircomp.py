@@ -1,8 +1,8 @@
-"""Over-the-air computation: the clients of a cell upload at once, and their mean arrives (V)."""
+"""Over-the-air computation: a cell's clients transmit at once; the server gets their mean (V)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -33,7 +33,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
-"""Branch and bound is not among them: where it stops depends on how busy the machine is."""
+"""Beamforming methods. Branch and bound is excluded: its result depends on the machine's load."""
 
 _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
     backend.name: backend for backend in (Anneal, MirrorProx, Sca, Sdr)
@@ -42,26 +42,26 @@ _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
 
 @dataclass(frozen=True)
 class AirComp(Uplink):
-    """Sums over the air: noisy, but as fast with many clients as with one.
+    """Over-the-air sums (AirComp): noisy, but as fast with many clients as with one.
 
-    Every client sends the elements of its update, one on a symbol, precoded so that they add up to
-    the weighted mean at the edge server, (22) to (25). What is sent is the update in the unit that
-    the algorithm names for it: FedAvg and HIST send the accumulated gradient (x_0 - x_H) / gamma
-    with its sign turned, so that noise enters the model times gamma, (27).
+    Each client sends one element of its update per symbol, precoded so that the signals add up to
+    the weighted mean at the edge server, (22) to (25). Updates are sent in the unit that the
+    algorithm defines: FedAvg and HIST send the negative accumulated gradient, (x_H - x_0) / gamma,
+    so the noise enters the model multiplied by gamma, (27).
 
     Args:
-        convention: how power and noise are counted, see :mod:`channels.precoders`.
+        convention: definition of power and noise, see :mod:`channels.precoders`.
         beamformer: method of :func:`solvers.optimize_beamformer`, or a random direction.
-        beamformer_starts: its starts; None for its own number.
+        beamformer_starts: number of random starts; None for the method's default.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
-        csi_error: variance of the error in what a server knows of a channel coefficient, as a
-            share of the client's mean channel power.
-        phase_error_deg: standard deviation of the residual phase of a client's signal.
-        subcarrier_hz: Delta_f of (34).
-        symbol_seconds: t_s of (34).
+        csi_error: variance of the server's channel estimation error, as a fraction of the client's
+            mean channel power.
+        phase_error_deg: standard deviation of the residual phase of a client's signal, in degrees.
+        subcarrier_hz: subcarrier spacing Delta_f of (34), in Hz.
+        symbol_seconds: symbol duration t_s of (34), in seconds.
 
     Raises:
-        ValueError: the convention does not go with ``elements_per_symbol``, or the beamformer's
+        ValueError: the convention does not allow ``elements_per_symbol``, or the beamformer's
             solver is not installed.
     """
 
@@ -70,50 +70,65 @@ class AirComp(Uplink):
     coherence = "edge-round"
 
     convention: Annotated[
-        Convention, Field(description="how power and noise are counted, see docs/conventions.md")
+        Convention, Field(description="definition of power and noise, see docs/conventions.md")
     ] = "published"
     beamformer: Annotated[
-        Beamformer, Field(description="method of receive beamforming, or a random direction")
+        Beamformer, Field(description="receive beamforming method, or a random direction")
     ] = "anneal"
     beamformer_starts: Annotated[
-        int | None, Field(ge=1, description="its random starts (default: its own number)")
+        int | None,
+        Field(ge=1, description="random starts of the beamformer (default: the method's number)"),
     ] = None
     elements_per_symbol: Annotated[
-        int, Field(ge=1, le=2, description="real elements on a symbol; 2 with physical only")
+        int,
+        Field(ge=1, le=2, description="real elements per symbol; 2 needs --convention physical"),
     ] = 1
     csi_error: Annotated[
-        float, Field(ge=0, description="variance of channel errors over mean channel power")
+        float,
+        Field(ge=0, description="variance of channel estimation errors over mean channel power"),
     ] = 0.0
     phase_error_deg: Annotated[
-        float, Field(ge=0, description="standard deviation of residual phases, in degrees")
+        float, Field(ge=0, description="standard deviation of the residual phase, in degrees")
     ] = 0.0
     subcarrier_hz: Annotated[float, Field(gt=0, description="subcarrier spacing, in Hz")] = (
         SUBCARRIER_HZ
     )
-    symbol_seconds: Annotated[
-        float, Field(gt=0, description="duration of a symbol, in seconds")
-    ] = SYMBOL_SECONDS
+    symbol_seconds: Annotated[float, Field(gt=0, description="symbol duration, in seconds")] = (
+        SYMBOL_SECONDS
+    )
 
     def __post_init__(self) -> None:
         check_convention(self.convention, self.elements_per_symbol)
         if self.beamformer in ("sca", "sdr") and find_spec("cvxpy") is None:
             raise ValueError(
-                f"beamformer is {self.beamformer!r}, which needs cvxpy: pip install cvxpy, or "
-                "choose 'anneal'."
+                f"beamformer is {self.beamformer!r}: it needs cvxpy. Run pip install cvxpy, or "
+                "choose beamformer 'anneal'."
             )
+
+    def unused(self) -> Mapping[str, str]:
+        """A random direction needs no starts, and published power no second element."""
+        found: dict[str, str] = {}
+        if self.beamformer == "random":
+            reason = 'conflicts with beamformer="random": choose beamformer "anneal"'
+            found["beamformer_starts"] = reason
+        if self.convention == "published":
+            found["elements_per_symbol"] = (
+                'conflicts with convention="published": choose convention "physical"'
+            )
+        return found
 
     @property
     def side_elements(self) -> int:
-        """In the physical convention a client's scale is sent beside its update, error-free."""
+        """1 in the physical convention: each client's scale is sent error-free with its update."""
         return int(self.convention == "physical")
 
     @property
     def perfect(self) -> bool:
-        """Whether the servers know the channels, phases included."""
+        """Whether the servers know the channels exactly, including phases."""
         return not (self.csi_error or self.phase_error_deg)
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """t_s / (B / Delta_f) an element, (34), in terms of the bits it stands for."""
+        """Seconds per bit: t_s / (B / Delta_f) per element, (34), divided by its bits."""
         seconds = aircomp_seconds_per_element(
             draw,
             elements_per_symbol=self.elements_per_symbol,
@@ -123,19 +138,19 @@ class AirComp(Uplink):
         return seconds / BITS_PER_ELEMENT
 
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """The same: all transmit all the time."""
+        """The same as ``seconds_per_bit``: all clients transmit all the time."""
         return self.seconds_per_bit(draw)
 
     def receive(self, air: AirRound) -> Reception:
-        """Open one upload over the air.
+        """Start an upload over the air.
 
         Raises:
             ConfigError: the clients do not upload at the same time.
         """
         if air.draw is None:
             raise ConfigError(
-                "uplink 'aircomp' adds up what clients send at the same time, and here each "
-                'uploads at a time of its own. Choose uplink "tdma", "ofdma" or "fixed".'
+                "uplink is 'aircomp': it needs clients that upload at the same time, and here each "
+                'client uploads at a different time. Choose uplink "tdma", "ofdma" or "fixed".'
             )
         return AirReception(self, air, air.draw)
 
@@ -143,10 +158,10 @@ class AirComp(Uplink):
 class AirReception(Reception):
     """One upload over the air.
 
-    Where the server knows the channels, clients arrive with their exact weights, so that the sums
-    run chunk by chunk, and noise follows when the clients' scales are known. Otherwise how a client
-    arrives depends on the beamformer, in the physical convention on every client's scale: then
-    this process's updates are held (clients x elements).
+    If the servers know the channels exactly, updates arrive with their exact weights. Then the sums
+    are accumulated chunk by chunk, and noise is added once all scales are known. Otherwise the gain
+    of a client depends on the beamformer, and in the physical convention on the scales of all
+    clients. Then this process holds its clients' updates (clients x elements) until the end.
     """
 
     def __init__(self, uplink: AirComp, air: AirRound, draw: ChannelDraw) -> None:
@@ -157,7 +172,7 @@ class AirReception(Reception):
         self._metrics: dict[str, float] = {}
 
     def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
-        """Take in what the clients in ``part`` send: [clients, elements] by payload."""
+        """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
         sent = {name: self._on_the_air(part, updates) for name, updates in payloads.items()}
         for name, updates in sent.items():
             rms = self._rms.setdefault(name, np.zeros(len(self.air.clients)))
@@ -167,13 +182,13 @@ class AirReception(Reception):
         super().add(part, sent)
 
     def _on_the_air(self, part: slice | IntArray, updates: Tensor) -> Tensor:
-        """Updates with zeros where nothing is sent."""
+        """Updates, with zeros at elements that are not sent."""
         if self.air.exchanged is None:
             return updates
         return updates * self.air.exchanged[self.air.node[part]]
 
     def _fill(self, node: IntArray | int) -> FloatArray:
-        """What turns a root mean square over all elements into one over those that are sent."""
+        """Factor from a root mean square over all elements to one over the elements sent."""
         if self.air.exchanged is None:
             return np.ones(())
         elements = self.air.exchanged.shape[1]
@@ -181,17 +196,18 @@ class AirReception(Reception):
         return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
 
     def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
-        """Add up over the processes, and send the sums through the air.
+        """Sum over the processes, and pass the sums through the channel.
 
         Raises:
-            ConfigError: a client cannot be heard, or the beamformer is not installed.
+            ConfigError: a client's signal does not reach the server, or the beamformer's solver is
+                not installed.
         """
         super().finish(shards, payloads, like)
         rms = {}
         for name in payloads:
             found = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
             rms[name] = shards.sum(found).numpy() / self.air.units.get(name, 1.0)
-        # Where training has diverged the sums are not finite either, and are delivered so.
+        # After divergence the sums are not finite either; they are delivered as they are.
         airs = shards.by_first(
             lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
         )
@@ -201,12 +217,12 @@ class AirReception(Reception):
             self._metrics |= {title: realised, f"{title}_predicted": predicted}
 
     def result(self) -> Received:
-        """What the nodes have received, with the mean squared error of an element."""
+        """What the nodes received, and the mean squared error per element."""
         exact = super().result()
         return Received(exact.mean, exact.each, exact.clients, exact.node, self._metrics)
 
     def _airs(self, name: str, rms: FloatArray) -> list[AirSum]:
-        """The sum of a payload at each node; their beamformers are found in one batch."""
+        """Over-the-air sum of a payload at each node; beamformers are optimised in one batch."""
         air, uplink, draw = self.air, self.uplink, self.draw.of(self.air.clients)
         weights = air.weights_of(name)
         scales = transmit_scales(
@@ -235,8 +251,8 @@ class AirReception(Reception):
                 )
             except ValueError as error:
                 raise ConfigError(
-                    f"uplink 'aircomp': of clients {air.clients[rows[0]]} to "
-                    f"{air.clients[rows[-1]]}, which are cell {node}: {error}"
+                    f"uplink 'aircomp', cell {node} (clients {air.clients[rows[0]]} to "
+                    f"{air.clients[rows[-1]]}): {error}"
                 ) from error
             airs.append(found)
         return airs
@@ -244,39 +260,39 @@ class AirReception(Reception):
     def _beamformers(
         self, h: np.ndarray, scales: FloatArray, members: list[np.ndarray]
     ) -> np.ndarray:
-        """[nodes, antennas]; smaller cells are filled up with clients that do not count."""
+        """Beamformers [nodes, antennas]; smaller cells are padded with clients of scale 0."""
         air, uplink = self.air, self.uplink
         antennas = h.shape[-1]
         if uplink.beamformer == "random":
             dice = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
             parts = np.stack([d.standard_normal((antennas, 2)) for d in dice])
-            return np.asarray(parts.view(np.complex128)[..., 0])  # its norm does not matter
+            return np.asarray(parts.view(np.complex128)[..., 0])  # the norm does not matter
         largest = max(map(len, members))
         batch = np.ones((air.nodes, largest, antennas), h.dtype)
         needs = np.zeros((air.nodes, largest))
         for node, rows in enumerate(members):
             batch[node, : len(rows)], needs[node, : len(rows)] = h[rows], scales[rows]
-        needs[~needs.any(1)] = 1.0  # no client sends here: any direction will do
+        needs[~needs.any(1)] = 1.0  # no client sends here: any direction is fine
         try:
             backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
             solution = optimize_beamformer(batch, backend=backend, scales=needs)
         except (SolverUnavailableError, ValueError) as error:
-            raise ConfigError(f"beamformer {uplink.beamformer!r}: {error}") from error
+            raise ConfigError(f"beamformer is {uplink.beamformer!r}: {error}") from error
         return np.asarray(solution.value)
 
     def _receive(
         self, name: str, airs: list[AirSum], rms: FloatArray, shards: Shards, like: Tensor
     ) -> tuple[float, float]:
-        """Turn the exact sums of a payload into what arrives; its realised and predicted error.
+        """Add noise and misalignment to the exact sums; return realised and predicted errors.
 
-        Errors are per element that is sent, in the payload's unit, means over the nodes to which
-        anybody sends it.
+        Errors are mean squared errors per element sent, in the payload's unit, averaged over the
+        nodes that at least one client sends the payload to.
         """
         air, per_symbol = self.air, self.uplink.elements_per_symbol
         unit, mean = air.units.get(name, 1.0), self._sums[name]
         error = self._misalignment(name, airs, shards, like)
         realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
-        heard = set(air.node.tolist())  # by the others nothing is received, not even noise
+        heard = set(air.node.tolist())  # nodes without senders receive nothing, not even noise
         for node, over_air in enumerate(airs):
             if node not in heard:
                 continue
@@ -298,7 +314,7 @@ class AirReception(Reception):
         return float(realised[to].mean()), float(predicted[to].mean())
 
     def _misalignment(self, name: str, airs: list[AirSum], shards: Shards, like: Tensor) -> Tensor:
-        """sum_i (c_i - q_i) x_i [nodes, elements], which is zero where channels are known."""
+        """Error sum_i (c_i - q_i) x_i [nodes, elements], which is 0 if channels are known."""
         error = torch.zeros_like(like)
         if self.uplink.perfect:
             return error

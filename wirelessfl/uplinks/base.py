@@ -1,7 +1,7 @@
-"""The interface of an uplink: what the server receives, and the seconds and joules it took.
+"""The interface of an uplink: what the server receives, and the seconds and joules that it takes.
 
-An uplink knows nothing of models: it carries numbers ("elements") from clients to the nodes they
-report to. Its dataclass fields are its settings, like those of an algorithm.
+An uplink does not depend on models: it carries numbers ("elements") from clients to the nodes that
+they report to. Its dataclass fields are its settings, as for an algorithm.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ Coherence = Literal["round", "edge-round"]
 
 @dataclass(frozen=True)
 class AirRound:
-    """What is merged together: the clients of some nodes send, each to its node.
+    """One upload that is merged at once: each client sends to its node.
 
     Args:
         nodes: number of nodes.
-        node: [clients], node of each sender; senders of a node stand together.
-        clients: [clients], their numbers in the network.
+        node: [clients], node of each sender; senders of a node are consecutive.
+        clients: [clients], client numbers in the network.
         weights: [clients], weights of the mean at each node, > 0; see ``weights_of``.
-        each: payloads whose every single one is wanted.
-        units: by payload, what an analog uplink divides it by; 1 where none is given.
-        stream: randomness of this upload.
-        exchanged: [nodes, elements], which elements the clients of a node send; None: all.
-        draw: the channel at this time, of these clients at least; None where they do not upload at
-            the same time.
-        silent: by payload, [clients], who does not send it; none where it is not in here.
+        each: payloads that the algorithm needs from each client, not only as a mean.
+        units: by payload, the unit that an analog uplink divides it by; 1 if missing.
+        stream: random stream of this upload.
+        exchanged: [nodes, elements] boolean, elements that the clients of a node send; None for
+            all.
+        draw: channel draw that includes these clients; None if they upload at different times.
+        silent: by payload, [clients] boolean, clients that do not send it; missing payloads are
+            sent by all.
     """
 
     nodes: int
@@ -55,7 +56,7 @@ class AirRound:
     silent: Mapping[str, BoolArray] = field(default_factory=dict)
 
     def weights_of(self, payload: str) -> FloatArray:
-        """[clients], weights of the mean of ``payload``: 1 in all at each node where any sends."""
+        """Weights [clients] of the mean of ``payload``; they sum to 1 at each node with senders."""
         if payload not in self.silent:
             return self.weights
         weights = np.where(self.silent[payload], 0.0, self.weights)
@@ -64,9 +65,9 @@ class AirRound:
 
 
 class Reception:
-    """Error-free weighted means, added up chunk by chunk so that no more than a chunk is held.
+    """Error-free weighted means, accumulated chunk by chunk, so that only one chunk is in memory.
 
-    Payloads that are wanted one by one are held whole.
+    Payloads that are needed from each client are held for all clients.
     """
 
     def __init__(self, air: AirRound) -> None:
@@ -75,7 +76,7 @@ class Reception:
         self._each: dict[str, Tensor] = {}
 
     def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
-        """Take in what the clients in ``part`` send: [clients, elements] by payload."""
+        """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
         node = self.air.node[part].tolist()
         for name, sent in payloads.items():
             weights = self.air.weights_of(name)[part].tolist()
@@ -90,12 +91,12 @@ class Reception:
                 self._held_each(name, sent)[part] = sent
 
     def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
-        """All has been sent: take in what the clients of other processes sent.
+        """Finish the upload: add the payloads of other processes' clients.
 
         Args:
             shards: the processes; each has added its own clients.
             payloads: names of all payloads.
-            like: [nodes, elements], for processes without a client.
+            like: [nodes, elements], gives the shape in processes without clients.
         """
         for name in payloads:
             if name not in self._sums:
@@ -105,80 +106,82 @@ class Reception:
                 shards.sum(self._held_each(name, like))
 
     def _held_each(self, name: str, like: Tensor) -> Tensor:
-        """Room for the payload of every client, [clients, elements]; zero where none is in yet."""
+        """Buffer [clients, elements] for a payload of all clients; 0 until a client has sent."""
         if name not in self._each:
             self._each[name] = like.new_zeros(len(self.air.clients), like.shape[1])
         return self._each[name]
 
     def result(self) -> Received:
-        """What the nodes have received."""
+        """What the nodes received."""
         return Received(self._sums, self._each, self.air.clients, self.air.node)
 
 
 @dataclass(frozen=True)
 class Uplink(Choice, ABC):
-    """Base of every uplink."""
+    """Base class of all uplinks."""
 
     gives: ClassVar[Literal["each", "sum"]] = "each"
-    """Whether a node gets every client's payload, or only their weighted sum."""
+    """Whether a node receives each client's payload, or only the weighted sum."""
     coherence: ClassVar[Coherence] = "round"
-    """How long a channel draw lasts, unless the network's settings say otherwise."""
+    """Default coherence interval of the channel; the network's settings can override it."""
+    radio: ClassVar[bool] = True
+    """Whether uploads cross the network's radio channel."""
     of_rounds: ClassVar[tuple[str, ...]] = ()
-    """Settings that matter only where clients of a cell upload together, in rounds."""
+    """Settings that have an effect only if the clients of a cell upload together, in rounds."""
 
     @property
     def downlink_bps(self) -> float | None:
-        """Rate of the link down to each client, unless the network has one; None: takes no time."""
+        """Default downlink rate per client, in bit/s; None if the downlink takes no time."""
         return None
 
     def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
-        """Vectors [clients] whose seconds each client's upload is charged with: its own.
+        """Vectors [clients] that count for the duration of each upload; by default those it sends.
 
         Args:
-            vectors: [clients], how many each of those sends who take part.
-            cell_of: [clients], the cell of each.
+            vectors: [clients], number of vectors that each participating client sends.
+            cell_of: [clients], cell of each client.
         """
         return vectors
 
     @property
     def side_elements(self) -> int:
-        """Numbers that a client sends error-free beside each payload; their bytes count."""
+        """Extra numbers that a client sends error-free with each payload; their bytes count."""
         return 0
 
     @abstractmethod
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """Seconds from the upload's start until a client's own is in, per bit.
+        """Seconds per bit from the start of the upload until a client's update has arrived.
 
         Args:
-            draw: the channels of those who upload; ``draw.network`` is the part of the network
-                that they are, in which a cell may be empty.
+            draw: channels of the uploading clients; ``draw.network`` is their sub-network, in which
+                a cell can be empty.
 
         Returns:
-            [..., clients], or [clients] where the channel does not matter.
+            [..., clients], or [clients] if it does not depend on the channel.
         """
 
     @abstractmethod
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """Seconds a client itself transmits, per bit, [..., clients]; this costs energy."""
+        """Seconds per bit [..., clients] during which a client transmits and uses energy."""
 
     @property
     def shareable(self) -> bool:
-        """Whether clients may begin and end their uploads at any time, next to each other."""
+        """Whether clients can start and end uploads at any time while others upload."""
         return type(self).shared_seconds_per_bit is not Uplink.shared_seconds_per_bit
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """Seconds a bit while just these clients upload, each having begun when it was ready.
+        """Seconds per bit [uploading] while these clients share the band, for asynchronous uploads.
 
         Args:
-            bandwidth_hz: of the whole band.
-            snr: [uploading], received SNR of each over the whole band.
+            bandwidth_hz: bandwidth of the whole band, in Hz.
+            snr: [uploading], received SNR of each client over the whole band.
         """
-        raise NotImplementedError(f"uplink {self.name!r} has simultaneous uploads only")
+        raise NotImplementedError(f"uplink {self.name!r} supports simultaneous uploads only")
 
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
-        """Seconds that a client itself transmitted in such an upload, which took ``seconds``."""
+        """Seconds that a client transmitted during an asynchronous upload of ``seconds``."""
         return seconds
 
     def receive(self, air: AirRound) -> Reception:
-        """Open one upload; error-free unless an uplink says otherwise."""
+        """Start an upload; error-free unless a subclass overrides this."""
         return Reception(air)

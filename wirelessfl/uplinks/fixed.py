@@ -1,4 +1,4 @@
-"""Wired links of a fixed rate, in parallel: the run-time model of the FAdamGC paper."""
+"""Parallel wired links with a fixed rate: the run-time model of the FAdamGC paper."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Fixed(Uplink):
-    """Every client has a link of its own, down and up, of the same rate (Chen et al., Section 6).
+    """Fixed-rate links, one per client, equal rates up and down (Chen et al., 2025, Section 6).
 
-    A round takes (numbers down + numbers up) 32 bit / rate, and the local steps.
+    A round takes (elements down + elements up) * 32 bit / rate, plus the time of the local steps.
 
     Args:
-        rate_mbps: rate of a client's link each way; ``downlink_mbps`` gives another one down.
-        wait: where some clients send more than others (selective tracking), a round takes the mean
-            of its cell's uploads, which is what the published minutes are, or that of the slowest.
+        rate_mbps: rate of a client's link in each direction, in Mbit/s; ``downlink_mbps`` overrides
+            the downlink rate.
+        wait: duration of uploads if some clients send more than others (selective tracking):
+            the mean of the cell's uploads ("mean", as in the published minutes), or the slowest
+            ("slowest").
     """
 
     name = "fixed"
+    radio: ClassVar[bool] = False
     of_rounds: ClassVar[tuple[str, ...]] = ("wait",)
 
     rate_mbps: Annotated[
-        float, Field(ge=1e-6, description="rate of a client's link, each way, in Mbit/s")
+        float, Field(ge=1e-6, description="rate of a client's link up and down, in Mbit/s")
     ] = 100.0
     wait: Annotated[
         Literal["mean", "slowest"],
-        Field(description="uploads of unequal size: charge their mean (published), or the largest"),
+        Field(description="duration of unequal uploads: their mean (published), or the slowest"),
     ] = "mean"
 
     @property
     def downlink_bps(self) -> float:
-        """The same rate down."""
+        """The uplink's rate."""
         return 1e6 * self.rate_mbps
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
@@ -46,7 +49,7 @@ class Fixed(Uplink):
         return np.full(draw.network.clients, 1e-6 / self.rate_mbps)
 
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """None: nothing is on the air."""
+        """0: a wired link uses no transmit energy."""
         return np.zeros(draw.network.clients)
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
@@ -54,11 +57,11 @@ class Fixed(Uplink):
         return np.full(len(snr), 1e-6 / self.rate_mbps)
 
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
-        """None: nothing is on the air."""
+        """0: a wired link uses no transmit energy."""
         return 0.0
 
     def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
-        """The mean of those of the cell who take part, or each client's own."""
+        """Mean over the participating clients of the cell, or each client's own number."""
         if self.wait == "slowest":
             return vectors
         mean = np.bincount(cell_of, vectors) / np.maximum(np.bincount(cell_of), 1)

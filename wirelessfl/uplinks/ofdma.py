@@ -11,7 +11,10 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Ofdma(Uplink):
-    """An n_j-th of the band to each client, its power concentrated there (paper, footnote 2)."""
+    """Frequency division: the clients of a cell share the band equally (HIST paper, footnote 2).
+
+    Each of n_j clients concentrates its power in 1/n_j of the band.
+    """
 
     name = "ofdma"
 
@@ -20,9 +23,9 @@ class Ofdma(Uplink):
         return ofdma_seconds_per_bit(draw)
 
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """The same: a client transmits all the time."""
+        """The same as ``seconds_per_bit``: a client transmits all the time."""
         return airtime_seconds_per_bit(draw, "ofdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """1 / R_i with the band cut among those who upload at present."""
+        """1 / R_i, with the band divided equally among the clients that upload now."""
         return 1 / rate_bps(bandwidth_hz / len(snr), len(snr) * snr, 1.0)

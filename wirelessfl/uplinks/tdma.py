@@ -11,22 +11,25 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Tdma(Uplink):
-    """n_j / R_i seconds a bit: all n_j clients of a cell hold slots of one frame."""
+    """Time division: the clients of a cell take turns on the whole band (HIST paper, (17)).
+
+    With n_j clients in a cell an upload takes n_j / R_i seconds per bit.
+    """
 
     name = "tdma"
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """n_j / R_i."""
+        """n_j / R_i for each client."""
         return tdma_seconds_per_bit(draw)
 
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """1 / R_i: a client is silent in the others' slots."""
+        """1 / R_i: a client transmits only in its own slots."""
         return airtime_seconds_per_bit(draw, "tdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """n / R_i: those who upload at present hold equal slots."""
+        """n / R_i: the n clients that upload now have equal slots."""
         return len(snr) / rate_bps(bandwidth_hz, snr, 1.0)
 
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
-        """bits / R_i, however long the others' slots were."""
+        """bits / R_i: only the client's own slots count."""
         return float(bits / rate_bps(bandwidth_hz, snr, 1.0))

@@ -1,4 +1,4 @@
-"""Warm starts of sessions, one a file; a file put here is found by being here."""
+"""Warm starts of sessions, one per file. Files in this folder are discovered automatically."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from wirelessfl.registry import Kind
 from wirelessfl.warm_starts.base import WarmStart
 
 WARM_STARTS: Kind[WarmStart] = Kind("warm_start", __name__, WarmStart)
-"""What sessions can begin with."""
+"""All warm starts: the initial model of a session."""
 
 __all__ = ["WARM_STARTS", "WarmStart"]

@@ -1,4 +1,4 @@
-"""Average: the uniform mean of the models that past sessions have left."""
+"""Average: the uniform mean of the final models of past sessions."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
 
 @dataclass(frozen=True)
 class Average(WarmStart):
-    """w_init = the mean of the last models of all sessions after the pilot ones.
+    """Start from the mean of the final models of all sessions after the pilot sessions.
 
-    Sessions without such a past go on from the latest model.
+    A session without such past sessions starts from the latest model.
 
     Args:
-        pilot_sessions: P, first sessions that do not count.
+        pilot_sessions: P, number of first sessions that are not averaged.
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, first sessions; they make the pilot model")
+        int, Field(ge=1, description="P, number of first sessions, which train the pilot model")
     ] = 1
 
     def initial(self, opening: Opening) -> Initial:
-        """The mean of what is kept."""
+        """The mean of the stored models."""
         past = finite(opening.past)
         return weighted(past, [1.0 / len(past.models) for _ in past.models], opening)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """All models after the pilot sessions."""
+        """Store the final model of each session after the pilot sessions."""
         if session < self.pilot_sessions:
             return past
         return replace(past, gradients=()).with_session(session, last)
 
 
 def finite(past: Past) -> Past:
-    """The sessions that have not diverged."""
+    """Keep the sessions whose training did not diverge."""
     return past.only([i for i, model in enumerate(past.models) if bool(model.isfinite().all())])
 
 
 def weighted(past: Past, weights: list[float], opening: Opening) -> Initial:
-    """The mean of the past sessions' models with these weights; the latest where all are 0.
+    """Weighted mean of the past sessions' models; the latest model if all weights are 0.
 
     Args:
-        past: the sessions, their models finite.
-        weights: of each; their sum is 1 or 0.
-        opening: of the session.
+        past: past sessions with finite models.
+        weights: weight of each past session; they sum to 1 or 0.
+        opening: facts of the session that begins.
     """
     if not any(weights):
         return Initial(opening.latest)

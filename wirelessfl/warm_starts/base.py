@@ -1,4 +1,4 @@
-"""The interface of a warm start: the model that a session of clients begins with."""
+"""The interface of a warm start: the initial model of a session."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from wirelessfl.training.cohort import Penalty
 
 @dataclass(frozen=True)
 class Past:
-    """What the server keeps of sessions that are over.
+    """What the server stores about past sessions.
 
     Args:
-        sessions: their numbers, ascending.
-        models: [P] of each, the last global model.
-        gradients: [P] of each, what its clients changed of the pilot model; none without a pilot.
-        pilot: [P], the pilot model; None before there is one.
+        sessions: numbers of the sessions, ascending.
+        models: by session, the final global model [P].
+        gradients: by session, the change of the pilot model by its clients [P]; empty without a
+            pilot model.
+        pilot: the pilot model [P]; None before there is one.
     """
 
     sessions: tuple[int, ...] = ()
@@ -32,7 +33,7 @@ class Past:
     pilot: Tensor | None = None
 
     def with_session(self, session: int, model: Tensor, gradient: Tensor | None = None) -> Past:
-        """The same and one session more."""
+        """This past with one more session."""
         return replace(
             self,
             sessions=(*self.sessions, session),
@@ -41,7 +42,7 @@ class Past:
         )
 
     def only(self, places: Sequence[int]) -> Past:
-        """The same with the sessions at these places alone."""
+        """This past with only the sessions at these indices."""
         return replace(
             self,
             sessions=tuple(self.sessions[i] for i in places),
@@ -51,13 +52,13 @@ class Past:
 
     @property
     def stored_bytes(self) -> int:
-        """What it takes to keep."""
+        """Size of the stored tensors in bytes."""
         pilot = () if self.pilot is None else (self.pilot,)
         kept = (*self.models, *self.gradients, *pilot)
         return sum(value.numel() * value.element_size() for value in kept)
 
     def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
+        """Tensors for a checkpoint."""
         found = {"past.sessions": torch.tensor(self.sessions, dtype=torch.int64)}
         for name, values in (("models", self.models), ("gradients", self.gradients)):
             if values:
@@ -66,7 +67,7 @@ class Past:
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor], device: torch.device) -> Past:
-        """What ``tensors`` gave."""
+        """Restore from what ``tensors`` returned."""
         rows = {
             name: tuple(tensors[f"past.{name}"].to(device).unbind())
             for name in ("models", "gradients")
@@ -79,16 +80,16 @@ class Past:
 
 @dataclass(frozen=True)
 class Opening:
-    """What is known when a session begins. Its tensors are not to be written to.
+    """What is known when a session begins. Its tensors must not be modified.
 
     Args:
-        session: its number, from 0.
-        past: what has been kept of the sessions before.
-        latest: [P], the model that the session before has left; the initial one at first.
-        gradient: [P], what the session's clients changed of the pilot model in trial rounds; None
-            where there were none.
+        session: session number, from 0.
+        past: what is stored about earlier sessions.
+        latest: final model [P] of the previous session; the run's initial model for session 0.
+        gradient: change of the pilot model by the session's clients in trial rounds [P]; None
+            without trial rounds.
         spec: names and shapes of the parameters.
-        draw: gives a model [P] drawn as the initial one was, another for every number.
+        draw: draws a new initial model [P], a different one for each number.
     """
 
     session: int
@@ -101,11 +102,11 @@ class Opening:
 
 @dataclass(frozen=True)
 class Initial:
-    """The model that a session begins with.
+    """The initial model of a session.
 
     Args:
-        params: [P].
-        weights: of the past sessions' models in it, by session; none where it is no mean of them.
+        params: its parameters [P].
+        weights: by session, weights of past sessions' models; empty if it is not a mean of them.
     """
 
     params: Tensor
@@ -114,42 +115,42 @@ class Initial:
 
 @dataclass(frozen=True)
 class WarmStart(Choice, ABC):
-    """Base of every warm start. Its dataclass fields are its settings, as an algorithm's are."""
+    """Base class of all warm starts. Its dataclass fields are its settings, as for an algorithm."""
 
     draws: ClassVar[bool] = False
-    """Whether it asks for newly drawn models."""
+    """Whether it uses newly drawn models."""
 
     def trials(self, session: int) -> int:
-        """V, trial rounds before ``session`` begins."""
+        """V, number of trial rounds before ``session`` begins."""
         return 0
 
     def trial_model(self, opening: Opening) -> Tensor:
-        """[P], where trial rounds start."""
+        """Model [P] from which trial rounds start."""
         return opening.latest
 
     @abstractmethod
     def initial(self, opening: Opening) -> Initial:
-        """The model that the session begins with."""
+        """The initial model of the session."""
 
     def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
-        """Terms in the loss of a session's clients.
+        """Extra terms in the loss of a session's clients.
 
-        Where there are any, clients have the latest model of before as ``teacher``: it is sent
-        once, to all of them.
+        If there are any, the server sends the previous session's final model once to all clients,
+        as ``teacher``.
 
         Args:
-            session: its number.
-            labels_before: labels that the clients of the session before had.
+            session: session number.
+            labels_before: labels of the previous session's clients.
         """
         return ()
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """What is kept now that a session is over.
+        """Update what is stored at the end of a session.
 
         Args:
-            past: what has been kept so far.
-            session: its number.
-            last: [P], its last global model.
-            gradient: [P], from its trial rounds.
+            past: what is stored so far.
+            session: number of the session that ends.
+            last: its final global model [P].
+            gradient: change of the pilot model in its trial rounds [P]; None without trial rounds.
         """
         return past

@@ -1,4 +1,4 @@
-"""Continuous: go on from the latest model, and learn from it as from a teacher."""
+"""Continuous: start from the latest model, and distil from it during the session."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 
 @dataclass(frozen=True)
 class Continuous(WarmStart):
-    """The latest model, which stays the clients' teacher for the session.
+    """Start from the latest model, and distil from it during the session.
 
-    The teacher's copy crosses the downlink once a session.
+    The teacher is sent over the downlink once per session.
 
     Args:
-        distillation: ``csrd``, class-semantic relation distillation (Dong et al., CVPR 2022), as
-            the paper says; ``logits``, plain distillation, as the published code has it.
-        kl_weight: weight of the divergence in the clients' loss.
+        distillation: ``csrd``, class-semantic relation distillation (Dong et al., CVPR 2022), as in
+            the paper; ``logits``, plain distillation, as in the published code.
+        kl_weight: weight of the Kullback-Leibler divergence in the clients' loss.
     """
 
     distillation: Annotated[
         Literal["csrd", "logits"],
         Field(
-            description="what clients learn from the session before's model: relations or logits"
+            description="distillation from the previous session's model: class relations or logits"
         ),
     ] = "csrd"
     kl_weight: Annotated[float, Field(ge=0, description="weight of the distillation loss")] = 1.0
 
     def initial(self, opening: Opening) -> Initial:
-        """w_init = the latest model."""
+        """The latest model."""
         return Initial(opening.latest)
 
     def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
-        """The divergence from the teacher; the first session has none."""
+        """The divergence from the teacher; none in the first session."""
         if session == 0:
             return ()
         if self.distillation == "csrd":

@@ -1,4 +1,4 @@
-"""How far the clients of two sessions are apart, by what they change of the pilot model."""
+"""Distances between the clients of two sessions, from their changes of the pilot model."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Similarity = Literal["two_norm", "plain_two_norm", "inner_product"]
 
 
 def two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
-    """Mean over weight tensors of ||g / ||g|| - h / ||h|| ||, biases left out: in [0, 2].
+    """Mean over weight tensors, without biases, of ||g / ||g|| - h / ||h|| ||, in [0, 2].
 
-    That is how we read the published code; the paper says two-norm of the normalized gradients.
+    This is our reading of the published code; the paper says two-norm of the normalized gradients.
 
     Args:
-        one: [P].
-        two: [P].
-        spec: where the tensors lie.
+        one: g, [P].
+        two: h, [P].
+        spec: slices of the tensors in the vectors.
     """
     pairs = zip(_directions(one, spec), _directions(two, spec), strict=True)
     return _mean([float((g - h).norm()) for g, h in pairs])
 
 
 def plain_two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
-    """||g - h|| of the whole vectors, as the paper's (5) has it."""
+    """||g - h|| of the whole vectors, as in (5) of the paper."""
     return float((one.double() - two.double()).norm())
 
 
 def inner_product(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
-    """Less the mean over weight tensors of the inner product of g / ||g|| and h / ||h||."""
+    """Negative mean over weight tensors of the inner product of g / ||g|| and h / ||h||."""
     pairs = zip(_directions(one, spec), _directions(two, spec), strict=True)
     return -_mean([float((g * h).sum()) for g, h in pairs])
 
@@ -47,11 +47,10 @@ DISTANCES: dict[Similarity, Callable[[Tensor, Tensor, ParamSpec], float]] = {
 
 
 def softmax_weights(distances: list[float], scale: float) -> list[float]:
-    """alpha_z = exp(-R d_z) / sum_y exp(-R d_y), (5).
+    """Weights alpha_z = exp(-R d_z) / sum_y exp(-R d_y), (5).
 
     Args:
-        distances: d of each past session; one that is not finite has no weight, and if none is,
-            no weight is above 0.
+        distances: d of each past session; sessions with a non-finite distance get weight 0.
         scale: R.
     """
     known = torch.tensor(distances, dtype=torch.float64)
@@ -63,7 +62,7 @@ def softmax_weights(distances: list[float], scale: float) -> list[float]:
 
 
 def _directions(flat: Tensor, spec: ParamSpec) -> list[Tensor]:
-    """Each weight tensor with norm 1, in float64; one of zeros as it is."""
+    """Weight tensors normalised to norm 1, in float64; zero tensors stay zero."""
     views = spec.views(flat.double())
     weights = [v for name, v in views.items() if not name.rpartition(".")[2].startswith("bias")]
     chosen = weights or list(views.values())

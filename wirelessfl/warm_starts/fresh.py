@@ -1,4 +1,4 @@
-"""Fresh: every session begins anew."""
+"""Fresh: every session starts from a new random model."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 
 @dataclass(frozen=True)
 class Fresh(WarmStart):
-    """A newly drawn model for every session."""
+    """Start every session from a newly drawn random model."""
 
     draws = True
 
     def initial(self, opening: Opening) -> Initial:
-        """w_init drawn as the first one was."""
+        """A new random model; in the first session the run's initial model."""
         return Initial(opening.draw(opening.session) if opening.session else opening.latest)

@@ -1,4 +1,4 @@
-"""Previous: go on from the model that the session before has left."""
+"""Previous: start from the final model of the previous session."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 
 @dataclass(frozen=True)
 class Previous(WarmStart):
-    """The latest model, whoever trained it."""
+    """Start from the final model of the previous session."""
 
     def initial(self, opening: Opening) -> Initial:
-        """w_init = the last model of the session before."""
+        """The final model of the previous session."""
         return Initial(opening.latest)

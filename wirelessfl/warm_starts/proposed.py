@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,64 +17,58 @@ from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weig
 
 @dataclass(frozen=True)
 class Proposed(WarmStart):
-    """A mean of past models, weighted by how alike their clients and the present ones are.
+    """Start from a mean of past models, weighted by similarity of the clients (Chang et al.).
 
-    The mean of the last models of the first P sessions is the pilot model. Clients of a later
-    session s train it for V rounds, G_s = w_s^(V) - w_pilot, and the session begins with
-    sum_z alpha_z w_z, alpha = softmax_z(-R ||G_s - G_z||) over the sessions z from P to s - 1,
-    (5). The first one after the pilot has no such past and goes on from the latest model. (The
-    paper writes G_s = w_s^(V-1) - w_pilot; V = 1 is one round here, not none.)
+    The pilot model is the mean of the final models of the first P sessions. Clients of a later
+    session s train it for V trial rounds, which gives G_s = w_s^(V) - w_pilot. The session starts
+    from sum_z alpha_z w_z with alpha = softmax_z(-R ||G_s - G_z||) over the sessions z from P to
+    s - 1, (5). The first session after the pilot sessions has no such past and starts from the
+    latest model. (The paper writes G_s = w_s^(V-1) - w_pilot; here V = 1 means one round.)
 
     Args:
-        pilot_sessions: P.
-        trial_rounds: V.
-        similarity: distance of G_s and G_z: ``two_norm`` as in the published code, tensor by tensor
-            with norm 1 and without biases; ``plain_two_norm`` of the whole vectors, as in the
-            paper; ``inner_product``, less that of the tensors with norm 1.
-        similarity_scale: R; 0 is the plain mean, a large one takes the nearest session's model.
-        history: H, maximum number of sessions that are kept.
-        history_keep: of more, the latest H stay, or the most diverse: one of the two sessions
-            whose G are nearest to each other goes, the one that the other kept ones are nearer to.
+        pilot_sessions: P, number of pilot sessions.
+        trial_rounds: V, trial rounds per session.
+        similarity: distance between G_s and G_z: ``two_norm`` per tensor, normalised and without
+            biases, as in the published code; ``plain_two_norm`` of the whole vectors, as in the
+            paper; ``inner_product``, the negative inner product of the normalised tensors.
+        similarity_scale: R; 0 gives the plain mean, and large values select the most similar
+            session's model.
+        history: H, maximum number of stored sessions.
+        history_keep: which H sessions stay: the latest, or the most diverse. For the latter, of the
+            two sessions whose G are closest to each other, the one closer to the other stored
+            sessions is removed.
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, first sessions; they make the pilot model")
+        int, Field(ge=1, description="P, number of first sessions, which train the pilot model")
     ] = 1
     trial_rounds: Annotated[
-        int, Field(ge=1, description="V, rounds from the pilot model before a session")
+        int, Field(ge=1, description="V, trial rounds from the pilot model before a session")
     ] = 1
     similarity: Annotated[
-        Similarity, Field(description="how the changes of the pilot model are compared")
+        Similarity, Field(description="distance between sessions' changes of the pilot model")
     ] = "two_norm"
     similarity_scale: Annotated[
-        float, Field(ge=0, description="R of softmax(-R distance); 0 is the plain mean")
+        float, Field(ge=0, description="R of softmax(-R distance); 0 for the plain mean")
     ] = 10.0
     history: Annotated[
-        int | None, Field(ge=1, description="H, maximum number of past sessions that are kept")
+        int | None, Field(ge=1, description="H, maximum number of stored past sessions")
     ] = None
     history_keep: Annotated[
         Literal["latest", "diverse"],
-        Field(description="which of more past sessions are kept: the latest, or the most diverse"),
+        Field(description="past sessions to keep if there are more: the latest or most diverse"),
     ] = "latest"
 
-    def __post_init__(self) -> None:
-        """Refuse a choice among sessions that are all kept.
-
-        Raises:
-            ValueError: it was made.
-        """
-        if self.history is None and self.history_keep != "latest":
-            raise ValueError(
-                f"history_keep is {self.history_keep!r}, and history is unbounded: give history, "
-                "how many sessions are kept."
-            )
+    def unused(self) -> Mapping[str, str]:
+        """Without a limit every past session is kept."""
+        return {} if self.history is not None else {"history_keep": "needs history: give it"}
 
     def trials(self, session: int) -> int:
-        """V, from the first session after the pilot ones on."""
+        """V for sessions after the pilot sessions, else 0."""
         return self.trial_rounds if session >= self.pilot_sessions else 0
 
     def trial_model(self, opening: Opening) -> Tensor:
-        """The pilot model."""
+        """The pilot model, from which trial rounds start."""
         assert opening.past.pilot is not None
         return opening.past.pilot
 
@@ -87,7 +82,7 @@ class Proposed(WarmStart):
         return weighted(past, softmax_weights(apart, self.similarity_scale), opening)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """Models of the pilot sessions until their mean is made; then 2 P floats a session."""
+        """Store pilot sessions' models until the pilot exists, then 2 vectors per session."""
         if session < self.pilot_sessions:
             past = past.with_session(session, last)
             if session + 1 < self.pilot_sessions:
@@ -97,7 +92,7 @@ class Proposed(WarmStart):
         return self._bounded(past.with_session(session, last, gradient))
 
     def _bounded(self, past: Past) -> Past:
-        """At most H sessions."""
+        """Limit the past to H sessions."""
         if self.history is None or len(past.sessions) <= self.history:
             return past
         places = list(range(len(past.sessions)))
@@ -107,9 +102,10 @@ class Proposed(WarmStart):
 
 
 def _nearest_to_others(gradients: tuple[Tensor, ...]) -> int:
-    """The one of the nearest pair that the others are nearer to, by cosine distances.
+    """Of the closest pair, the index of the vector that is closer to the others.
 
-    Lengths are left out: they say how well the pilot model fits, not which way the clients pull.
+    Distances are between vectors normalised to length 1. Lengths are ignored: they show how well
+    the pilot model fits, and not in which direction the clients change it.
     """
     rows = torch.nn.functional.normalize(torch.stack(gradients).double(), dim=1)
     apart = (2 - 2 * rows @ rows.T).clamp(min=0).sqrt()

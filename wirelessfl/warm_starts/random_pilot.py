@@ -1,4 +1,4 @@
-"""Random pilot: the ablation of Table 14, which compares clients on a model nobody has trained."""
+"""Random pilot: the ablation of Table 14, which compares clients on an untrained model."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from wirelessfl.warm_starts.proposed import Proposed
 
 @dataclass(frozen=True)
 class RandomPilot(Proposed):
-    """As ``proposed``, but the pilot model is a newly drawn one.
+    """Like warm start "proposed", but with a random pilot model (Chang et al., Table 14).
 
-    The first P sessions train as there, so that runs are comparable.
+    The first P sessions train as with "proposed", so that runs are comparable.
     """
 
     draws = True
 
     def trial_model(self, opening: Opening) -> Tensor:
-        """The model drawn for all trial rounds, the same one every time: number 0."""
+        """The random pilot model, number 0, the same for all trial rounds."""
         return opening.draw(0)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """The pilot model need not be kept: it can be drawn again."""
+        """As ``Proposed``, without the pilot model, which can be drawn again."""
         return replace(super().remember(past, session, last, gradient), pilot=None)

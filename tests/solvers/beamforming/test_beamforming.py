@@ -87,7 +87,7 @@ def test_branch_and_bound_against_a_grid() -> None:
 def test_the_default_against_certified_optima(
     antennas: int, clients: int, path_gain_db: float
 ) -> None:
-    h = rayleigh(antennas, 6, clients, antennas, path_gain_db=path_gain_db)
+    h = rayleigh(antennas, 4, clients, antennas, path_gain_db=path_gain_db)
     exact = optimize_beamformer(h, backend=Anneal(seed=5), certificate=ENDLESS)
     assert (exact.status == Status.OPTIMAL).all()
     ratio = optimize_beamformer(h).objective / exact.objective
@@ -129,7 +129,7 @@ def test_every_backend_keeps_its_word(backend: str) -> None:
     assert solution.backend == backend
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
     """Repeated channels, as replacement of ignored clients makes them, and a random start."""
     h = torch.from_numpy(rayleigh(seed, 7, 3))
@@ -146,7 +146,7 @@ def test_absent_clients_do_not_loosen_certificates() -> None:
     h = rayleigh(20, 40, 11, 4)
     scales = np.r_[np.ones(10), 0.0]
     for certificate in ("sdr", "exact"):
-        few = slice(None) if certificate == "sdr" else slice(4)
+        few = slice(None) if certificate == "sdr" else slice(2)
         options: Any = {"certificate": "sdr" if certificate == "sdr" else ENDLESS}
         with_absent = optimize_beamformer(h[few], scales=scales, **options)
         without = optimize_beamformer(h[few, :10], **options)
@@ -158,7 +158,7 @@ def test_absent_clients_do_not_loosen_certificates() -> None:
 def test_a_client_far_stronger_than_the_others_is_as_good_as_absent(
     spread: float, backend: str
 ) -> None:
-    h = rayleigh(21, 3, 6, 4)
+    h = rayleigh(21, 2, 6, 4)
     method = ENDLESS if backend == "branch_and_bound" else backend
     alone = optimize_beamformer(h[:, 1:], backend=method)
     h[:, 0] *= spread

@@ -107,13 +107,16 @@ def assert_honest(solution, exact):
         assert solution.objective <= exact.objective * (1 + 2e-6)
 
 
-@pytest.mark.parametrize(("backend", "seeds"), [("gurobi", 160), ("highs", 30), ("cvxpy", 20)])
+@pytest.mark.parametrize(
+    ("backend", "seeds"),
+    [("gurobi", [153, *range(60)]), ("highs", range(20)), ("cvxpy", range(12))],
+)
 def test_nothing_is_called_optimal_that_is_not(backend, seeds):
     """With a billion steps backends are wrong: Gurobi once by 36 %, with a gap of 0 (seed 153)."""
     if backend == "gurobi":
         needs_licence()
     optimal = 0
-    for seed in range(seeds):
+    for seed in seeds:
         rng = np.random.default_rng(1000 + seed)
         cells, power = int(rng.integers(2, 60)), rng.choice([0.01, 0.3, 1, 3, 6])
         seconds = 10 ** rng.uniform(-power, power, cells)
@@ -131,7 +134,7 @@ def test_nothing_is_called_optimal_that_is_not(backend, seeds):
         other = optimize_mask_sizes(seconds, total, backend=backend, **given)
         assert_honest(other, exact)
         optimal += other.status is Status.OPTIMAL
-    assert optimal > seeds / 2
+    assert optimal > len(seeds) / 2
 
 
 def claim(monkeypatch, steps, share, finished):

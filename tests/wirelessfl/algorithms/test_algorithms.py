@@ -1,4 +1,4 @@
-"""Algorithms against loops written out here, and against each other where they coincide."""
+"""Algorithms against reference loops, and against each other where they must coincide."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ def flat(result):
 
 
 def test_one_cell_is_fedavg(config, toy):
-    """HIST and HFedAvg with N = 1 and E edge rounds are FedAvg, bit for bit."""
+    """HIST and HFedAvg with N = 1 and E edge rounds equal FedAvg, bit for bit."""
     star = wirelessfl.run(config("fedavg", rounds=6), data=toy, model=model())
     for algorithm in ("hist", "hfedavg"):
         one = config(algorithm, cells=1, edge_rounds=3, rounds=2)
@@ -56,7 +56,7 @@ def test_one_cell_is_fedavg(config, toy):
 def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, weighting):
     """Masks on the full vector, (4) to (7), client by client; shared coordinates are averaged.
 
-    Local hidden biases move in a client's steps, and no server hears of it.
+    Local hidden biases change in a client's steps, and are never sent.
     """
     settings = config(
         algorithm,
@@ -125,7 +125,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
 
 
 def test_the_1_over_n_squared_scheme_lets_cross_blocks_rest(config, toy):
-    """With partition "all" a weight between neurons of two cells does not move in that round."""
+    """With partition "all" a weight between neurons of two cells does not change in that round."""
     module = model((9, 9))
     settings = config("hist", partition="all", rounds=1)
     setup = build(settings, data=toy, model=module)
@@ -187,7 +187,7 @@ def test_models_by_import_path(config, toy, monkeypatch, tmp_path):
 
 @dataclass(frozen=True)
 class Median(FedAvg):
-    """A robust rule: the coordinate-wise median, which needs every client's own update."""
+    """A robust rule: the coordinate-wise median, which needs each client's update."""
 
     name = "median"
     payloads = (Payload("update", each=True),)
@@ -199,7 +199,7 @@ class Median(FedAvg):
 
 
 def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
-    """The median of the clients' own changes, against six runs of one client each."""
+    """The median of the clients' changes, against six runs of one client each."""
     monkeypatch.setattr(FIND, lambda name, local: Median)
     settings = config("fedavg", rounds=1)
     setup = build(settings, data=toy, model=model())
@@ -224,7 +224,7 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
 
 @dataclass(frozen=True)
 class CloudMomentum(HFedAvg):
-    """The mean of all changes so far is kept by the cloud, which averages that of its cells."""
+    """The cloud keeps the sum of all mean changes so far, averaged over its cells."""
 
     name = "cloud-momentum"
     node_state = False
@@ -237,7 +237,7 @@ class CloudMomentum(HFedAvg):
 
 
 def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
-    """Then it is averaged over cells like the model, which has moved by just as much."""
+    """With node_state False it is averaged over cells, like the model, which changes equally."""
     monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
     setup = build(config("hfedavg"), data=toy, model=model())
     training, start = setup.training, setup.model.objective.spec.from_module(model())
@@ -252,7 +252,7 @@ def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
 
 @dataclass(frozen=True)
 class Forgetful(FedAvg):
-    """Begins with a state that its merge does not hand on."""
+    """Starts with a state that its merge does not return."""
 
     name = "forgetful"
 
@@ -262,5 +262,7 @@ class Forgetful(FedAvg):
 
 def test_server_state_that_a_merge_loses_is_said(config, toy, monkeypatch):
     monkeypatch.setattr(FIND, lambda name, local: Forgetful)
-    with pytest.raises(ConfigError, match=r"begins with the server state \['momentum', 'params'\]"):
+    with pytest.raises(
+        ConfigError, match=r"its merge gets the server state \['momentum', 'params'\]"
+    ):
         wirelessfl.run(config("fedavg"), data=toy, model=model())

@@ -31,10 +31,10 @@ OPTIMUM = (CURVATURE * MINIMUM).sum(0) / CURVATURE.sum(0)
 
 
 def federate(algorithm, rounds, who=None, steps=STEPS):
-    """Rounds of ``algorithm`` in float64, client i's loss being a_i/2 (x - b_i)^2.
+    """Rounds of ``algorithm`` in float64, where client i has the loss a_i/2 (x - b_i)^2.
 
-    ``who(t)`` gives the clients of a round and which of them track; all by default. Returns the
-    model after each round, and what clients and server keep.
+    ``who(t)`` gives the clients of round t and which of them track; all by default. Returns the
+    model after each round, the client states and the server state.
     """
     start = torch.zeros(SIZE, dtype=torch.float64)
     server = {name: value[None] for name, value in algorithm.initial(start).items()}
@@ -73,7 +73,7 @@ def error(path):
 
 
 def test_fedavg_stops_where_algebra_says():
-    """After K steps x_i is b_i + r_i (x - b_i), r_i = (1 - lr a_i)^K; their mean rests once."""
+    """After K steps x_i = b_i + r_i (x - b_i) with r_i = (1 - lr a_i)^K; the mean converges."""
     pull = 1 - (1 - 0.1 * CURVATURE) ** STEPS
     biased = (pull * MINIMUM).sum(0) / pull.sum(0)
     path, _, _ = federate(FedAvg(lr=0.1), 200)
@@ -91,7 +91,7 @@ def test_fedprox_stops_where_algebra_says():
 
 @pytest.mark.parametrize("server_lr", [1.0, 0.6])
 def test_fedacg_written_out(server_lr):
-    """Lookahead, proximal term, momentum; what is tested is w, not what is sent."""
+    """Look-ahead, proximal term and momentum; the evaluated model is w, not the one sent."""
     ahead, beta = 0.85, 0.3
     path, _, server = federate(
         FedACG(lr=0.05, acceleration=ahead, beta=beta, server_lr=server_lr), 4
@@ -131,7 +131,7 @@ def with_torch(client, x, **options):
 
 
 def test_momentum_of_clients_is_torchs():
-    """From 0 in every round."""
+    """The client's velocity starts from 0 in every round."""
     path, _, _ = federate(FedAvg(lr=0.1, momentum=0.9), 5)
     x = torch.zeros(SIZE, dtype=torch.float64)
     for after in path:
@@ -141,7 +141,7 @@ def test_momentum_of_clients_is_torchs():
 
 
 def test_momentum_takes_corrected_gradients():
-    """FedProx's velocity has its proximal term; SCAFFOLD's c_i is the mean of raw gradients."""
+    """FedProx's velocity includes the proximal term; SCAFFOLD's c_i is a mean of raw gradients."""
     path, _, _ = federate(FedProx(lr=0.1, mu=0.7, momentum=0.5), 1)
     x, v = torch.zeros(CLIENTS, SIZE, dtype=torch.float64), 0.0
     for _ in range(STEPS):
@@ -171,8 +171,8 @@ def test_momentum_takes_corrected_gradients():
     ],
 )
 def test_what_would_be_ignored_is_no_setting(name, setting):
-    """The message names the algorithms that have it."""
-    message = rf"unknown setting '{setting}' of algorithm '{name}'.*It is a setting of algorithm "
+    """The message names the algorithms that have the setting."""
+    message = rf'^{setting}=0.5 is a setting of algorithm ".*, and algorithm is "{name}": choose '
     with pytest.raises(ConfigError, match=message):
         Config.from_flags(name, **{setting: 0.5})
 
@@ -210,7 +210,7 @@ def test_tracking_reaches_the_optimum_of_the_mean():
 
 
 def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
-    """With vhat carried on, to rounding; where it starts at v in each round it stalls."""
+    """With carried vhat it converges, up to rounding; with vhat reset in each round it stalls."""
     carried, _, _ = federate(FAdamGC(lr=0.05, vhat="carried"), 1000)
     reset, _, _ = federate(FAdamGC(lr=0.05), 1000)
     local, _, _ = federate(LocalAdam(lr=0.05, vhat="carried"), 1000)
@@ -223,7 +223,7 @@ def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
 
 
 def test_momentum_alone_keeps_the_bias_of_fedavg():
-    """At rest d is the mean step, so each client's own steps are still pulled to its minimum."""
+    """At the fixed point d is the mean step, and clients still step towards their own minima."""
     assert error(federate(FedAvgM(lr=0.1), 500)[0]) > 1e-3
     plain, _, _ = federate(FedAvg(lr=0.1), 50)
     same, _, _ = federate(FedAvgM(lr=0.1, beta=1.0), 50)
@@ -231,7 +231,7 @@ def test_momentum_alone_keeps_the_bias_of_fedavg():
 
 
 def test_momentum_is_the_mean_step_of_the_last_round():
-    """Two rounds written out: d = (x_0 - x_1) / (K lr) for eta_g = 1."""
+    """Two rounds computed by hand: d = (x_0 - x_1) / (K lr) for eta_g = 1."""
     path, _, server = federate(FedAvgM(lr=0.05, beta=0.3), 1)
     d = -path[0] / (STEPS * 0.05)
     assert torch.allclose(server["momentum"][0], d, atol=1e-12)
@@ -242,7 +242,7 @@ def test_momentum_is_the_mean_step_of_the_last_round():
 
 
 class Untracked(FAdamGC):
-    """FAdamGC that leaves y = y_i = 0."""
+    """FAdamGC that keeps y = y_i = 0."""
 
     name = "untracked"
 
@@ -287,7 +287,7 @@ def test_local_adam_is_amsgrad_written_out():
 
 @pytest.mark.parametrize("server_lr", [1.0, 0.6, 1.3])
 def test_the_two_forms_of_fa_nt_agree(server_lr):
-    """With everybody there; for eta_g != 1 only the corrected (114) does."""
+    """With full participation; for eta_g != 1 only with the corrected (114)."""
     two, _, _ = federate(FANT(lr=0.01, server_lr=server_lr), 40)
     one, _, _ = federate(FANT(lr=0.01, server_lr=server_lr, variables="one"), 40)
     assert torch.allclose(torch.stack(one), torch.stack(two), atol=1e-10)
@@ -298,7 +298,7 @@ def test_the_two_forms_of_fa_nt_agree(server_lr):
 
 
 def turns(t):
-    """Two or three of the clients, some of them tracking."""
+    """Two or three of the clients per round, some of which track."""
     dice = np.random.default_rng(t)
     clients = np.sort(dice.permutation(CLIENTS)[:3])
     return clients, np.array([True, t % 2 == 0, False])
@@ -306,7 +306,7 @@ def turns(t):
 
 @pytest.mark.parametrize("name", ["fadamgc", "scaffold", "scaffold-m", "fa-nt"])
 def test_the_servers_term_is_the_mean_of_all_clients_terms(name):
-    """Whoever takes part and tracks: y = (1/n) sum y_i, since both begin at 0."""
+    """For any participants and trackers y = (1/n) sum y_i, since both are 0 at first."""
     _, own, server = federate(find_algorithm(name)(lr=0.01), 25, turns)
     assert torch.allclose(server["tracking"][0], own["tracking"].mean(0), atol=1e-12)
     assert own["tracking"].any()
@@ -322,7 +322,7 @@ def test_only_trackers_change_their_term():
 
 
 def pseudo_gradients(algorithm, rounds):
-    """The mean changes D of each round along the algorithm's own path."""
+    """The mean changes D of each round along the algorithm's path."""
     path, _, _ = federate(algorithm, rounds)
     starts = [torch.zeros(SIZE, dtype=torch.float64), *path[:-1]]
     pull = 1 - (1 - algorithm.lr * CURVATURE) ** STEPS
@@ -341,7 +341,7 @@ def follow(optimizer, x, changes, prepare=lambda t: None):
 
 
 def test_fedadam_against_torch():
-    """torch corrects biases and starts v at 0: both are undone by its settings in each step."""
+    """torch corrects biases and starts v at 0: its settings undo both in each step."""
     algorithm = FedAdam(lr=0.05, server_lr=0.1, eps=1e-2)
     path, changes = pseudo_gradients(algorithm, 30)
     x = torch.zeros(SIZE, dtype=torch.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""What algorithms declare: units of payloads."""
+"""Declarations of algorithms: units of payloads."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from wirelessfl.training.payloads import Payload
 
 @dataclass(frozen=True)
 class InServerSteps(FedAvg):
-    """Its payload crosses the air in a unit of its own."""
+    """Its payload is sent over the air in a unit of its own."""
 
     def unit(self, payload, local_steps):
         return self.server_lr * local_steps

@@ -1,4 +1,4 @@
-"""Parts of the model that merged cells deal anew among them, and buffers that this needs."""
+"""Reassigned submodels of merged cells, and the buffer sizes that this needs."""
 
 import heapq
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ def merges_of_cells(draw):
 
 @given(merges_of_cells())
 def test_parts_stay_disjoint_and_whole(case):
-    """Over 20 merges of cells that end at random times: sizes stay, and who is at work keeps."""
+    """20 merges of cells with random durations: sizes are constant, busy cells keep their parts."""
     cells, buffer, hidden, scheme, seed = case
     module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
     spec = ParamSpec.of(module)
@@ -80,11 +80,11 @@ def test_parts_stay_disjoint_and_whole(case):
 @pytest.mark.parametrize(
     ("name", "settings", "buffer", "message"),
     [
-        ("hfedavg", {}, 4, r"buffer is 4, and cells is 3: .* Lower buffer to 3 or less"),
-        ("hfedavg", {}, 0, r"buffer is 0, and cells is 3"),
-        ("hist", {}, 1, r'buffer is 1, and algorithm "hist".*Choose a buffer of 2 or more'),
-        ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes is "optimized", and schedule'),
-        ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap is 0\.5, and schedule is "buffered"'),
+        ("hfedavg", {}, 4, r"buffer=4 conflicts with cells=3: .* Choose buffer 1 to 3"),
+        ("hfedavg", {}, 0, r"buffer=0 conflicts with cells=3"),
+        ("hist", {}, 1, r'buffer=1 conflicts with algorithm="hist".*Choose a buffer of 2 or more'),
+        ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes="optimized" conflicts with schedule'),
+        ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap=0\.5 conflicts with schedule="buffered"'),
     ],
 )
 def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):
@@ -94,7 +94,7 @@ def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):
 
 
 def test_buffers_that_fit():
-    """Down to a cell at a time of whole models, and two of parts; up to all."""
+    """1 cell or more per merge with full models, 2 or more with submodels, up to all cells."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
             find_algorithm(name)().check_merged_cells(buffer, 3)

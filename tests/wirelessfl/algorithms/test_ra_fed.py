@@ -1,4 +1,4 @@
-"""RA-Fed and its kin against each other where they coincide, and against loops written out here."""
+"""RA-Fed and its variants against each other where they coincide, and against reference loops."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,8 +31,8 @@ def flat(result):
 @pytest.mark.parametrize("per_round", [None, 4])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex", "fedavg-small"])
 def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
-    """Bit for bit, whoever takes part; seconds and joules are added up in another order."""
-    flags = {"clients_per_round": per_round, "weighting": weighting, "cells": 1}
+    """Bit for bit for any participants; seconds and joules are summed in another order."""
+    flags = {"clients_per_round": per_round, "weighting": weighting}
     flags |= {"split": "dirichlet", "min_samples": 5, "server_lr": 0.7}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
     own = wirelessfl.run(config(name, capacities=(1.0,), **flags), data=toy, model=model())
@@ -48,8 +48,8 @@ def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
 
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weighting):
-    """To rounding, (u + (mean D - u)) for mean D; those who stay away count, too."""
-    flags = {"weighting": weighting, "cells": 1, "rounds": 6}
+    """Up to rounding, (u + (mean D - u)) against mean D; absent clients count too."""
+    flags = {"weighting": weighting, "rounds": 6}
     flags |= {"split": "dirichlet", "min_samples": 5}
     for per_round, equal in ((None, True), (4, False)):
         flags["clients_per_round"] = per_round
@@ -61,14 +61,14 @@ def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weightin
 @pytest.mark.parametrize("overlap", [0.0, 0.7])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_parts_are_hist(config, toy, weighting, overlap):
-    """One client a cell and one edge round: the same masks, and the same model to rounding.
+    """With one client per cell and one edge round: same masks, same model up to rounding.
 
-    Fifteen neurons for five, as both round sizes that do not divide in ways of their own.
+    Fifteen neurons for five clients, since the two algorithms round other sizes differently.
     """
     flags = {"clients": 5, "rounds": 4, "weighting": weighting, "split": "dirichlet"}
     flags |= {"min_samples": 5, "mask_overlap": overlap}
     hist = config("hist", cells=5, edge_rounds=1, **flags)
-    own = config("ra-fed", cells=1, masks="partition", capacities=(1.0,), **flags)
+    own = config("ra-fed", masks="partition", capacities=(1.0,), **flags)
     one, two = (wirelessfl.run(made, data=toy, model=model((15,))) for made in (hist, own))
     assert torch.allclose(flat(one), flat(two), atol=2e-6)
     assert one.rows[-1]["uplink_mib"] == pytest.approx(two.rows[-1]["uplink_mib"])
@@ -77,7 +77,7 @@ def test_parts_are_hist(config, toy, weighting, overlap):
 
 
 class Constant:
-    """In place of an executor: every client changes all that it has by one number."""
+    """Replaces an executor: each client changes all its parameters by one number."""
 
     def __init__(self, change):
         self.change, self.chunk, self.seen = change, 2, []
@@ -91,9 +91,9 @@ class Constant:
 
 
 def by_neuron(spec, values):
-    """One value for each of the hidden neurons, and one for the output's biases, from [P]."""
+    """One value for each hidden neuron, and one for the output biases, from [P]."""
     into, bias, out, last = spec.views(values).values()
-    for n, value in enumerate(bias):  # all that belongs to a neuron has moved alike
+    for n, value in enumerate(bias):  # all parameters of a neuron have changed equally
         assert torch.allclose(into[n], value)
         assert torch.allclose(out[:, n], value)
     assert torch.allclose(last, last[0])
@@ -101,7 +101,7 @@ def by_neuron(spec, values):
 
 
 def trained(setup, number, who, chosen, change):
-    """A round of these clients with these neurons, each changing what it has by a number."""
+    """A round of these clients with these neurons, each changing its parameters by one number."""
     plan, training = setup.planner.plan(number), setup.training
     chosen = [[np.array(own)] for own in chosen]
     training.executor = Constant(change)
@@ -117,15 +117,15 @@ def trained(setup, number, who, chosen, change):
     return by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
 
 
-# Neuron 0 is covered by client 0 alone, 1 by two, 2 by client 2, 3 by nobody; outputs by all.
+# Neuron 0 is covered by client 0, 1 by two clients, 2 by client 2, 3 by none; outputs by all.
 FIRST = (0, 1, 2), ([0, 1], [1], [2]), {0: 3.0, 1: 5.0, 2: 7.0}
-# Client 2 stays away; neuron 2 is covered by nobody.
+# Client 2 is absent; no client covers neuron 2.
 SECOND = (0, 1), ([1], [0, 3]), {0: 1.0, 1: 2.0}
 SAMPLES = (1.0, 3.0, 4.0)
 
 
 def prepared(config, toy, name, weighting):
-    settings = config(name, clients=3, cells=1, weighting=weighting, lr=0.5)
+    settings = config(name, clients=3, weighting=weighting, lr=0.5)
     setup = build(settings, data=toy, model=model((4,)))
     if weighting == "samples":
         setup.training.server.weights.samples[:] = SAMPLES
@@ -144,7 +144,7 @@ def prepared(config, toy, name, weighting):
     ],
 )
 def test_the_merge_by_hand(config, toy, weighting, first, second):
-    """A coordinate moves by the mean change of those who cover it, or rests."""
+    """A coordinate changes by the mean change of the clients that cover it, or not at all."""
     setup = prepared(config, toy, "ra-fed", weighting)
     assert trained(setup, 0, *FIRST) == pytest.approx(first, rel=1e-6)
     assert setup.training.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
@@ -152,8 +152,11 @@ def test_the_merge_by_hand(config, toy, weighting, first, second):
 
 
 def test_ram_feds_merge_by_hand(config, toy):
-    """u_n of those who do not cover counts; in units of the change, mean u = [1, 8/3, 7/3, 0, 5]
-    after the first round, and by samples [3/8, 18/8, 28/8, 0, 46/8]."""
+    """u_n of clients that do not cover a coordinate counts.
+
+    In units of the change, mean u = [1, 8/3, 7/3, 0, 5] after the first round, and weighted by
+    samples [3/8, 18/8, 28/8, 0, 46/8].
+    """
     for weighting, first, second, mean in (
         (
             "uniform",
@@ -179,9 +182,9 @@ def test_ram_feds_merge_by_hand(config, toy):
 
 
 def test_parts_that_overlap_meet_in_their_mean(config, toy):
-    """Three parts of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
+    """Three submodels of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
-    settings = config("ra-fed", clients=3, cells=1, **flags)
+    settings = config("ra-fed", clients=3, **flags)
     setup = build(settings, data=toy, model=model((12,)))
     plan, training = setup.planner.plan(0), setup.training
     holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
@@ -195,7 +198,7 @@ def test_parts_that_overlap_meet_in_their_mean(config, toy):
 
 
 def mask_of(spec, chosen):
-    """[P], 1 for what a client with these neurons of a fully connected network has."""
+    """Mask [P] of a client with these neurons of a fully connected network."""
     kept, full = spec.views(torch.ones(spec.size)), torch.zeros(spec.size)
     names = list(kept)
     layers = [(names[i], names[i + 1]) for i in range(0, len(names), 2)]
@@ -265,8 +268,8 @@ def written_out(setup, module, data, rounds, memory):
 
 
 COHORTS = {
-    "star": {"cells": 1},
-    "some of them": {"cells": 1, "clients_per_round": 4, "weighting": "samples"},
+    "star": {},
+    "some of them": {"clients_per_round": 4, "weighting": "samples"},
     "cells": {"cells": 2, "edge_rounds": 2, "clients_per_round": 5, "weighting": "samples"},
     "equal cells": {"cells": 2, "edge_rounds": 2},
 }
@@ -285,10 +288,10 @@ COHORTS = {
     ],
 )
 def test_against_a_loop_written_out(config, toy, name, own, cohort):
-    """Masks on parameters and gradients of the full model equal submodels taken out of it."""
+    """Masks on parameters and gradients of the full model equal extracted submodels."""
     flags = COHORTS[cohort] | own | {"split": "dirichlet", "min_samples": 5, "lr": LR}
     flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}
-    inside = flags["cells"] > 1
+    inside = "cells" in flags
     settings = config("hfedavg", local=name, **flags) if inside else config(name, **flags)
     setup = build(settings, data=toy, model=model((9, 8)))
     expected = written_out(setup, model((9, 8)), toy, 3, name == "ram-fed")

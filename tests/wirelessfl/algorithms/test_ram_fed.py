@@ -1,4 +1,4 @@
-"""RAM-Fed's memory: its mean, where it lies, and whose it is."""
+"""RAM-Fed's memory: its mean, its storage, and its clients."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.setup import build
 from wirelessfl.training.executor import Chunk
 
-FLAGS = {"cells": 1, "capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
+FLAGS = {"capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
 
 
 def model(hidden=(10,)):
@@ -24,7 +24,7 @@ def flat(result):
 
 
 class Dice:
-    """In place of an executor: changes at random."""
+    """Replaces an executor: random changes."""
 
     chunk = 5
 
@@ -37,7 +37,7 @@ class Dice:
 
 
 def mean_of_all(training, clients):
-    """The mean of all u_n, in float64; by samples where clients weigh so."""
+    """The mean of all u_n in float64, weighted by samples if clients are."""
     weights = training.server.weights.of(clients)
     total = torch.zeros(training.server.states.size, dtype=torch.float64)
     for client, weight in zip(clients, weights, strict=True):
@@ -50,7 +50,7 @@ def mean_of_all(training, clients):
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("local", [False, True])
 def test_the_mean_follows_all_changes(config, toy, weighting, local):
-    """After 100 rounds with random masks of some clients: to 1e-5 of its size, float32's sums."""
+    """After 100 rounds of some clients with random masks: equal to 1e-5, up to float32 rounding."""
     flags = FLAGS | {"weighting": weighting, "split": "dirichlet", "min_samples": 5, "lr": 0.1}
     if local:
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
@@ -69,7 +69,7 @@ def test_the_mean_follows_all_changes(config, toy, weighting, local):
 
 
 def test_the_memory_may_lie_on_disk(config, toy, same):
-    """Bit for bit, and who has never been asked has no record."""
+    """Bit for bit; clients that have never trained have no record."""
     kept = []
     for states in ("memory", "disk"):
         settings = config("ram-fed", clients=8, rounds=2, chunk=3, client_states=states, **FLAGS)
@@ -95,7 +95,7 @@ def memory_size(tensors):
 
 
 def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
-    """200 clients of whom 3 a round are asked: no vectors of the others."""
+    """200 clients, 3 per round: no vectors of the others are stored."""
     settings = config("ram-fed", **FLAGS | {"clients": 200, "rounds": 4, "split": "iid"})
     setup = build(settings, data=toy, model=model())
     for number in range(4):
@@ -105,8 +105,8 @@ def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
 
 
 def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
-    """Sessions of other labels: at each begin the server's mean is made again."""
-    flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3, "cells": 1}
+    """Sessions with other labels: the server's mean is recomputed at each start."""
+    flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3}
     settings = config("ram-fed", capacities=(0.7, 0.4), checkpoint_seconds=0, **flags)
     result = wirelessfl.run(settings, data=toy, model=model())
     tensors, _ = RunDirectory(result.directory).load()
@@ -121,7 +121,7 @@ def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
 
 
 def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
-    """And brings it back; a trial on a copy leaves all of it alone."""
+    """A resumed run restores the memory; trial rounds on a copy do not change it."""
     setup = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
     training = setup.training
     for number in range(2):
@@ -142,8 +142,8 @@ def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
 
 
 def test_steps_that_shrink_keep_their_gradients(config, toy):
-    """With gamma_t falling u_n stays in units of gradients: full models are FedAvg all the same."""
-    flags = {"cells": 1, "lr_schedule": "poly", "rounds": 4}
+    """With falling step sizes u_n stays in units of gradients: full models still equal FedAvg."""
+    flags = {"lr_schedule": "poly", "rounds": 4}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
     own = wirelessfl.run(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
     assert torch.allclose(flat(own), flat(full), atol=2e-6)
@@ -167,7 +167,7 @@ def test_steps_that_shrink_keep_their_gradients(config, toy):
     changes = torch.randn(3, len(fresh), generator=dice)
     for client, change in zip(plan.clients, changes, strict=True):
         expected += change / 3
-        if client in asked:  # the same dice: what it sent in round 0, over gamma_0
+        if client in asked:  # the same random numbers: what it sent in round 0, over gamma_0
             row = int(np.flatnonzero(asked == client)[0])
             expected -= changes[row] * plan.lr_share / 3
     assert torch.allclose(fresh, expected, atol=1e-5)
@@ -175,7 +175,7 @@ def test_steps_that_shrink_keep_their_gradients(config, toy):
 
 @pytest.mark.parametrize("who", ["algorithm", "local"])
 def test_a_sum_over_the_air_is_refused(config, who):
-    name, flags = "ram-fed", {"cells": 1}
+    name, flags = "ram-fed", {}
     if who == "local":
         name, flags = "hfedavg", {"local": "ram-fed"}
     with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""Who trains which task: sets as asked for, learners against brute force and made-up clients."""
+"""Assignments: valid sets, and learners against brute force and synthetic clients."""
 
 import math
 import warnings
@@ -73,7 +73,7 @@ def test_sets_are_disjoint_and_as_asked(kind, run):
 @pytest.mark.parametrize("kind", KINDS)
 @given(runs(), st.integers(0, 8))
 def test_restored_is_uninterrupted(kind, run, cut):
-    """Also: equal rounds choose equally, in whatever order the available come."""
+    """Equal rounds give equal choices, in any order of the available clients."""
     clients, tasks, rounds = run
     plain, cut_off = (KINDS[kind](clients, tasks) for _ in range(2))
     rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_restored_is_uninterrupted(kind, run, cut):
 
 
 def test_random_sets_are_evenly_drawn():
-    """Each client trains each task equally often, and pairs of clients too."""
+    """Each client trains each task equally often, and so do pairs of clients."""
     rounds, assignment = 4000, RandomAssignment(STREAM)
     counts, together = np.zeros((2, 10)), 0
     for number in range(rounds):
@@ -111,7 +111,7 @@ def test_random_sets_are_evenly_drawn():
 
 
 def rounds_of(assignment, durations, shares, rounds, seed=0):
-    """Seconds of each round: exponential around what each client takes, and times trained."""
+    """Seconds of each round, exponential around each client's mean, and times trained."""
     rng, clients = np.random.default_rng(seed), durations.shape[1]
     took, times = [], np.zeros_like(durations)
     for number in range(rounds):
@@ -128,7 +128,7 @@ def rounds_of(assignment, durations, shares, rounds, seed=0):
 
 
 def test_bayes_prefers_fast_clients():
-    """A quarter of 40 clients is slow: random sets of 8 nearly always hold one (93 %)."""
+    """A quarter of 40 clients is slow: random sets of 8 contain a slow one in 93 % of rounds."""
     durations = np.tile(np.where(np.arange(40) % 4 == 0, 5.0, 1.0), (2, 1))
     shares, rounds = np.array([4, 4]), 60
     taken, differences = [], []
@@ -152,7 +152,7 @@ def test_bayes_prefers_fast_clients():
 
 
 def test_bayes_with_fairness_alone_trains_all_equally_often():
-    """Over eight seeds the variance is 0.029 of random sets', with a deviation of 0.008."""
+    """Over eight seeds the variance is 0.029 of that of random sets, with a deviation of 0.008."""
     durations = np.tile(np.where(np.arange(20) % 4 == 0, 5.0, 1.0), (2, 1))
     variances = []
     for assignment in (bayes(20, 2, fairness=1e6, candidates=100), RandomAssignment(STREAM)):
@@ -163,7 +163,7 @@ def test_bayes_with_fairness_alone_trains_all_equally_often():
 
 @given(runs())
 def test_the_rise_is_that_of_the_variance(run):
-    """Of the times each client trained, summed over tasks, before and after; beta sees no more."""
+    """Variance of times trained, summed over tasks, before and after; beta weighs the increase."""
     clients, tasks, rounds = run
     assignment, rng = bayes(clients, tasks, history=99), np.random.default_rng(0)
     times, rises = np.zeros((tasks, clients)), []
@@ -190,7 +190,7 @@ def test_bayes_history_is_bounded_and_rounds_without_clients_are_not_in_it():
 
 @given(st.integers(1, 12), st.integers(1, 4), st.booleans(), st.integers(0, 2**32))
 def test_the_process_never_warns(points, features, equal, seed):
-    """Repeated points, features that are all the same, values without spread."""
+    """Repeated points, constant features, values without spread."""
     rng = np.random.default_rng(seed)
     seen = rng.integers(0, 2, (points, features)) * 1e6
     values = np.full(points, 3.0) if equal else rng.exponential(1.0, points)
@@ -204,13 +204,13 @@ def test_the_process_never_warns(points, features, equal, seed):
 
 
 def matern(a, b):
-    """Matern's covariance of smoothness 5/2, [len(a), len(b)]."""
+    """Matern covariance with smoothness 5/2, [len(a), len(b)]."""
     r = math.sqrt(5) * np.linalg.norm(a[:, None] - b[None], axis=-1)
     return (1 + r + r**2 / 3) * np.exp(-r)
 
 
 def test_the_process_is_the_likeliest_normal_law_of_the_grid():
-    """Conditional mean and variance of the joint normal law, written out with plain inverses."""
+    """Conditional mean and variance of the joint normal distribution, with plain inverses."""
     rng = np.random.default_rng(1)
     seen, asked = rng.normal(size=(25, 3)), rng.normal(size=(9, 3))
     values = np.sin(seen).sum(1) + 0.1 * rng.normal(size=25)
@@ -249,7 +249,7 @@ def test_expected_improvement_is_its_integral(mean, deviation, best):
 
 
 def known(means, **settings):
-    """A bandit that has seen every pair often, with these mean losses [tasks, clients]."""
+    """A bandit that has often observed each pair, with these mean losses [tasks, clients]."""
     assignment = bandit(means.shape[1], len(means), **settings)
     looks = np.full(means.shape, 4.0)
     assignment.restore({"losses": means * looks, "looks": looks, "rounds": np.array([9.0])})
@@ -258,7 +258,7 @@ def known(means, **settings):
 
 @given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 2**32), st.data())
 def test_known_means_without_exploration_are_picked_exactly(clients, tasks, seed, data):
-    """Against the greedy rule written out: the best pair left, until all shares are full."""
+    """Against the greedy rule: the best remaining pair until all shares are full."""
     rng = np.random.default_rng(seed)
     means = rng.permutation(tasks * clients).reshape(tasks, clients) + 1.0
     available = np.flatnonzero(rng.random(clients) < 0.8)
@@ -284,7 +284,7 @@ def test_bandit_indices_by_hand():
 
 
 def test_bandit_sees_all_pairs_first():
-    """12 pairs, three of them a round: after four rounds each has been seen once."""
+    """12 pairs, three per round: after four rounds each has been observed once."""
     assignment, seen = bandit(6, 2, exploration=0.0), np.zeros((2, 6))
     for number in range(4):
         chosen = assignment.choose(number, np.arange(6), np.array([2, 1]))
@@ -301,7 +301,7 @@ def test_bandit_sees_all_pairs_first():
 def test_bandit_finds_the_high_losses_and_goes_on_exploring(discount):
     """Five of 20 clients have losses around 3, the others around 1; by chance their share is 1/4.
 
-    Over eight seeds it is 0.76 with discount 0.9 (deviation 0.001), and 1 without.
+    Over eight seeds it is 0.76 with discount 0.9 (deviation 0.001), and 1 without discount.
     """
     rng, high = np.random.default_rng(0), np.arange(20) % 4 == 0
     assignment, times = bandit(20, 2, exploration=0.1, discount=discount), np.zeros((2, 20))
@@ -327,7 +327,7 @@ def test_bandit_forgets_without_dividing_by_zero():
 
 
 def test_a_thousand_clients_take_little_memory():
-    """Four tasks and 300 available of 1000 clients: what is learnt does not grow with rounds."""
+    """Four tasks and 300 available of 1000 clients: the state does not grow with rounds."""
     for kind in (random, bayes, bandit):
         settings = {"candidates": 100, "history": 50} if kind is bayes else {}
         assignment, rng, sizes = kind(1000, 4, **settings), np.random.default_rng(0), []
@@ -343,10 +343,10 @@ def test_a_thousand_clients_take_little_memory():
 @pytest.mark.parametrize(
     ("available", "shares", "message"),
     [
-        ([0, 1], [2, 1], "shares add up to 3, and 2 clients are available"),
-        ([0, 1], [3, -1], "shares holds -1"),
-        ([0, 0, 1], [1, 1], "available holds client 0 twice"),
-        ([-1, 2], [1, 1], "available holds client -1"),
+        ([0, 1], [2, 1], "shares sum to 3, and 2 clients are available"),
+        ([0, 1], [3, -1], "shares contains -1"),
+        ([0, 0, 1], [1, 1], "available contains client 0 twice"),
+        ([-1, 2], [1, 1], "available contains client -1"),
         ([0.5], [1, 0], r"available has shape \(1,\) and dtype float64"),
         ([[0]], [1, 0], r"available has shape \(1, 1\)"),
     ],
@@ -358,11 +358,11 @@ def test_rounds_that_cannot_be(kind, available, shares, message):
 
 @pytest.mark.parametrize("kind", [bayes, bandit])
 def test_learners_know_their_clients_and_tasks(kind):
-    with pytest.raises(ValueError, match="available holds client 4: clients count from 0, below 4"):
+    with pytest.raises(ValueError, match=r"available contains client 4: .* >= 0 and < 4"):
         kind(4, 2).choose(0, np.array([0, 4]), np.array([1, 1]))
     with pytest.raises(ValueError, match="shares has 1 entries: give one for each of 2 tasks"):
         kind(4, 2).choose(0, np.array([0, 3]), np.array([1]))
-    with pytest.raises(ValueError, match="the state is of another run"):
+    with pytest.raises(ValueError, match="give the state of a run with shape"):
         kind(4, 2).restore(kind(4, 3).state())
 
 

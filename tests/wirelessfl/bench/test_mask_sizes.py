@@ -1,8 +1,10 @@
 """Benchmark of mask sizes: backends run on their problems; unavailable ones are named once."""
 
+import statistics
+
 import pytest
 
-from solvers import available_backends
+from solvers import Status, available_backends
 from wirelessfl.bench import mask_sizes
 
 
@@ -13,11 +15,29 @@ def test_rows(monkeypatch):
         "available_backends",
         lambda: available_backends() | {"gurobi": "its licence is away"},
     )
-    rows = mask_sizes.mask_size_bench(repeats=1)
+    found, solve = {}, mask_sizes.optimize_mask_sizes
+
+    def solved(seconds, *args, backend, **kwargs):
+        solution = solve(seconds, *args, backend=backend, **kwargs)
+        found.setdefault(seconds.tobytes(), {}).setdefault(type(backend), []).append(solution)
+        return solution
+
+    monkeypatch.setattr(mask_sizes, "optimize_mask_sizes", solved)
+    rows = mask_sizes.mask_size_bench(repeats=3)
     for row in rows:
         assert list(row) == ["problem", "backend", "seconds", "ratio_to_exact", "note"]
     exact = {row["problem"]: row["seconds"] for row in rows if row["backend"] == "exact"}
     assert len(exact) == 5
+    shown = iter(row for row in rows if row["problem"] in exact)
+    for by_backend in found.values():
+        optima = [of[0].objective for of in by_backend.values() if of[0].status is Status.OPTIMAL]
+        for solutions in by_backend.values():
+            row = next(shown)
+            timed = [solution.seconds for solution in solutions[0 if row["note"] else 1 :]]
+            assert len(timed) == (1 if row["note"] else 3)
+            assert row["seconds"] == statistics.median(timed)
+        for optimum in optima:
+            assert optimum == pytest.approx(optima[0], rel=1e-6), "all solve the same problem"
     for row in rows:
         if row["problem"] in exact:
             assert row["seconds"] == pytest.approx(row["ratio_to_exact"] * exact[row["problem"]])

@@ -1,30 +1,55 @@
 """Benchmark of the simulator with few updates: its tables."""
 
+import itertools
+import statistics
+from types import SimpleNamespace
+
 import pytest
 
 from wirelessfl.bench import simulator, workloads
 from wirelessfl.bench.executors import PLAIN
-from wirelessfl.bench.timing import AT_SGEMM
 
 
-def test_tables(monkeypatch):
+def test_tables(monkeypatch, known_times, take_turns):
     nowhere = type("Place", (), {"folder": workloads.Path("/nowhere")})
     monkeypatch.setattr(workloads, "find_place", lambda *_: nowhere)
     monkeypatch.setattr(simulator, "WorkersExecutor", lambda inner, count: inner)  # slow to start
     monkeypatch.setattr(simulator, "REQUESTS", 4)
-    tables = simulator.simulator_bench(repeats=1, updates=600, merges=2)
+    numbers = itertools.count()
+    second = SimpleNamespace(perf_counter=lambda: float(next(numbers)))
+    monkeypatch.setattr(simulator, "time", second)  # from each look at it to the next
+    run, counts = simulator._run, []
+
+    def counted(*words):
+        seconds, updates = run(*words)
+        counts.append(updates)
+        return seconds, updates
+
+    monkeypatch.setattr(simulator, "_run", counted)
+    tables = simulator.simulator_bench(repeats=3, updates=600, merges=2)
     events, training = tables.values()
     assert [(row["tasks"], row["clients"]) for row in events] == [
         (2, 1000),
         (10, 100_000),
         (2, 1000),
     ]
-    for row in events:
-        assert row["updates_per_second"] > 0
-        assert row["state_mib"] < 20  # memory grows with busy, not with registered clients
-    plain, *others, bound = training
+    for place, row in enumerate(events):  # a second each, after a run that does not count
+        assert row["updates_per_second"] == statistics.median(counts[4 * place + 1 : 4 * place + 4])
+        updates = 60 if row["delays"] == simulator.SHARED else 600
+        assert row["updates_per_second"] >= updates - row["tasks"] * simulator.BUFFER
+        assert row["startup_ms"] == 1e3
+        assert 8 * row["clients"] / 2**20 < row["state_mib"], "how fast each client is"
+        assert row["state_mib"] < 20  # 10^5 clients cost what works, not what is registered
+    plain, *others, floor = training
     assert plain["method"] == PLAIN
     assert plain["ratio"] == 1
-    assert bound["method"] == AT_SGEMM
-    for row in (*others, bound):
+    times = take_turns([row["method"] for row in training[:-1]], 3)
+    assert plain["ms_per_update"] == 1e3 * times[PLAIN][1] / 4
+    for row in others:
+        _, middle, _ = times[row["method"]]
+        trained = 1e3 * middle / row["ms_per_update"]
+        assert trained == pytest.approx(round(trained))
+        assert 2 * simulator.BUFFER <= round(trained) <= 2 * simulator.BUFFER + 4
+    assert floor["ms_per_update"] == 1e3 * simulator.FLOP / (2 * 2048**3 / (1 + 3 * len(times)))
+    for row in (*others, floor):
         assert row["ratio"] == pytest.approx(plain["ms_per_update"] / row["ms_per_update"])

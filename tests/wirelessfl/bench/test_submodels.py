@@ -15,10 +15,11 @@ from wirelessfl.training.vmapped import VmapExecutor
 CLIENTS = 8
 
 
-def test_rows(monkeypatch):
+def test_rows(monkeypatch, known_times, take_turns):
     few = {name: way for name, way in submodels.engines().items() if name != FAST}
     monkeypatch.setattr(submodels, "engines", lambda: few)  # workers take seconds to start
-    tables = submodels.submodel_bench(repeats=1, clients=CLIENTS, steps=1, samples=20)
+    tables = submodels.submodel_bench(repeats=3, clients=CLIENTS, steps=1, samples=20)
+    begun = 0
     assert len(tables) == len(submodels.models()) * len(submodels.mixtures(CLIENTS)) * len(few)
     for title, rows in tables.items():
         assert "random data" in title
@@ -32,11 +33,14 @@ def test_rows(monkeypatch):
         assert 0 < shares[0] <= shares[1] <= shares[2] < 100
         assert shares[1] * (1 - 0.1) <= shares[0]
         assert shares[2] * (1 - 0.3) <= shares[0]
+        times, begun = take_turns(submodels.PADDINGS, 3, begun), begun + 3 * len(rows)
         for row in rows:
-            assert row["chunk"] >= 1
-            assert row["seconds"] > 0
-            assert row["ratio_to_equal"] == pytest.approx(row["seconds"] / equal["seconds"])
-            assert row["ratio_to_masked"] == pytest.approx(row["seconds"] / masked["seconds"])
+            first, middle, last = times[row["method"]]
+            assert 1 <= row["chunk"] <= CLIENTS
+            assert row["seconds"] == middle
+            assert row["range"] == f"{first} - {last}"
+            assert row["ratio_to_equal"] == pytest.approx(middle / times[submodels.EQUAL][1])
+            assert row["ratio_to_masked"] == pytest.approx(middle / times[submodels.MASKED][1])
 
 
 @pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])

@@ -30,6 +30,11 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
     words = ["run", "--config", str(out / "config.toml"), "--seed", "9", "--out", str(second)]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["directory"] == str(second)
+    third = tmp_path / "third"  # a star, which has no use for the file's cells
+    words = ["run", "fedavg", "--config", str(out / "config.toml"), "--out", str(third)]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["algorithm"] == "fedavg"
+    assert "cells" not in (third / "config.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
         (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
         (["run", "hist", "--snr-db", "5000"], "ConfigError: network: snr_db[0] is 5000.0"),
-        (["run", "hist", *DEAD], "ConfigError: round 1 takes cell 0 inf seconds"),
+        (["run", "hist", *DEAD], "ConfigError: round 1 takes inf seconds in cell 0"),
         (
             ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
             "ConfigError: mask sizes: seconds_per_unit[0] is inf",
@@ -61,7 +66,13 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--threads", "1000000"], "run.threads is '1000000'"),
         (["run", "hist", "--dataset", "os:getcwd"], "data set 'os:getcwd'"),
         (["run", "hist", "--model", "math:pi"], "model 'math:pi' cannot be made"),
-        (["run", "hfedavg", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
+        (["run", "hist", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
+        (
+            ["run", "hfedavg", "--layers", "fc1,fc2"],
+            "layers=('fc1', 'fc2') conflicts with algorithm \"hfedavg\", which does not "
+            'split layers: choose "hist", or leave layers out.',
+        ),
+        (["run", "fedavg", "--cells", "1"], "ConfigError: cells=1 conflicts with algorithm"),
         (["run", "hist", "--out", "/proc/x"], "ConfigError: out is /proc/x"),
         (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
@@ -87,16 +98,17 @@ def test_samples_are_used_again_where_that_is_asked(tmp_path):
     assert "reuse = true" in (tmp_path / "again" / "config.toml").read_text()
 
 
-def test_help_explains_flags_with_units(capsys):
+def test_help_explains_flags_with_units(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
         main(["run", "hist", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
     for part in (
-        "--bandwidth-hz X",
-        "in Hz",
-        "--mask-sizes {uniform,optimized}",
-        "{aircomp,fixed,ofdma,tdma}",
+        "--bandwidth-hz X       bandwidth per cell, Hz [9e6]\n",
+        "--mask-sizes NAME      sizes of the cells' submodels",
+        "uniform, optimized [uniform]\n",
+        "multiple access of the uplink: aircomp, fixed, ofdma,\n",
     ):
         assert part in text
     with pytest.raises(SystemExit):
@@ -106,16 +118,16 @@ def test_help_explains_flags_with_units(capsys):
         main(["run", "ra-fed", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--capacities X,..." in text
-    assert "(default: 1,0.5,0.25,0.125)" in text  # as it is to be given
+    assert "[1,0.5,0.25,0.125]" in text  # as it is to be given
 
 
 @pytest.mark.parametrize(
     ("words", "default"),
     [
-        (["fedbuff"], "merge (default: 10)"),
-        (["scaffold", "--schedule", "buffered"], "merge (default: 3)"),
-        (["sync-st"], "all (default: 30)"),
-        (["fedbuff", "--schedule", "simultaneous"], "all (default: 0)"),
+        (["fedbuff"], "merge [10]"),
+        (["scaffold", "--schedule", "buffered"], "merge [3]"),
+        (["sync-st"], "all [30]"),
+        (["fedbuff", "--schedule", "simultaneous"], "all [0]"),
     ],
 )
 def test_help_tells_the_defaults_that_a_name_stands_for(capsys, words, default):

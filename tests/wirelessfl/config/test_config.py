@@ -4,10 +4,10 @@ import importlib
 
 import pytest
 
-from wirelessfl.algorithms import Algorithm, algorithm_classes
+from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import flag_homes
-from wirelessfl.config.tables import tables_from_flags
+from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
+from wirelessfl.config.tables import named_tables, tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import classes_in
 from wirelessfl.uplinks import UPLINKS
@@ -19,7 +19,8 @@ PROMISED = (
 
 
 def test_promised_flags_exist():
-    homes = flag_homes({"algorithm": algorithm_classes()["hist"], "uplink": UPLINKS.find("tdma")})
+    tables = {"algorithm": "hist", "split": "dirichlet", "model": "fcnn"}
+    homes = flag_homes(chosen_classes(named_tables(tables))) | {kind: kind for kind in KINDS}
     assert not [flag for flag in PROMISED if flag not in homes]
 
 
@@ -66,6 +67,19 @@ def test_toml_and_flags_and_tables_give_the_same_object(tmp_path):
     assert Config.from_flags("hist", **words) == flags
 
 
+def test_a_table_without_a_name_is_of_the_default():
+    tables = {"uplink": {}, "split": {"shards": 3}, "model": {"dropout": 0.2}}
+    config = Config.of({"algorithm": "hist", **tables})
+    assert config == Config.from_flags("hist", shards=3, dropout=0.2)
+    assert (config.uplink["name"], config.split["name"], config.model["name"]) == (
+        "tdma",
+        "noniid",
+        "fcnn",
+    )
+    with pytest.raises(ConfigError, match=r"'rate_mbps' of uplink 'tdma'.* setting of uplink fix"):
+        Config.of({"algorithm": "hist", "uplink": {"rate_mbps": 3}})
+
+
 def test_defaults_depend_on_the_topology():
     assert Config.from_flags("hist").network.cells == 4
     assert Config.from_flags("hist").training.edge_rounds == 5
@@ -80,12 +94,17 @@ def test_defaults_depend_on_the_topology():
         ("hist", {"cells": 0}, "network.cells is 0: give a whole number >= 1"),
         ("hist", {"lr": -1}, "lr is -1: give a number > 0"),
         ("hist", {"lr": float("nan")}, "lr is nan"),
-        ("hist", {"alpha": float("inf")}, "alpha is inf"),
+        ("hist", {"split": "dirichlet", "alpha": float("inf")}, "alpha is inf: .*finite"),
+        (
+            "hist",
+            {"alpha": 0.1},
+            'alpha=0.1 is a setting of split "dirichlet", and split is "noniid',
+        ),
         ("hist", {"rounds": "many"}, "training.rounds is 'many'"),
-        ("hist", {"split": "sorted"}, "data.split is 'sorted': .*noniid"),
+        ("hist", {"split": "sorted"}, "split 'sorted' is unknown. .*noniid"),
         ("hist", {"mask_sizes": "best"}, "mask_sizes is 'best': .*optimized"),
         ("hist", {"size_cap": 0.5}, "size_cap is 0.5"),
-        ("hist", {"dropout": 1.0}, "model.dropout is 1.0"),
+        ("hist", {"dropout": 1.0}, "dropout is 1.0: give a number >= 0 and < 1."),
         ("hist", {"target": 80}, "evaluation.target is 80"),
         ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose aircomp, fixed, ofdma, tdma"),
         ("hits", {}, "'hits' is unknown. Do you mean 'hist'. Choose fa-nt, fadamgc, fedacg"),
@@ -93,10 +112,14 @@ def test_defaults_depend_on_the_topology():
         (
             "hfedavg",
             {"mask_sizes": "uniform"},
-            "'mask_sizes' of .*'hfedavg' .*setting of algorithm hist",
+            'mask_sizes=\'uniform\' is a setting of algorithm "hist", and algorithm is "hfedavg": '
+            'choose algorithm "hist", or leave mask_sizes out.$',
         ),
-        ("fedavg", {"cells": 4}, "is a star"),
-        ("fedavg", {"edge_rounds": 5}, "is a star"),
+        *(
+            ("fedavg", {key: value}, f'{key}={value} .*"fedavg", which is a star.* "hfedavg" or "h')
+            for key in ("cells", "edge_rounds")
+            for value in (1, 4)
+        ),
         ("hist", {"cells": 9, "clients": 5}, "every cell needs a client"),
         ("hist", {"cpu_hz": (3e9, 1e9)}, "LOW <= HIGH"),
     ],
@@ -132,7 +155,8 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         ({"algorithm": []}, r"algorithm is \[\]: give a name"),
         ({"algorithm": {"name": 3}}, "algorithm is {'name': 3}: give a name"),
         ({"algorithm": "hist", "uplink": 3}, "uplink is 3: give a name"),
-        ({"algorithm": "hist", "uplink": {}}, "uplink is {}: give a name"),
+        ({"algorithm": "hist", "uplink": {"name": 3}}, "uplink is {'name': 3}: give a name"),
+        ({"algorithm": "hist", "uplink": []}, r"uplink is \[\]: give a name"),
         ({"algorithm": "os:path"}, "algorithm 'os:path' is <module"),
         ({"algorithm": ":"}, "algorithm ':' cannot be imported"),
         ({"algorithm": "wirelessfl.algorithms:Algorithm"}, "defines its methods is needed"),
@@ -213,13 +237,14 @@ def test_optional_settings_survive_toml(own, tmp_path):
 
 def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatch):
     """And so does not take its parent's place; equal names are an error."""
-    package = tmp_path / "fl_folder"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
-    (package / "my_rule.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    assert list(classes_in("fl_folder", Algorithm)) == ["my-rule"]
+    code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
+    for folder in ("fl_folder", "fl_twice"):
+        package = tmp_path / folder
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "my_rule.py").write_text(code)
     (package / "second.py").write_text(code.replace("pass", "name = 'my-rule'"))
-    with pytest.raises(ConfigError, match=r"is called 'my-rule', and so is fl_folder\.my_rule"):
-        classes_in("fl_folder", Algorithm)
+    assert list(classes_in("fl_folder", Algorithm)) == ["my-rule"]
+    with pytest.raises(ConfigError, match=r"is called 'my-rule', and so is fl_twice\.my_rule"):
+        classes_in("fl_twice", Algorithm)

@@ -1,6 +1,7 @@
 """Schedules are choices: what names stand for, where settings go, and what does not go together."""
 
 import re
+import tomllib
 from dataclasses import dataclass, replace
 
 import pytest
@@ -90,20 +91,38 @@ def test_each_task_may_have_an_algorithm_of_its_own():
     assert second.algorithm.server_lr == 1.0
     assert (first.schedule.requests, second.schedule.requests) == (96, 5)
     assert config.task[1]["algorithm"] == "scaffold"
-    again = Config.of(config.model_dump())
-    assert again.tasks == config.tasks
+    for tables in (config.model_dump(exclude_unset=True), tomllib.loads(config.to_toml())):
+        again = Config.of(tables)
+        assert again.tasks == config.tasks
 
 
 def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
     for flags, words in (
-        ({"requests": 4}, "under schedule 'rounds'. It is a setting of schedule buffered."),
-        ({"schedule": "buffered", "first": 4}, "It is a setting of schedule simultaneous."),
+        (
+            {"requests": 4},
+            'requests=4 is a setting of schedule "buffered", and schedule is "rounds": choose '
+            'schedule "buffered", or leave requests out.',
+        ),
+        (
+            {"schedule": "buffered", "first": 4},
+            'first=4 is a setting of schedule "simultaneous", and schedule is "buffered": choose',
+        ),
         (
             {"schedule": "simultaneous", "fairness": 2.0},
-            "with assignment 'random'. It is a setting of assignment bayes.",
+            'fairness=2.0 is a setting of assignment "bayes", and assignment is "random": choose '
+            'assignment "bayes", or leave fairness out.',
+        ),
+        (
+            {"fairness": 2.0},
+            'fairness=2.0 is a setting of assignment and conflicts with schedule "rounds", which '
+            'has no rounds of several tasks: choose schedule "simultaneous", or leave fairness out',
         ),
         ({"schedule": "bufered"}, "schedule 'bufered' is unknown. Do you mean 'buffered'"),
-        ({"assignment": "bayes"}, 'assignment is "bayes", and schedule "rounds" has no rounds of'),
+        (
+            {"assignment": "bayes"},
+            "assignment='bayes' conflicts with schedule \"rounds\", which has no rounds of several "
+            'tasks: choose schedule "simultaneous", or leave assignment out.',
+        ),
     ):
         with pytest.raises(ConfigError, match=re.escape(words)):
             Config.from_flags("fedavg", **flags)
@@ -112,14 +131,30 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
 @pytest.mark.parametrize(
     ("algorithm", "flags", "words"),
     [
-        ("fedavg", {"clients_per_round": 3}, 'clients_per_round is 3, and schedule "buffered"'),
+        (
+            "fedavg",
+            {"clients_per_round": 3},
+            'clients_per_round=3 conflicts with schedule "buffered", which does not sample '
+            'clients: choose requests, or schedule "rounds", or leave clients_per_round out.',
+        ),
         (
             "fadamgc",
             {"tracking_clients": 3},
-            'tracking_clients is 3, and under schedule "buffered"',
+            'tracking_clients=3 conflicts with schedule "buffered", under which every client that '
+            'trains sends tracking terms: choose schedule "rounds", or leave',
         ),
-        ("fedavg", {"sessions": 3}, 'sessions is 3, and schedule "buffered"'),
-        ("fedavg", {"compression": "top-k"}, 'compression is "top-k", and schedule "buffered"'),
+        (
+            "fedavg",
+            {"sessions": 3},
+            'sessions=3 conflicts with schedule "buffered", which has no sessions: choose schedule '
+            '"rounds", or leave sessions out.',
+        ),
+        (
+            "fedavg",
+            {"compression": "top-k"},
+            "compression='top-k' conflicts with schedule \"buffered\", which sends no round's "
+            'model: choose schedule "rounds", or leave compression out.',
+        ),
         (
             "ra-fed",
             {"budget": "deadline", "deadline": 1.0},
@@ -129,14 +164,48 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
         ("ram-fed", {"lr_schedule": "poly"}, 'lr_schedule is "poly", and algorithm "ram-fed"'),
         ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "has no limit"),
-        ("fedbuff", {"weighting": "samples"}, 'weighting is "samples", and algorithm "fedbuff"'),
-        ("hfedavg", {"requests": 4}, 'requests is 4, and algorithm "hfedavg" has cells'),
-        ("hfedavg", {"option": "D"}, "option is 'D', and algorithm \"hfedavg\" has cells"),
-        ("hfedavg", {"drop_out": 0.1}, 'drop_out is 0.1, and algorithm "hfedavg" under schedule'),
+        *(
+            (
+                "fedbuff",
+                {"weighting": weighting},
+                f"weighting='{weighting}' conflicts with algorithm \"fedbuff\", which does not "
+                "merge by a mean: leave weighting out.",
+            )
+            for weighting in ("samples", "uniform")
+        ),
+        *(
+            (
+                "hfedavg",
+                {key: value},
+                f'{key}={value!r} conflicts with algorithm "hfedavg", whose cells are the requests '
+                f'of schedule "buffered": choose an algorithm without cells, or leave {key} out.',
+            )
+            for key, value in (("requests", 4), ("option", "D"))
+        ),
+        *(
+            (
+                "hfedavg",
+                {key: value},
+                f'{key}={value!r} conflicts with algorithm "hfedavg", which has cells: choose one '
+                f"without, or leave {key} out.",
+            )
+            for key, value in (
+                ("drop_out", 0.1),
+                ("busy_clients", 3),
+                ("availability", 0.5),
+                ("delays", "wireless"),
+                ("assignment", "bayes"),
+            )
+        ),
         ("hfedavg", {"task": ["digits"]}, 'schedule "buffered" trains one model of algorithm'),
         ("hfedavg", {"local": "fedast"}, 'local is "fedast", whose name stands for schedule'),
-        ("hfedavg", {"clients_per_round": 3}, "Leave it out (all clients of a cell train)"),
-        ("hist", {"cells": 1}, 'cells is 1, and algorithm "hist" under schedule "buffered" deals'),
+        (
+            "hfedavg",
+            {"clients_per_round": 3},
+            'clients_per_round=3 conflicts with schedule "buffered", in which all clients of a '
+            'cell train: choose schedule "rounds", or leave clients_per_round out.',
+        ),
+        ("hist", {"cells": 1}, 'cells=1 conflicts with schedule="buffered": algorithm "hist"'),
         ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
         ("fedavg", {"task": ["digits,algorithm=hist"]}, "'digits': algorithm \"hist\" has cells"),
         ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "task 'digits': algorithm 'fedavgg' is"),
@@ -157,13 +226,23 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             {"uplink": "aircomp", "delays": "shifted-exponential"},
             'delays is "shifted-exponential", one draw for training and upload, and uplink',
         ),
-        ("fedasync", {"option": "D"}, 'of algorithm "fedasync" send their models, not updates'),
-        ("fedast", {"uplink": "aircomp", "option": "D"}, 'option is "D", which looks at each'),
+        ("fedast", {"option": "D"}, "option='D' needs several tasks: give them, or leave option"),
+        (
+            "fedasync",
+            {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
+            'of algorithm "fedasync" send their models, not updates',
+        ),
+        (
+            "fedast",
+            {"uplink": "aircomp", "option": "D", "task": ["digits,name=a", "digits,name=b"]},
+            'option is "D", which looks at each',
+        ),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
         (
             "fedavg",
             {"schedule": "simultaneous", "busy_clients": 2},
-            'busy_clients is 2, and schedule "simultaneous"',
+            'busy_clients=2 conflicts with schedule "simultaneous", which has no requests to '
+            'clients: choose schedule "buffered", or leave busy_clients out.',
         ),
     ],
 )
@@ -182,30 +261,42 @@ def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words)
             "fedbuff",
             "rounds",
             {"staleness_exponent": 2.0},
-            'staleness_exponent is 2.0, and no update of algorithm "fedbuff" is stale under '
-            'schedule "rounds". Leave it out, or choose schedule "buffered".',
+            'staleness_exponent=2.0 conflicts with schedule "rounds", under which no update is '
+            'stale: choose schedule "buffered", or leave staleness_exponent out.',
         ),
-        ("fedasync", "simultaneous", {"staleness_exponent": 0.0}, "staleness_exponent is 0.0, and"),
+        ("fedbuff", "rounds", {"staleness_exponent": 0.5}, "staleness_exponent=0.5 conflicts with"),
+        (
+            "fedasync",
+            "simultaneous",
+            {"staleness_exponent": 0.0},
+            'staleness_exponent=0.0 conflicts with schedule "simultaneous"',
+        ),
         (
             "fedavg",
             "buffered",
             {"uplink": "fixed", "wait": "slowest"},
-            'wait is \'slowest\', and under schedule "buffered" each upload over uplink "fixed"',
+            "wait='slowest' conflicts with schedule \"buffered\", under which each upload ends by "
+            'itself: choose schedule "rounds", or leave wait out.',
         ),
-        ("fedavg", "simultaneous", {"uplink": "fixed", "wait": "slowest"}, "wait is 'slowest'"),
+        (
+            "fedavg",
+            "simultaneous",
+            {"uplink": "fixed", "wait": "slowest"},
+            "wait='slowest' conflicts with schedule \"simultaneous\"",
+        ),
         (
             "hfedavg",
             "rounds",
             {"eval_seconds": 0.5},
-            'eval_seconds is 0.5, and under schedule "rounds" rows are written after whole rounds. '
-            'Give eval_every, or choose schedule "buffered".',
+            'eval_seconds=0.5 conflicts with schedule "rounds", which evaluates after whole '
+            'rounds: choose eval_every or schedule "buffered", or leave eval_seconds out.',
         ),
         (
             "fedavg",
             "rounds",
             {"busy_clients": 3},
-            'neither requests to clients nor rounds of tasks. Leave it out, or choose schedule "buf'
-            'fered".',
+            'busy_clients=3 conflicts with schedule "rounds", which has no requests to clients: '
+            'choose schedule "buffered", or leave busy_clients out.',
         ),
     ],
 )
@@ -222,7 +313,7 @@ def test_what_changes_nothing_under_one_schedule_is_taken_under_others():
         ("fadamgc", {"schedule": "rounds", "client_states": "disk"}),
         ("fadamgc", {"schedule": "buffered", "client_states": "disk"}),
         ("hfedavg", {"schedule": "buffered", "buffer": 2, "eval_seconds": 0.5}),
-        ("fedbuff", {"schedule": "rounds", "staleness_exponent": 0.5}),
+        ("fedbuff", {"schedule": "rounds"}),
     ):
         Config.from_flags(algorithm, **(SMALL | flags))
 
@@ -279,3 +370,32 @@ def test_one_entry_of_a_list_may_stand_alone_in_a_task():
     config = Config.from_flags("heterofl", schedule="buffered", task=["digits,capacities=0.5"])
     (narrow,) = (task.choices.algorithm for task in config.tasks.values())
     assert narrow.capacities == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "merges"),
+    [
+        ("fedavg", {}, 30),
+        ("sync-st", {}, 30),
+        ("fedast", {}, 600),
+        ("fedast", {"clients": 7}, 70),
+        ("fedbuff", {}, 180),
+        ("fedbuff", {"clients": 7, "buffer": 4}, 53),
+        ("fedasync", {}, 1800),
+        ("fedasync", {"rounds": 30}, 30),
+        ("hist", {"schedule": "buffered", "buffer": 2, "cells": 4}, 60),
+    ],
+)
+def test_by_default_merges_take_the_updates_of_30_rounds(algorithm, flags, merges):
+    """30 n / b, rounded up; over cells 30 N / B."""
+    config = Config.from_flags(algorithm, **flags)
+    assert config.training.rounds == merges
+    assert Config.of(tomllib.loads(config.to_toml())) == config
+
+
+def test_default_merges_follow_the_schedule_and_a_given_network():
+    config = Config.from_flags("fedast")
+    again = config.model_copy(update={"schedule": {"name": "buffered", "buffer": 10}})
+    assert again.training.rounds == 180
+    network = {"cells": 1, "clients": 9}
+    assert config.model_copy(update={"given": {"network": network}}).training.rounds == 90

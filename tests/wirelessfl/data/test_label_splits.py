@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from channels import Stream
-from wirelessfl.config.sections import DataSection
+from wirelessfl.config import Config
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.label_splits import LABEL_SPLITS, deal_evenly
 from wirelessfl.data.picture import label_counts
-from wirelessfl.errors import DataError
+from wirelessfl.data.splits import DATA_SPLITS
+from wirelessfl.errors import ConfigError, DataError
 
 STREAM = Stream(1, ("split",))
 
@@ -258,6 +258,8 @@ def test_a_least_size_that_labels_cannot_give_is_an_error():
 
 @pytest.mark.parametrize("kind", SPLITS)
 def test_the_configuration_knows_every_kind(kind):
-    assert DataSection(split=kind).split == kind
-    with pytest.raises(ValidationError):
-        DataSection(split=f"{kind}-")
+    found = Config.from_flags("fedavg", split=kind)
+    assert found.split["name"] == found.choices.split.name == kind
+    assert set(SPLITS) == set(DATA_SPLITS.classes())
+    with pytest.raises(ConfigError, match=f"split '{kind}-' is unknown. Do you mean '{kind}'"):
+        Config.from_flags("fedavg", split=f"{kind}-")

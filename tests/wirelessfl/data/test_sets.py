@@ -3,8 +3,6 @@
 import gzip
 import io
 import shutil
-import subprocess
-import sys
 import tarfile
 from dataclasses import replace
 from hashlib import md5
@@ -125,15 +123,6 @@ def test_names_and_data_sets_of_users():
         load_dataset(f"{__name__}:load_nothing")
     with pytest.raises(ConfigError, match="fashion-mnist"):
         load_dataset("fashion")
-
-
-def test_importing_the_data_part_loads_nothing_slow():
-    code = (
-        "import sys, wirelessfl.data; "
-        "print(*{'sklearn', 'pooch', 'requests', 'matplotlib', 'scipy', 'PIL'} & set(sys.modules))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
 
 
 def test_digits_are_split_by_class_and_are_scikit_learns():

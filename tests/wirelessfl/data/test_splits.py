@@ -322,7 +322,7 @@ def test_streams_name_splits(kind):
         ),
         ({"kind": "natural", "groups": [1.0] * 6000}, "groups is float64"),
         ({"clients": 6001}, "6001 clients"),
-        ({"clients": 100, "min_samples": 61}, "need 6100, and there are 6000"),
+        ({"clients": 100, "min_samples": 61}, "need 6100 samples, and there are 6000"),
         ({"kind": "dirichlet", "alpha": 0.0}, "alpha is 0.0"),
         ({"kind": "dirichlet", "alpha": float("nan")}, "alpha is nan"),
         ({"kind": "dirichlet", "alpha": float("inf")}, "alpha is inf"),

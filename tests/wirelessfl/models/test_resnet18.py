@@ -123,5 +123,8 @@ def test_norm_is_refused_by_models_that_do_not_take_it():
     with pytest.raises(ConfigError, match=r"Leave hidden and norm out\.$"):
         build_model("lenet5", (1, 28, 28), 4, **small)
     with pytest.raises(ConfigError, match=r"norm is 'layer'"):
-        Config.from_flags("fedavg", norm="layer")
-    assert Config.from_flags("fedavg", norm="batch").model.norm == "batch"
+        Config.from_flags("fedavg", model="resnet18", norm="layer")
+    chosen = Config.from_flags("fedavg", model="resnet18", norm="batch")
+    assert chosen.model["norm"] == chosen.choices.model.norm == "batch"
+    with pytest.raises(ConfigError, match=r'norm=\'batch\' is a setting of model "resnet18", and'):
+        Config.from_flags("fedavg", norm="batch")

@@ -1,4 +1,4 @@
-"""Asynchronous cells: against synchronous rounds, and against a loop written out."""
+"""Asynchronous cells against synchronous rounds, and against a reference loop."""
 
 import heapq
 from types import SimpleNamespace
@@ -40,7 +40,7 @@ OVER_THE_AIR = {"uplink": "aircomp", "beamformer": "random"}
 
 
 class CloudMoments(FedAdam):
-    """Moments of the edge servers' steps that the cloud combines, like the model."""
+    """Moments of the edge servers' steps, which the cloud combines like the model."""
 
     node_state = False
 
@@ -80,7 +80,7 @@ def ran(config, data, *, model=None, network=None):
     ],
 )
 def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tolerance):
-    """B = N: seconds equal, parameters to 1e-6, of Adam clients to 1e-4 of the change."""
+    """B = N: equal seconds; parameters to 1e-6, with Adam clients to 1e-4 of the change."""
     rounds = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags), toy)
     cells = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags, **under(3)), toy)
     difference = (rounds.params - cells.params).norm()
@@ -100,7 +100,7 @@ def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tol
     for row, other in zip(rounds.rows, cells.rows, strict=True):
         assert other["sim_seconds"] == row["sim_seconds"]
         assert other["staleness_max"] == 0
-        # Rounds tell the largest compression error, cells the mean of each one's.
+        # Rounds report the largest compression error, cells the mean over cells.
         for field in row.keys() - {"wall_seconds", "compression_error"}:
             assert other[field] == pytest.approx(row[field], rel=1e-4), field
 
@@ -117,14 +117,14 @@ def batch(part, client, step):
 
 
 def held_by(neurons, like):
-    """Of each layer, 1 where a cell with these hidden neurons trains it."""
+    """Mask of each layer: 1 where a cell with these hidden neurons trains it."""
     masks = [torch.zeros_like(layer) for layer in like]
     masks[0][neurons], masks[1][neurons], masks[2][:, neurons], masks[3][:] = 1, 1, 1, 1
     return masks
 
 
 def cell_round(data, parts, model, masks, clients, first_steps, lr):
-    """E edge rounds of SGD on the masked model, and a mean by samples after each."""
+    """E edge rounds of SGD on the masked model, and a mean weighted by samples after each."""
     layers = [layer * mask for layer, mask in zip(model, masks, strict=True)]
     weight = np.array([len(parts[client]) for client in clients], dtype=np.float64)
     for edge_round in range(EDGE_ROUNDS):
@@ -153,7 +153,7 @@ def cell_round(data, parts, model, masks, clients, first_steps, lr):
 def written_out(data, run, merges, buffer, neurons):
     """Cells one by one: when each ends, what it trains, and the merge by coverage.
 
-    ``neurons``: of each cell at first; None where all have all of them.
+    ``neurons``: initial neurons of each cell; None if all cells have all neurons.
     """
     cells, width = 4, 9
     members = [[c for c, cell in enumerate(CELL_OF) if cell == j] for j in range(cells)]
@@ -220,7 +220,7 @@ def small_model():
     ("name", "buffer"), [("hfedavg", 1), ("hfedavg", 3), ("hist", 2), ("hist", 3)]
 )
 def test_cells_of_unequal_speed_are_those_of_a_loop_written_out(config, toy, name, buffer):
-    """Who is merged when, with what staleness, which part, at what cost, by which rule."""
+    """When cells are merged, with what staleness, submodels, costs and step sizes."""
     merges = 9
     network = Network(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
     settings = config(name, network=True, rounds=merges, lr=LR, **LOOP, **under(buffer))

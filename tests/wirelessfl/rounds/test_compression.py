@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.compression import (
-    Compression,
     Quantisation,
     TopK,
-    make_compression,
+    Uncompressed,
     relative_error,
 )
 from wirelessfl.submodels import ParamSpec
@@ -283,28 +284,46 @@ def test_top_k_never_costs_more_than_the_model(keep, size):
 
 @pytest.mark.parametrize("keep", [0.0, -0.1, 1.01, math.nan, math.inf])
 def test_a_share_out_of_range(keep):
-    with pytest.raises(ValueError, match=rf"^keep is {keep}: give .* above 0 and at most 1\.$"):
+    with pytest.raises(
+        ValueError, match=rf"^compression_keep is {keep}: give a fraction in \(0, 1\]\.$"
+    ):
         TopK(keep)
 
 
 @pytest.mark.parametrize("bits", [-4, 0, 1, 17])
 def test_bits_out_of_range(bits):
-    with pytest.raises(ValueError, match=rf"^bits is {bits}: give 2 to 16 bits"):
+    with pytest.raises(ValueError, match=rf"^compression_bits is {bits}: give 2 to 16 bits"):
         Quantisation(bits)
 
 
 def test_bits_are_whole():
-    with pytest.raises(TypeError, match=r"^bits is 4\.5: give an integer\.$"):
+    with pytest.raises(TypeError, match=r"^compression_bits is 4\.5: give an integer\.$"):
         Quantisation(4.5)
 
 
 def test_compression_by_its_settings():
-    """The setting of another kind is not looked at."""
-    assert make_compression("none", 0.0, 0) is None
-    assert make_compression("top-k", 0.1, 0) == TopK(0.1)
-    assert make_compression("quantisation", 0.0, 8) == Quantisation(8)
-    assert isinstance(TopK(0.1), Compression)
-    with pytest.raises(ValueError, match="keep is 0"):
-        make_compression("top-k", 0.0, 8)
-    with pytest.raises(ValueError, match="bits is 1"):
-        make_compression("quantisation", 0.1, 1)
+    """By its name; each kind has its own setting alone."""
+
+    def made(**flags):
+        return Config.from_flags("fedavg", **flags).choices.compression
+
+    assert made() == made(compression="none") == Uncompressed()
+    assert made(compression="top-k", compression_keep=0.3) == TopK(0.3)
+    assert made(compression="quantisation", compression_bits=5) == Quantisation(5)
+    assert Uncompressed().identity
+    assert not TopK(1.0).identity
+    with pytest.raises(ConfigError, match="compression_keep is 0"):
+        made(compression="top-k", compression_keep=0.0)
+    with pytest.raises(ConfigError, match="compression_bits is 1"):
+        made(compression="quantisation", compression_bits=1)
+    with pytest.raises(ConfigError, match='setting of compression "quantisation", and compression'):
+        made(compression="top-k", compression_bits=8)
+
+
+@given(models())
+def test_no_compression_is_the_model_in_new_memory(model):
+    flat, spec = model
+    after = Uncompressed().compress(flat, spec, STREAM)
+    assert torch.equal(after, flat)
+    assert after.data_ptr() != flat.data_ptr()
+    assert Uncompressed().bits_per_element(spec) == 32

@@ -1,4 +1,4 @@
-"""Rounds of some clients: they cost what takes part, and are what they are among all."""
+"""Rounds of some clients: their costs grow with participants, and equal those among all clients."""
 
 import tracemalloc
 from dataclasses import dataclass, replace
@@ -50,14 +50,16 @@ CASES = {
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp", "fixed"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
-    """Seconds, MiB and joules, to the bit; also where a cell is empty."""
+    """Seconds, MiB and joules, bit for bit; also if a cell is empty."""
     name, flags = CASES[case]
     star = name in ("fedavg", "fadamgc", "ra-fed")
     if uplink == "aircomp" and "tracking_clients" in flags:
         flags = {key: value for key, value in flags.items() if key != "tracking_clients"}
     flags = flags | {"uplink": uplink, "clients_per_round": 9}
+    if not star and uplink != "fixed":
+        flags["coherence"] = "edge-round"
     setup = build(
-        config(name, network=True, coherence="edge-round", downlink_mbps=3, **flags),
+        config(name, network=True, downlink_mbps=3, **flags),
         data=toy,
         model=model(),
         network=network((18,) if star else (7, 5, 6)),
@@ -91,7 +93,7 @@ def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
 
 @dataclass(frozen=True)
 class Counted(Rayleigh):
-    """Rayleigh fading that writes down whose channels are drawn."""
+    """Rayleigh fading that records the clients whose channels are drawn."""
 
     asked: tuple = ()
 
@@ -102,7 +104,7 @@ class Counted(Rayleigh):
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
-    """In a whole run; rounds of all draw all."""
+    """In a whole run; rounds of all clients draw all channels."""
     settings = config("hfedavg", network=True, clients_per_round=9, rounds=3, uplink=uplink)
     asked = []
     made = network(fading=Counted(asked=(asked,)))
@@ -118,12 +120,12 @@ def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
 
 
 def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
-    """20 of 10^5: less than one byte for each who takes no part."""
+    """20 of 10^5 clients: less than one byte per client that does not participate."""
     cells = np.repeat(np.arange(2), 50_000)
     planner = build(config("hfedavg", cells=2), data=toy).planner
     links = replace(planner.links, network=Network(cells, cpu_hz=1e9, snr_db=30.0))
     planner = replace(planner, links=links, participation=Participation(20))
-    planner.plan(0)  # what a network finds out about itself once
+    planner.plan(0)  # values that a network computes once
     tracemalloc.start()
     try:
         plan = planner.plan(1)
@@ -136,7 +138,7 @@ def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
 
 @pytest.mark.parametrize("options", [{}, {"csi_error": 0.05, "phase_error_deg": 5.0}])
 def test_the_air_takes_the_channels_of_the_senders(options):
-    """What arrives is the same by a draw of all, of the senders, and of some more."""
+    """The result is the same with a draw of all clients, of the senders, and of some more."""
     made, clients = network((4, 3, 4)), np.array([1, 2, 4, 6, 8, 10])
     node = made.cell_of[clients]
     whole = made.draw(Stream(5))
@@ -162,7 +164,7 @@ def test_the_air_takes_the_channels_of_the_senders(options):
 
 
 def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy):
-    """Clients of a plan leave: the rest is received by the channels that it had."""
+    """Clients of a plan leave: the others are received over the same channels as before."""
     settings = config("hfedavg", network=True, clients_per_round=9, uplink="aircomp", csi_error=0.1)
     setup = build(settings, data=toy, network=network())
     plan = setup.planner.plan(0)

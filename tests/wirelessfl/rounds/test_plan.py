@@ -1,4 +1,4 @@
-"""What a round costs: (17) and (18) by hand, traffic by hand, mask sizes that help."""
+"""Costs of a round: (17) and (18) and traffic by hand; mask sizes that reduce them."""
 
 from dataclasses import dataclass, replace
 
@@ -26,7 +26,7 @@ def planner(algorithm, module, down=None, back=None, **flags):
     config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
     stream, spec = Stream(config.run.seed), ParamSpec.of(module)
     links = Links(
-        build_network(config.network, stream),
+        build_network(config.network, stream, config.choices.fading),
         config.choices.uplink,
         coherence=config.network.coherence,
         downlink_bps=down,
@@ -66,7 +66,7 @@ def test_latency_is_that_of_the_paper_client_by_client(uplink, sizes):
 
 
 def test_traffic_counts_what_is_sent():
-    """E x 4 bytes x |submodel|, shared layers included; the full model under HFedAvg."""
+    """E x 4 bytes x |submodel|, including shared layers; the full model for HFedAvg."""
     lenet = LeNet5((1, 28, 28), 10)
     hist = planner("hist", lenet, cells=2).plan(0).cost
     assert hist.uplink_mib == pytest.approx(5 * 4 * (3506 + 60 * 341) / 2**20)
@@ -92,7 +92,7 @@ def test_energy_by_hand():
 
 
 def test_links_with_a_rate_take_time():
-    """Downlink: E x bits / rate for every client. Backhaul: both ways once a global round."""
+    """Downlink: E x bits / rate for every client. Backhaul: both directions, once per round."""
     module = FCNN((12,), 4, hidden=(10,))
     free = planner("hfedavg", module, cells=2).plan(0).cost.seconds
     slow = planner("hfedavg", module, cells=2, down=1e5, back=2e5).plan(0).cost.seconds
@@ -114,7 +114,7 @@ def test_optimized_masks_are_never_slower(hidden):
 
 
 def test_optimized_masks_know_of_slow_links():
-    """With a slow backhaul, which is the same for all, parts are nearly equal."""
+    """With a slow backhaul, which is the same for all cells, sizes are nearly equal."""
     module = FCNN((12,), 4, hidden=(40,))
     slow = planner("hist", module, cells=4, mask_sizes="optimized", back=1e3)
     plan = slow.plan(0)
@@ -125,7 +125,7 @@ def test_optimized_masks_know_of_slow_links():
 
 
 def test_the_problem_predicts_the_plan():
-    """c_j p_j + b_j of the solver's problem is the latency of the submodels that are dealt."""
+    """c_j p_j + b_j of the solver's problem is the latency of the assigned submodels."""
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized")
     plan = maker.plan(0)
@@ -143,7 +143,7 @@ def test_the_problem_predicts_the_plan():
 
 
 def test_granularity_keeps_all_split_layers_whole():
-    """Layers of 40 and 10 neurons: steps of 4 and 1."""
+    """Layers of 40 and 10 neurons: multiples of 4 and 1."""
     module = FCNN((12,), 4, hidden=(40, 9, 10))
     partition = make_partition(module, ParamSpec.of(module))
     assert [layer.width for layer in partition.layers] == [40, 10]
@@ -151,7 +151,7 @@ def test_granularity_keeps_all_split_layers_whole():
     assert problem.granularity == 4
     value = problem.solve().value
     assert (np.asarray(value) % 4 == 0).all()
-    length = problem.seconds_per_unit * value + problem.offset_seconds  # 1 second a parameter
+    length = problem.seconds_per_unit * value + problem.offset_seconds  # 1 second per parameter
     assert length.sum() == pytest.approx(
         ParamSpec.of(module).size + 2 * partition.shared_parameters
     )
@@ -162,7 +162,7 @@ def test_impossible_sizes_name_the_constraint():
     module = FCNN((12,), 4, hidden=(10,))
     with pytest.raises(ConfigError, match=r"mask sizes: .*cap.*2"):
         planner("hist", module, cells=4, mask_sizes="optimized", size_cap=1.0).plan(0)
-    with pytest.raises(ConfigError, match='needs partition "alternate"'):
+    with pytest.raises(ConfigError, match='conflicts with partition="all"'):
         planner("hist", module, cells=2, mask_sizes="optimized", partition="all").plan(0)
 
 
@@ -175,7 +175,7 @@ def test_channels_are_redrawn_each_round_and_named_by_it():
 
 
 def test_a_draw_lasts_a_round_or_an_edge_round():
-    """With one block an edge round, a cell's seconds are the sum of E different edge rounds."""
+    """With one block per edge round, a cell's seconds are the sum of E different edge rounds."""
     module = FCNN((12,), 4, hidden=(10,))
     flags = {"cells": 2, "edge_rounds": 3}
     slow = planner("hfedavg", module, **flags).plan(4)
@@ -199,7 +199,7 @@ def test_a_draw_lasts_a_round_or_an_edge_round():
 
 
 def test_the_context_serves_several_payloads():
-    """Two payloads take twice the bits up; the model comes down once."""
+    """Two payloads take twice the bits up; the model is sent down once."""
     module = FCNN((12,), 4, hidden=(10,))
     one = planner("hfedavg", module, cells=2, down=1e5)
 
@@ -219,7 +219,7 @@ def test_the_context_serves_several_payloads():
 
 
 def test_a_model_and_a_link_make_a_problem_and_sizes_make_neurons():
-    """From outside a run: what the planner would do for the same channels."""
+    """From outside of a run: the same sizes as the planner's for the same channels."""
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized", uplink="ofdma")
     plan = maker.plan(2)
@@ -235,7 +235,7 @@ def test_a_model_and_a_link_make_a_problem_and_sizes_make_neurons():
 
 
 def test_a_step_too_coarse_for_the_cap_becomes_one():
-    """Layers of 120 and 50: steps of 12, of which nine cells could hold 9 x 12 < 120."""
+    """Layers of 120 and 50: with multiples of 12 nine cells could hold only 9 x 12 < 120."""
     module = FCNN((12,), 4, hidden=(120, 20, 50))
     partition = make_partition(module, ParamSpec.of(module))
     problem = mask_size_problem(partition, np.ones(9), size_cap=1.5)
@@ -246,7 +246,7 @@ def test_a_step_too_coarse_for_the_cap_becomes_one():
 
 @dataclass(frozen=True)
 class Wire(Uplink):
-    """An uplink that knows no channel, and so returns no axis of blocks."""
+    """An uplink that ignores the channel, and so returns no axis of blocks."""
 
     name = "wire"
 
@@ -270,10 +270,12 @@ def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config
 
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
 def test_a_slowdown_is_that_of_the_first_half_of_the_cells(coherence):
-    """Ten times the seconds of cells 1 and 2 of 5, all others as they were."""
+    """Ten times the seconds of cells 1 and 2 of 5; the others do not change."""
     module, flags = FCNN((12,), 4, hidden=(10,)), {"cells": 5, "coherence": coherence}
     even = planner("hfedavg", module, **flags).plan(3).cost.seconds
     slow = planner("hfedavg", module, slowdown=10.0, **flags).plan(3).cost.seconds
     assert slow == pytest.approx(even * [10, 10, 1, 1, 1])
-    with pytest.raises(ConfigError, match=r"slowdown is 10, and there is one cell.*leave it out"):
+    with pytest.raises(
+        ConfigError, match=r"slowdown=10.0 conflicts with .*a star.*leave slowdown out"
+    ):
         planner("fedavg", module, slowdown=10.0)

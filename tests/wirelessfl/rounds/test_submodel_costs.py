@@ -1,4 +1,4 @@
-"""What rounds of clients' submodels cost, by hand; widths that keep a deadline or end soonest."""
+"""Costs of rounds with client submodels, by hand; widths for a deadline or the fastest round."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from wirelessfl.rounds.participants import Participants
 from wirelessfl.setup import build
 from wirelessfl.submodels import coverage, levels_of
 
-P = 12 * 30 + 30 + 4 * 30 + 4  # with 30 hidden neurons; 17 for each, and 4
-CYCLES, WATT = 1e6, 0.1  # of a step of the whole model; to transmit
+P = 12 * 30 + 30 + 4 * 30 + 4  # with 30 hidden neurons; 17 per neuron, and 4
+CYCLES, WATT = 1e6, 0.1  # of a step of the full model; to transmit
 
 
 def model():
@@ -22,17 +22,18 @@ def model():
 
 @pytest.fixture
 def make(config, toy):
-    """A maker of what a run is made of."""
+    """A factory of setups."""
 
     def made(name="ra-fed", **flags):
-        small = {"cells": 1, "capacities": (1.0, 0.5, 0.2), "local_steps": 7}
-        return build(config(name, **small | flags), data=toy, model=model())
+        if "budget" not in flags:
+            flags = {"capacities": (1.0, 0.5, 0.2)} | flags
+        return build(config(name, local_steps=7, **flags), data=toy, model=model())
 
     return made
 
 
 def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=0.0):
-    """(17) for one client with ``length`` parameters of its own, in scalar Python."""
+    """(17) for one client whose submodel has ``length`` parameters, in scalar Python."""
     network = setup.planner.network
     h = plan.draws.of([client]).h[block, 0].astype(complex)
     gain = float((np.abs(h) ** 2).sum())
@@ -45,14 +46,14 @@ def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=
 
 
 def lengths_of(plan):
-    """|p_n| by client, from the number of its neurons."""
+    """|p_n| by client, from its number of neurons."""
     held = zip(plan.clients.tolist(), plan.client_submodels.chosen, strict=True)
     return {client: 17 * len(own[0]) + 4 for client, own in held}
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_seconds_bytes_and_joules_by_hand(make, uplink):
-    """Each with its own |p_n|; bytes and joules are means over all six, of whom four train."""
+    """Each client has its own |p_n|; bytes and joules are means over all six, of which 4 train."""
     setup = make(uplink=uplink, clients_per_round=4)
     network = setup.planner.network
     for number in range(3):
@@ -76,7 +77,7 @@ def test_seconds_bytes_and_joules_by_hand(make, uplink):
 
 
 def test_rows_add_up_what_rounds_cost(config, toy):
-    settings = config("ra-fed", cells=1, capacities=(1.0, 0.2), clients_per_round=4)
+    settings = config("ra-fed", capacities=(1.0, 0.2), clients_per_round=4)
     setup = build(settings, data=toy, model=model())
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
     plans = [setup.planner.plan(t) for t in range(3)]
@@ -86,7 +87,7 @@ def test_rows_add_up_what_rounds_cost(config, toy):
 
 
 def test_cells_wait_for_their_slowest_client(make):
-    """Two cells, three edge rounds with channels of their own, links with rates."""
+    """Two cells, three edge rounds with different channels, links with rates."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
     setup = make("hfedavg", downlink_mbps=0.5, backhaul_mbps=2.0, **flags)
     plan = setup.planner.plan(0)
@@ -94,7 +95,7 @@ def test_cells_wait_for_their_slowest_client(make):
     assert len(plan.draws.h) == 3
     expected = []
     for cell in range(2):
-        total = 2 * 32 * P / 2e6  # the whole model, down and up
+        total = 2 * 32 * P / 2e6  # the full model, down and up
         for block in range(3):
             own = (
                 client_seconds(
@@ -121,10 +122,10 @@ def test_cells_wait_for_their_slowest_client(make):
 )
 @pytest.mark.parametrize("name", ["ra-fed", "fedavg"])
 def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options, bits):
-    """Four tensors' scales, places of 10 bits in 514 elements, or a bitmap; up it is as ever."""
+    """Four tensors' scales, 10-bit places in 514 elements, or a bitmap; the uplink is as before."""
     own = {"capacities": (1.0, 0.5, 0.2)} if name == "ra-fed" else {}
     free, paid = (
-        build(config(name, cells=1, **own, **flags), data=toy, model=model()).planner
+        build(config(name, **own, **flags), data=toy, model=model()).planner
         for flags in ({}, options | {"downlink_mbps": 0.01})
     )
     before, after = free.plan(0), paid.plan(0)
@@ -141,7 +142,7 @@ def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options,
 
 
 def test_over_the_air_all_uploads_last_the_union(make):
-    """(34) for what any client of the cell has; bytes are each client's own."""
+    """(34) for the union of the cell's submodels; bytes are each client's own."""
     flags = {"cells": 2, "edge_rounds": 2, "local": "ra-fed", "cycles_per_step": 1e-3}
     setup = make("hfedavg", uplink="aircomp", capacities=(0.5, 0.3, 0.1), **flags)
     plan, cell_of = setup.planner.plan(0), setup.planner.network.cell_of
@@ -162,7 +163,7 @@ def test_over_the_air_all_uploads_last_the_union(make):
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex"])
 def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
-    """Every round ends in time, and no client could have had a neuron more."""
+    """Every round meets the deadline, and no client could have one more neuron."""
     deadline = 0.0032
     flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5}
     setup = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
@@ -186,7 +187,7 @@ def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
-    """So that memory does not grow with clients times levels; it changes nothing."""
+    """Batches bound the memory for clients times levels, and do not change the result."""
     setup = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
     draws, costs = setup.planner.network.draws(Stream(1), [0]), setup.planner.costs
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
@@ -206,7 +207,7 @@ def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
 
 
 def test_a_deadline_holds_in_every_edge_round(make):
-    """With a channel for each edge round the worst counts: rounds end in time all the same."""
+    """With one channel draw per edge round the worst one counts: rounds still meet the deadline."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
     fading = {"antennas": 1, "cycles_per_step": 1e3}  # so that channels decide
     for uplink, deadline, more in (("tdma", 1.5e-3, fading), ("aircomp", 0.012, {})):
@@ -222,7 +223,7 @@ def test_a_deadline_holds_in_every_edge_round(make):
     ("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)]
 )
 def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
-    """The planned seconds are its objective, and masks "covered" have the coverage."""
+    """The planned seconds equal the objective, and masks "covered" reach the coverage."""
     flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
     setup = make(name, rounds=6, clients_per_round=5, **flags)
     planner = setup.planner
@@ -250,7 +251,7 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
 
 
 def test_each_cell_covers_enough(make):
-    """Cells merge by themselves; those that would end sooner use the time for more neurons."""
+    """Cells merge separately; faster cells use the time for more neurons."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     setup = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
     planner, training = setup.planner, setup.training
@@ -282,25 +283,25 @@ def test_each_cell_covers_enough(make):
 
 
 def test_a_cell_that_covers_too_little_is_named(make):
-    """Three clients with half of the neurons each hold 45 of the 60 that it takes."""
+    """Three clients with half of the neurons each hold 45 of the required 60."""
     flags = {"capacities": (0.5,), "masks": "covered", "min_coverage": 2, "cells": 2}
     with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, but min_cov"):
         make("hfedavg", local="ra-fed", **flags)
 
 
 def test_rows_say_the_coverage_that_was_asked_for(config, toy):
-    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered", "cells": 1}
+    flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     result = wirelessfl.run(config("ra-fed", rounds=4, **flags), data=toy, model=model())
     assert all(row["coverage"] >= 2 for row in result.rows[1:])
     assert all(row["uncovered"] == 0 for row in result.rows[1:])
 
 
 def test_who_is_late_is_named_by_its_number(config, toy):
-    """Not by its place among those who take part."""
-    flags = {"budget": "deadline", "cells": 1, "clients": 9, "clients_per_round": 3, "seed": 2}
+    """The message names the client's number, not its index among the participants."""
+    flags = {"budget": "deadline", "clients": 9, "clients_per_round": 3, "seed": 2}
     planner = build(config("ra-fed", deadline=9.0, **flags), data=toy, model=model()).planner
     senders = planner.plan(0).clients
     slowest = senders[planner.network.cpu_hz[senders].argmin()]
     assert slowest > 2
-    with pytest.raises(ConfigError, match=f"^round 1: client {slowest} needs"):
+    with pytest.raises(ConfigError, match=f"in round 1 client {slowest} needs"):
         build(config("ra-fed", deadline=1e-6, **flags), data=toy, model=model())

@@ -1,4 +1,4 @@
-"""Runs with clients' submodels: stopped and gone on with, over the air, compressed, refused."""
+"""Runs with client submodels: interrupted and resumed, over the air, compressed, refused."""
 
 import math
 
@@ -41,26 +41,30 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(
+    config, toy, same, halt_at, case, copies
+):
+    """From the folder as it is at every row; and after an interrupt."""
     name, own = RESUMED[case]
-    # Runs that time their chunks by themselves may differ by rounding.
-    flags = {"cells": 1, "rounds": 4, "capacities": (1.0, 0.5, 0.2), "chunk": 3}
-    flags["checkpoint_seconds"] = 0
+    # Runs that choose their chunks by timing may differ by rounding.
+    flags = {"rounds": 4, "chunk": 3, "checkpoint_seconds": 0}
+    flags |= {} if "budget" in own else {"capacities": (1.0, 0.5, 0.2)}
     flags |= own if "sessions" in own else own | {"clients_per_round": 4}
-    reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
-    places = range(len(reference.rows))
-    for place in places if "sessions" not in own else places[3:10:3]:
-        settings = config(name, **flags)
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, model=model(), on_row=halt_at(place))
-        same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
+    settings = config(name, **flags)
+    on_row = copies.of(settings.run.out)
+    reference = wirelessfl.run(settings, data=toy, model=model(), on_row=on_row)
+    assert len(copies) == len(reference.rows)
+    for folder in copies if "sessions" not in own else copies[3:10:3]:
+        same(wirelessfl.resume(folder, data=toy, model=model()), reference)
+    settings = config(name, **flags)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, model=model(), on_row=halt_at(2))
+    same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
 
 
 def test_without_noise_the_air_carries_what_wires_do(config, toy):
-    flags = {"cells": 1, "rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
-    wired = wirelessfl.run(
-        config("ra-fed", coherence="edge-round", **flags), data=toy, model=model()
-    )
+    flags = {"rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
+    wired = wirelessfl.run(config("ra-fed", **flags), data=toy, model=model())
     flags |= {"uplink": "aircomp"}
     for convention in ("published", "physical"):
         quiet, loud = (
@@ -77,11 +81,11 @@ def test_without_noise_the_air_carries_what_wires_do(config, toy):
 
 
 def test_noise_is_larger_where_few_cover(config, toy):
-    """The noise of a sum over its covering weight: variance over weight^2, less the clear run.
+    """Noise variance over the squared covering weight, against the noise-free run.
 
     Some 1000 elements of each kind: standard errors of 4.5 % in a variance.
     """
-    flags = {"cells": 1, "clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
+    flags = {"clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
     flags |= {"weighting": "samples", "split": "dirichlet", "min_samples": 5}
     wide = {"uplink": "aircomp", "snr_db": 10.0, "capacities": (1.0,), "local_steps": 1}
     loud, clear = (
@@ -113,8 +117,8 @@ def test_noise_is_larger_where_few_cover(config, toy):
 
 
 def test_what_nobody_covers_hears_no_noise(config, toy):
-    """Uncovered coordinates rest, and the error that rows tell is that of the others alone."""
-    flags = {"cells": 1, "uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
+    """Uncovered coordinates do not change, and the reported error is that of the others."""
+    flags = {"uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
     flags |= {"convention": "physical"}
     loud, clear = (
         build(config("heterofl", snr_db=snr, **flags), data=toy, model=model())
@@ -145,8 +149,8 @@ COMPRESSED = {
 
 @pytest.mark.parametrize("name", ["fedavg", "ra-fed", "hist"])
 def test_compressed_models_have_their_error(config, toy, name):
-    """Between none and sqrt(1 - k/P), or half a step; eight bits change next to nothing."""
-    flags = {"rounds": 2} if name == "hist" else {"cells": 1, "rounds": 3}
+    """Between the full model and sqrt(1 - k/P), or half a step; eight bits change little."""
+    flags = {"rounds": 2 if name == "hist" else 3}
     flags |= {"capacities": (1.0, 0.5)} if name == "ra-fed" else {}
     clear = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert "compression_error" not in clear.rows[-1]
@@ -166,8 +170,8 @@ def test_compressed_models_have_their_error(config, toy, name):
 
 
 def test_clients_start_from_the_compressed_model(config, toy):
-    """theta_{n,0} = C(theta) (.) m_n, and the change from there is what the server adds."""
-    flags = {"cells": 1, "capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
+    """theta_{n,0} = C(theta) (.) m_n, and the server adds the change from there."""
+    flags = {"capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
     setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
     training, spec, seen = setup.training, setup.model.objective.spec, []
     real = training.executor.train
@@ -193,20 +197,26 @@ def test_clients_start_from_the_compressed_model(config, toy):
 
 NONSENSE = {
     "capacities 0": ({"capacities": (0,)}, r"capacities\[0\] is 0: give numbers > 0"),
-    "capacities 1.5": ({"capacities": (0.5, 1.5)}, r"capacities is .* 'width': .*up to 1\."),
+    "capacities 1.5": (
+        {"capacities": (0.5, 1.5)},
+        r"capacities=.* conflicts with budget='width': .*at most 1\.",
+    ),
     "no capacities": ({"capacities": ()}, r"capacities is \(\): give numbers > 0, .* at least 1"),
     "capacities a": ({"capacities": ("a",)}, r"capacities\[0\] is 'a': give numbers"),
     "no deadline": (
         {"budget": "deadline"},
-        "budget is 'deadline', and there is none: give --deadline",
+        "budget is 'deadline', and deadline is missing: give",
     ),
-    "no budget": ({"deadline": 1.0}, "deadline is 1.0 and budget 'width', .* choose --budget"),
+    "no budget": ({"deadline": 1.0}, 'deadline=1.0 conflicts with budget="width": choose budget'),
     "deadline 0": ({"budget": "deadline", "deadline": 0.0}, "deadline is 0.0: give a number > 0"),
     "deadline of parts": (
         {"budget": "deadline", "deadline": 1.0, "masks": "partition"},
-        "masks is 'partition' and budget 'deadline': .*Choose masks \"covered\"",
+        "masks='partition' conflicts with budget='deadline': .*Choose masks \"covered\"",
     ),
-    "no coverage": ({"budget": "fastest"}, "budget is 'fastest' and min_coverage 0: .*Give --min"),
+    "no coverage": (
+        {"budget": "fastest"},
+        "budget='fastest' conflicts with min_coverage=0: .*Raise",
+    ),
     "coverage -1": ({"min_coverage": -1}, "min_coverage is -1: give a .*number >= 0"),
     "overlap -1": (
         {"mask_overlap": -1, "masks": "partition"},
@@ -214,11 +224,12 @@ NONSENSE = {
     ),
     "overlap of nothing": (
         {"mask_overlap": 0.5},
-        "mask_overlap is 0.5 and masks 'random': .*Choose",
+        'mask_overlap=0.5 conflicts with masks="random": choose masks "partition"',
     ),
     "masks": ({"masks": "some"}, "masks is 'some': choose .*covered, partition"),
     "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
-    "bits": ({"compression_bits": 1}, r"training\.compression_bits is 1"),
+    "bits": ({"compression": "quantisation", "compression_bits": 1}, "compression_bits is 1: give"),
+    "bits of none": ({"compression_bits": 8}, "compression_bits=8 is a setting of compression"),
 }
 
 
@@ -226,13 +237,13 @@ NONSENSE = {
 def test_nonsense_is_one_line(config, case):
     flags, words = NONSENSE[case]
     with pytest.raises(ConfigError, match=f"^{words}") as caught:
-        config("ra-fed", cells=1, **flags)
+        config("ra-fed", **flags)
     assert "\n" not in str(caught.value)
     assert str(caught.value).count("capacities") <= 1
 
 
 def test_models_without_neurons_are_refused(config, toy):
-    """By the layer that stands in the way, and before anything is written."""
+    """The message names the unsupported layer, before anything is written."""
     letters = torch.arange(400).view(-1, 4) % 5
     texts = Dataset("letters", letters, letters[:, 0], letters[:20], letters[:20, 0], 5)
     lstm = build_model("lstm", (4,), 5, dropout=0, stream=Stream(1), hidden=(6,))
@@ -240,17 +251,18 @@ def test_models_without_neurons_are_refused(config, toy):
         (torch.nn.Linear(12, 4), toy, "model Linear has no hidden neurons"),
         (lstm, texts, r"model LSTM, layer 'layers\.0', cannot be traced"),
     ):
-        settings = config("ra-fed", cells=1)
+        settings = config("ra-fed")
         with pytest.raises(ConfigError, match=f"^{words}") as caught:
             wirelessfl.run(settings, data=data, model=module)
         assert "\n" not in str(caught.value)
         assert not settings.run.out.exists()
 
 
-LATE = r"^round 1: client 1 needs 8\.\d+e-05 seconds for the smallest .* deadline is 1e-06\."
-DEAD = {"snr_db": -300.0, "bandwidth_hz": 1e-300}  # a channel that carries nothing
-MUTE = "^round 1: client 0 has no data rate, and budget is "
-POOR = "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 clients of round 1, "
+WIDTHS = {"capacities": (1.0, 0.5, 0.2)}
+LATE = r"^deadline is 1e-06: in round 1 client 1 needs 8\.\d+e-05 seconds for the smallest"
+DEAD = {"snr_db": -300.0, "bandwidth_hz": 1e-300}  # a channel with rate 0
+MUTE = "^budget is '{}': the data rate of client 0 in round 1 is 0. Raise snr_db"
+POOR = "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 clients of round 1"
 
 
 @pytest.mark.parametrize(
@@ -261,18 +273,18 @@ POOR = "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 cli
             "round 1: .*coverage 7 needs",
         ),
         ({"budget": "deadline", "deadline": 1e-6}, LATE),
-        ({"budget": "deadline", "deadline": 1.0, **DEAD}, MUTE + "'deadline'. Raise snr_db"),
-        ({"budget": "fastest", "min_coverage": 1, **DEAD}, MUTE + "'fastest'. Raise snr_db"),
-        ({"min_coverage": 7, "masks": "covered"}, "min_coverage is 7"),
-        ({"min_coverage": 3, "masks": "ordered"}, POOR),
+        ({"budget": "deadline", "deadline": 1.0, **DEAD}, MUTE.format("deadline")),
+        ({"budget": "fastest", "min_coverage": 1, **DEAD}, MUTE.format("fastest")),
+        ({"min_coverage": 7, "masks": "covered", **WIDTHS}, "min_coverage is 7"),
+        ({"min_coverage": 3, "masks": "ordered", **WIDTHS}, POOR),
         (
             {"budget": "bytes", "capacities": (0.01,)},
-            "capacities: .* of the model's bytes, more than 0.01",
+            "capacities: the smallest submodel .* of the model's bytes, more than 0.01",
         ),
     ],
 )
 def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags, words):
-    settings = config("ra-fed", cells=1, **{"capacities": (1.0, 0.5, 0.2)} | flags)
+    settings = config("ra-fed", **flags)
     with pytest.raises(ConfigError, match=words) as caught:
         wirelessfl.run(settings, data=toy, model=model((30,)))
     assert "\n" not in str(caught.value)
@@ -286,7 +298,7 @@ NARROW = (1.0,) * 8 + (0.1,)
     ("flags", "number"),
     [
         ({"clients": 7, "capacities": (1.0,)}, "1"),
-        # The first round has nobody whose share of six channels comes to none.
+        # In the first round every participant gets at least one of the six channels.
         (
             {"clients": 9, "clients_per_round": 4, "rounds": 9, "capacities": NARROW, "seed": 2},
             "[2-9]",
@@ -294,12 +306,12 @@ NARROW = (1.0,) * 8 + (0.1,)
     ],
 )
 def test_parts_without_a_channel_are_refused_before_anything_is_written(config, flags, number):
-    """A convolution of none cannot be computed; who takes part decides whether there is one."""
+    """A convolution with 0 channels cannot be computed; it depends on the participants."""
     x = torch.zeros(36, 1, 28, 28)
     data = Dataset("images", x, torch.arange(36) % 4, x[:4], torch.arange(4), 4)
     lenet = build_model("lenet5", (1, 28, 28), 4, dropout=0, stream=Stream(1))
-    settings = config("ra-fed", cells=1, masks="partition", split="iid", **flags)
-    words = f"of the 6 channels of layer 'features.0' none is left for client .* round {number}\\."
+    settings = config("ra-fed", masks="partition", split="iid", **flags)
+    words = f"in round {number} client . gets none of the 6 channels of layer 'features.0'"
     with pytest.raises(ConfigError, match=words):
         wirelessfl.run(settings, data=data, model=lenet)
     assert not settings.run.out.exists()

@@ -1,4 +1,4 @@
-"""What a run's folder tells of its making: versions, commit, date and device."""
+"""Versions, commit, date and device in a run's folder."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def read(folder):
 
 
 def halted(config, toy):
-    """The folder of a run that was stopped after its second round."""
+    """The folder of a run that was interrupted after its second round."""
 
     def halt(row):
         if row["round"] == 2:
@@ -35,7 +35,7 @@ def halted(config, toy):
 
 
 def test_a_folder_tells_what_its_run_is_made_with(config, toy):
-    """From before the first row to the end."""
+    """The file exists from before the first row to the end."""
     settings, seen = config(), []
     begun = datetime.now(UTC).replace(microsecond=0)
     result = wirelessfl.run(
@@ -61,7 +61,7 @@ def test_a_folder_tells_what_its_run_is_made_with(config, toy):
 
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
-    [("hist", {}), ("fedast", {"cells": 1}), ("fedavg", {"sessions": 2, "split": "iid"})],
+    [("hist", {}), ("fedast", {}), ("fedavg", {"sessions": 2, "split": "iid"})],
 )
 def test_every_row_names_its_numerics(config, toy, algorithm, flags):
     rows = wirelessfl.run(config(algorithm, **flags), data=toy).rows
@@ -70,7 +70,7 @@ def test_every_row_names_its_numerics(config, toy, algorithm, flags):
 
 
 def test_resuming_adds_to_what_was_told_first(config, toy, same):
-    """Also where the run began with another version; a lost file comes back without a past."""
+    """Also if the run was started with another version; a lost file is written without a past."""
     reference = wirelessfl.run(config(rounds=4), data=toy)
     out = halted(config, toy)
     first = {**read(out), "wirelessfl": "0.0.7", "numerics": 0}
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_named(tmp_path, config, junk):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 def test_the_commit_is_that_of_the_package(tmp_path, monkeypatch):
-    """In a work tree that has it, clean or not; not in one that only lies around it."""
+    """In a work tree that contains it, clean or not; not in one that only surrounds it."""
 
     def git(*words):
         who = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]

@@ -1,4 +1,4 @@
-"""Runs of asynchronous cells: stopped anywhere and resumed, rows by the clock, one process."""
+"""Runs of asynchronous cells: interrupted anywhere and resumed, rows by the clock, one process."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ def under(buffer):
 
 
 def go(setup, directory, on_row=None):
-    """Begin or resume the run in this folder."""
+    """Start or resume the run in this folder."""
     engine = engine_of(setup)
     Progress(engine, directory, on_row).run()
     return SimpleNamespace(rows=directory.rows(), params=engine.params())
@@ -37,20 +37,12 @@ def go(setup, directory, on_row=None):
     [
         ("hist", {"local": "fadamgc", "lr": 0.01}),
         ("hist", {"local": "scaffold", "client_states": "disk", "hidden_biases": "local"}),
-        (
-            "hfedavg",
-            {
-                "local": "fedadam",
-                "client_states": "memory",
-                "uplink": "aircomp",
-                "beamformer": "random",
-            },
-        ),
+        ("hfedavg", {"local": "fedadam", "uplink": "aircomp", "beamformer": "random"}),
         ("hfedavg", {"rounds": 99, "max_seconds": 0.2, "eval_seconds": 0.03}),
     ],
 )
 def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
-    """Stopped at each of its rows, with a checkpoint at every chance: bit for bit the same."""
+    """Interrupted at each of its rows, with checkpoints as often as possible: bit for bit."""
 
     def setup():
         made = config(name, network=True, checkpoint_seconds=0, **under(2), **{"rounds": 4} | flags)
@@ -69,7 +61,7 @@ def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, f
 
 
 def test_rows_by_the_clock_and_an_end_by_the_clock(config, toy, uneven):
-    """Rows at 1, 2, ... times the seconds, and at the limit; no merge after it."""
+    """Rows at multiples of the seconds, and at the limit; no merge after it."""
 
     def rows(**flags):
         made = config("hfedavg", network=True, **under(1), **flags)

@@ -1,11 +1,8 @@
-"""Going on with runs: the same rows and parameters whether or not stopped, and nothing else."""
+"""Resuming runs: same rows and parameters as an uninterrupted run, and clear errors."""
 
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -21,8 +18,6 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.setup import build
 
-COMMAND = [sys.executable, "-m", "wirelessfl"]
-
 
 def run_flags(out):
     return [
@@ -33,39 +28,28 @@ def run_flags(out):
     ]
 
 
-def wait_for_rows(path, rows, process):
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if path.exists() and path.read_bytes().count(b"\n") >= rows:
-            return
-        assert process.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.002)
-    raise AssertionError("the run wrote no rows in two minutes")
-
-
-def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same):
-    """kill -9 at three moments, one in the first round: as if it had never been stopped."""
+def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher, engine):
+    """kill -9 at three moments, one in the first round: equal to an uninterrupted run."""
     whole = tmp_path / "whole"
-    subprocess.run([*COMMAND, *run_flags(whole)], check=True, capture_output=True)
+    whole_process = launcher.start(*run_flags(whole))
     killed = tmp_path / "killed"
     again = ["resume", str(killed)]
     commands = [run_flags(killed), again, again]
     for command, rows in zip(commands, (1, 20, 50), strict=True):
-        process = subprocess.Popen([*COMMAND, *command], stdout=subprocess.DEVNULL)
-        wait_for_rows(killed / "rows.jsonl", rows, process)
+        process = launcher.start(*command)
+        engine.wait_for_rows(killed, rows, process)
         assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         assert len(RunDirectory(killed).rows()) < 121, "no work was left"
-    done = subprocess.run(
-        [*COMMAND, "resume", str(killed), "--json"], check=True, capture_output=True, text=True
-    )
-    assert json.loads(done.stdout)["round"] == 120
+    done = launcher.start("resume", killed, "--json")
+    assert json.loads(done.communicate()[0])["round"] == 120
+    assert done.wait() == whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
 
 def test_resume_cuts_off_what_lies_behind_the_checkpoint(config, toy, same):
-    """Rows after the checkpoint, and half a row, are forgotten and made again."""
+    """Rows after the checkpoint, and an incomplete row, are removed and written again."""
     reference = wirelessfl.run(config(rounds=5), data=toy)
 
     class Halt(Exception):
@@ -87,7 +71,7 @@ def test_resume_cuts_off_what_lies_behind_the_checkpoint(config, toy, same):
 
 
 def test_stopped_in_the_first_round_row_0_stands_once(config, toy, same):
-    """At the rows 0 and 1, with a checkpoint at every chance."""
+    """At rows 0 and 1, with checkpoints as often as possible."""
     reference = wirelessfl.run(config(rounds=3), data=toy)
     for stop in (0, 1):
         settings = config(rounds=3, checkpoint_seconds=0)
@@ -136,7 +120,7 @@ def test_an_interrupted_checkpoint_leaves_the_old_one(config, toy, monkeypatch):
 
 
 def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
-    """A network, model or data from Python have to be given again, and be the same."""
+    """A network, model or data set from Python must be given again, with the same content."""
     other = replace(toy, train_inputs=toy.train_inputs.flip(0))
     even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
     reference = wirelessfl.run(config(network=True, rounds=4), data=toy, network=even)
@@ -152,7 +136,10 @@ def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
     out = halted.run.out
     assert notes == [f"interrupted; to resume: wirelessfl resume {out}"]
     for given, message in (
-        ({}, r"began with data=..., network=... given to wirelessfl.run, and resume got none"),
+        (
+            {},
+            r"was started by wirelessfl.run with data=..., network=..., and resume got no objects",
+        ),
         ({"data": toy}, "resume got data=..."),
         ({"data": toy, "network": uneven}, "the network's values are not those"),
         ({"data": toy, "network": network_of([0, 0, 0, 1, 1, 1], 2e9)}, "the network's values"),
@@ -191,7 +178,7 @@ def test_lost_rows_are_named(config, toy, same):
     rows = settings.run.out / "rows.jsonl"
     whole = rows.read_bytes()
     rows.write_bytes(whole[:40])
-    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, and the checkpoint knows of"):
+    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, and the checkpoint needs"):
         wirelessfl.resume(settings.run.out, data=toy)
     assert rows.read_bytes() == whole[:40]
     rows.write_bytes(whole)
@@ -199,7 +186,7 @@ def test_lost_rows_are_named(config, toy, same):
 
 
 def halted_run(config, toy, **given):
-    """The settings of a run that was stopped after its second round."""
+    """The settings of a run that was interrupted after its second round."""
     settings = config(rounds=4, checkpoint_seconds=0)
 
     def halt(row):
@@ -215,7 +202,7 @@ def test_two_processes_do_not_share_a_run(config, toy):
     out = halted_run(config, toy).run.out
     with (
         RunDirectory(out).at_work(),
-        pytest.raises(wirelessfl.ConfigError, match="another process is at work"),
+        pytest.raises(wirelessfl.ConfigError, match="another process is using"),
     ):
         wirelessfl.resume(out, data=toy)
 
@@ -260,7 +247,7 @@ def test_buffers_are_compared_also_those_that_are_not_stored(config, toy):
 
 
 def test_what_tuning_leaves_in_a_module_does_not_count(config, toy):
-    """Dropout keys change with every step, also those that only find the chunk."""
+    """Dropout keys change with every step, also in steps that only measure the chunk."""
     settings = {"executor": "vmap", "chunk": None, "dropout": 0.5}
     halted = halted_run(lambda **k: config("hfedavg", **(k | settings)), toy)
     assert wirelessfl.resume(halted.run.out, data=toy).rows[-1]["round"] == 4
@@ -276,7 +263,7 @@ def test_a_replayed_run_that_was_stopped_goes_on_bit_for_bit(config, toy, same):
 
 
 def test_a_finished_run_needs_neither_data_nor_device(config, toy, same):
-    """Also when a later version has settings that its file does not name."""
+    """Also if a later version has settings that its file does not contain."""
     result = wirelessfl.run(config(), data=toy)
     again = wirelessfl.resume(result.directory)
     same(again, result)
@@ -306,20 +293,28 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     earlier = {name: value for name, value in state.items() if name != "layout"}
     for other, age, layout in ((earlier, "an earlier", 1), (state | {"layout": 9}, "a later", 9)):
         directory.save(tensors, other)
-        read = f"layout {layout}, this one reads {CHECKPOINT_LAYOUT}"
-        message = f"begun with {age} version of wirelessfl .*{read}.* NEW"
+        read = f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}"
+        message = f"started with {age} version of wirelessfl .*{read}.* NEW"
         with pytest.raises(ConfigError, match=message):
             wirelessfl.resume(settings.run.out, data=toy)
+    file = directory.path / "config.toml"
+    text = file.read_text()
+    assert '[split]\nname = "noniid"' in text
+    file.write_text(text.replace("[split]", "[gone]"))  # whatever settings had been called
+    with pytest.raises(ConfigError, match=r"begun with a later version of wirelessfl") as caught:
+        wirelessfl.resume(settings.run.out, data=toy)
+    assert "\n" not in str(caught.value)
+    file.write_text(text)
     directory.save(tensors, state | {"numerics": 0})
     if finished:
         assert wirelessfl.resume(settings.run.out).rows
         return
-    with pytest.raises(ConfigError, match=r"began with numerics 0, and this version"):
+    with pytest.raises(ConfigError, match=r"started with numerics 0, and this version"):
         wirelessfl.resume(settings.run.out, data=toy)
 
 
 def test_settings_of_another_version_are_refused_by_the_name_of_their_file(tmp_path):
-    """In one line, by resume and where finished runs are looked for."""
+    """In one line, by resume and in the search for finished runs."""
     config = Config.from_flags("fedavg", rounds=1, local_steps=1, threads=1, clients=4)
     made = kept_run(config, tmp_path)
     file = made.directory / "config.toml"

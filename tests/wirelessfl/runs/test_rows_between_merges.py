@@ -1,4 +1,4 @@
-"""Rows by the clock between two merges of cells tell of the last merge, after a resumption too."""
+"""Rows by the clock between two merges of cells describe the last merge, also after a resume."""
 
 import pytest
 
@@ -6,11 +6,11 @@ import wirelessfl
 
 
 class StoppedError(Exception):
-    """Stands for whatever ends a process."""
+    """Represents any end of a process."""
 
 
 def test_resumed_between_two_merges(config, toy, same):
-    """Stopped at each row, of which most come between merges, with a checkpoint at every chance."""
+    """Interrupted at each row, most of which lie between merges, with many checkpoints."""
     flags = {
         "local": "heterofl", "schedule": "buffered", "buffer": 2, "cells": 2, "edge_rounds": 1,
         "rounds": 2, "eval_seconds": 0.02, "checkpoint_seconds": 0, "step_seconds": 0.01,

@@ -1,4 +1,4 @@
-"""Runs on disk: equal seeds, what a folder holds, and clear refusals before any work."""
+"""Runs on disk: equal seeds, contents of a folder, and clear errors before any work."""
 
 import json
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_folders_in_use_are_refused_before_any_work(config, toy, tmp_path):
 
 
 def test_impossible_settings_leave_no_folder_behind(config, toy):
-    impossible = config("hist", mask_sizes="optimized", size_cap=1.0, cells=6, model="fcnn")
+    impossible = config("hist", mask_sizes="optimized", size_cap=1.0, cells=6)
     wide = torch.nn.Sequential(torch.nn.Linear(12, 10), torch.nn.ReLU(), torch.nn.Linear(10, 4))
     wide.fully_connected = ("0", "2")
     with pytest.raises(wirelessfl.ConfigError, match="cap"):
@@ -72,7 +72,7 @@ def test_impossible_settings_leave_no_folder_behind(config, toy):
 
 
 def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, network_of):
-    """cell-iid cuts the training set into one equal part a cell, whoever is in it."""
+    """cell-iid splits the training set into equal parts, one per cell."""
     setup = build(
         config(network=True, split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1])
     )
@@ -83,7 +83,7 @@ def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, net
 
 
 def test_natural_clients_and_clients_of_one_sample(config, toy):
-    """Groups of the data become clients; one of them holds a single sample."""
+    """Groups of the data become clients; one of them has a single sample."""
     groups = np.minimum(np.arange(len(toy.train_labels)) // 40, 5)
     groups[-1] = 6
     natural = replace(toy, groups=groups)
@@ -101,12 +101,12 @@ def test_long_runs_of_one_shape_are_replayed(config, toy):
 
     assert replay() == "on"
     assert replay("hist") == "on"
-    assert replay("hist", mask_sizes="optimized") == "off"  # another shape every round
+    assert replay("hist", mask_sizes="optimized") == "off"  # a different shape in every round
     assert replay(rounds=1) == "off"
     assert replay(rounds=1, replay="on") == "on"
     assert replay(replay="off") == "off"
     assert replay(chunk=2) == "on"
-    assert replay(executor="stacked", replay="on") == "off"  # has no use for it
+    assert replay(executor="stacked", replay="on") == "off"  # which does not need it
     with pytest.raises(wirelessfl.ConfigError, match="replay is 'perhaps'"):
         replay(replay="perhaps")
 
@@ -143,7 +143,9 @@ def test_a_configuration_made_by_hand_is_completed(config, toy, tmp_path):
 
 def test_more_cells_than_neurons_are_refused(config, toy):
     torch.manual_seed(0)
-    with pytest.raises(wirelessfl.ConfigError, match="cells is 6, and the model has 4 neurons"):
+    with pytest.raises(
+        wirelessfl.ConfigError, match="cells=6 conflicts with the model's 4 neurons"
+    ):
         wirelessfl.run(config(cells=6), data=toy, model=FCNN((12,), 4, hidden=(4,)))
 
 
@@ -188,5 +190,5 @@ def test_a_run_that_diverges_says_so_once(config, toy):
     rows = wirelessfl.run(settings, data=toy, on_note=notes.append).rows
     assert rows[-1]["loss"] is None
     assert [n for n in notes if "diverged" in n] == [
-        "training has diverged by round 1: lower --lr or --server-lr."
+        "training has diverged by round 1. Lower --lr or --server-lr."
     ]

@@ -1,20 +1,23 @@
-"""Sweeps: the same runs in turn, in processes and on Ray; failures that keep the others."""
+"""Sweeps: the same runs in sequence, in processes and on Ray; failures do not stop the others."""
 
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.runs import sweep as sweep_module
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
 from wirelessfl.runs.sweep import SweepError, sweep
+from wirelessfl.training.workers import prepare_workers
 
 
 def configs(rounds=2, seeds=(1, 2, 3), **flags):
@@ -50,8 +53,22 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
     assert kept_run(Config.of(tables), tmp_path).directory == first.directory
 
 
-def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
-    """In the order asked for, equal settings once, and a second sweep runs nothing."""
+@pytest.fixture
+def fork(monkeypatch):
+    """Have processes of sweeps forked from one that has imported most: it saves seconds each."""
+
+    def forked():
+        prepare_workers()
+        context = multiprocessing.get_context("forkserver")
+        monkeypatch.setattr(
+            sweep_module, "multiprocessing", SimpleNamespace(get_context=lambda _: context)
+        )
+
+    return forked
+
+
+def test_processes_give_the_rows_of_one_after_the_other(tmp_path, fork):
+    """In the requested order, equal settings once, and a second sweep runs nothing."""
     wanted = configs()
     wanted.append(wanted[0])
     seen = []
@@ -63,6 +80,7 @@ def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
     assert sorted({place for place, _ in seen}) == [0, 1, 2]
     assert len(seen) == 9
     before = [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")]
+    fork()
     assert bare(sweep(wanted, tmp_path / "together", jobs=2)) == bare(alone)
     assert [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")] == before
 
@@ -79,8 +97,9 @@ class Broken(FedAvg):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
-    """Our errors and a user's own, each reason once."""
+def test_failures_keep_the_others(tmp_path, jobs, monkeypatch, fork):
+    """Errors of this package and of a user's class, each reason once."""
+    fork()
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
@@ -99,7 +118,8 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine):
+def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine, fork):
+    fork()
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
 
@@ -120,7 +140,9 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
+def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs, fork):
+    fork()
+
     def on_row(place, row):
         raise KeyError("of the caller")
 
@@ -130,18 +152,14 @@ def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how):
+def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, launcher):
     words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
-    parent = subprocess.Popen(
-        [sys.executable, "-m", "wirelessfl", *words, "--out", str(tmp_path)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    parent = launcher.start(*words, "--out", tmp_path)
     engine.wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
     children = [engine.holder(file) for file in tmp_path.glob("*/config.toml")]
     parent.send_signal(how)
-    parent.wait(30)
-    engine.wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 10)
+    parent.wait()
+    engine.wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
 def test_nonsense_is_refused(tmp_path, monkeypatch):
@@ -163,7 +181,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
     pytest.importorskip("ray")
-    with pytest.raises(ConfigError, match=f"ray is {address}, and no cluster answers there"):
+    with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
         sweep(configs(), tmp_path, ray=address)
 
 
@@ -179,17 +197,15 @@ print(json.dumps([result.rows for result in results]))
 """
 
 
-def test_a_local_ray_gives_the_same_rows(tmp_path):
-    """In a process of its own: Ray leaves threads and sockets behind that are not ours."""
+def test_a_local_ray_gives_the_same_rows(tmp_path, launcher):
+    """In a separate process: Ray leaves its own threads and sockets behind."""
     pytest.importorskip("ray")
-    done = subprocess.run(
-        [sys.executable, "-c", ON_RAY, str(tmp_path / "ray")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout.splitlines()[-1])
+    script = tmp_path / "script.py"
+    script.write_text(ON_RAY)
+    done = launcher.start(tmp_path / "ray", script=script)
+    shown, errors = done.communicate()
+    assert done.wait() == 0, errors
+    rows = json.loads(shown.splitlines()[-1])
     alone = sweep([configs(rounds=r, seeds=(1,))[0] for r in (1, 2)], tmp_path / "alone")
     for run in rows:
         for row in run:
@@ -231,7 +247,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
 
 
 def test_runs_are_told_apart_by_what_is_not_a_default():
-    """So a setting that is added later, and left at its default, finds the runs made before it."""
+    """So a setting that is added later, with its default value, still finds earlier runs."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
     others = (
@@ -251,6 +267,27 @@ def test_runs_are_told_apart_by_what_is_not_a_default():
     assert settings_hash(Config.from_flags("hist", clients=8, out="x")) == settings_hash(plain)
 
 
+def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
+    """What a table repeats of the run counts for nothing, unless it makes another choice."""
+    run = {"split": "dirichlet", "alpha": 0.5, "lr": 0.1, "clients": 8, "requests": 4}
+
+    def hash_of(words):
+        return settings_hash(Config.from_flags("fedast", **run, task=["digits", words]))
+
+    plain = hash_of("mnist")
+    assert plain == hash_of("mnist,split=dirichlet,alpha=0.5,lr=0.1,requests=4,model=fcnn")
+    others = [
+        "mnist,alpha=0.4",
+        "mnist,split=natural",
+        "mnist,requests=3",
+        "mnist,algorithm=fedast",
+        "mnist,algorithm=fedast,lr=0.1",
+        "mnist,algorithm=fedavg,lr=0.1",
+        "mnist,algorithm=fedavg",
+    ]
+    assert len({plain, *map(hash_of, others)}) == 1 + len(others)
+
+
 def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory
@@ -261,5 +298,5 @@ def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
     assert is_finished(config, tmp_path), "made before there was the setting"
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
     assert not is_finished(config, tmp_path)
-    with pytest.raises(ConfigError, match="holds a run made when settings left out had other def"):
+    with pytest.raises(ConfigError, match="contains a run made with other default settings"):
         kept_run(config, tmp_path)

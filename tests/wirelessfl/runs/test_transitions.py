@@ -1,4 +1,4 @@
-"""Drops and recoveries of rows written by hand, and by formula for any rows."""
+"""Drops and recoveries from rows by hand, and by formula from any rows."""
 
 import statistics
 from itertools import pairwise
@@ -62,9 +62,12 @@ def test_what_holds_for_any_rows(sessions, first):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([{"round": 1, "accuracy": 0.5}], "row 0 has no 'session': .* Run one with --sessions"),
+        (
+            [{"round": 1, "accuracy": 0.5}],
+            "row 0 has no 'session': .* Give rows of a run with --sessions",
+        ),
         ([{"session": 0, "session_round": 1, "accuracy": None}], "row 0 has no 'accuracy'"),
-        (rows_of({1: 0.5}, {1: 0.5})[1:], "row 0 is of session 1, and 0 was next"),
+        (rows_of({1: 0.5}, {1: 0.5})[1:], "row 0 belongs to session 1, and session 0 was"),
         (rows_of({1: 0.5}, {0: 0.1, 20: 0.5}), "session 1 has no row of its rounds 1 to 10"),
     ],
     ids=["no sessions", "untested", "a session missing", "tested too rarely"],

@@ -1,4 +1,4 @@
-"""The buffered schedule and client queues without training: by hand, laws, invariants."""
+"""The buffered schedule and client queues without training: by hand, by laws, by invariants."""
 
 import json
 from itertools import pairwise
@@ -53,7 +53,7 @@ class Watched(Untrained):
 
 
 def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ticks=(), **options):
-    """A simulation to its end: what the clock, the schedule and the work are like then."""
+    """A simulation to its end: the final clock, schedule and work."""
     choose = options.pop("choose", None)
     requests_options = {
         name: options.pop(name) for name in ("busy_clients", "drop_out") if name in options
@@ -93,9 +93,9 @@ def test_a_schedule_by_hand():
     schedule, regime, spans, merges = simulated(
         [(2, 2, 99)], delays, 4.5, clients=2, choose=lambda number: [0, 1, 0, 1, 0, 0, 1][number]
     )
-    # t=1: 0 is in, 2 goes to client 0. t=2: 2 is in, a merge; 3 goes to client 1, which works on 1
-    # until 2.5. Then 1 is in, one merge old; 4 goes to client 0 and is in at 2.75: a merge, and 5
-    # goes to client 0. 3 began at 2.5 and is in at 4, sent before that merge.
+    # t=1: 0 arrives, 2 goes to client 0. t=2: 2 arrives, a merge; 3 goes to client 1, which is busy
+    # with 1 until 2.5. Then 1 arrives, one merge old; 4 goes to client 0 and arrives at 2.75: a
+    # merge, and 5 goes to client 0. 3 starts at 2.5 and arrives at 4, issued before that merge.
     assert [(s.client, s.begin, s.end) for s in spans] == [
         (0, 0.0, 1.0),
         (0, 1.0, 2.0),
@@ -109,9 +109,9 @@ def test_a_schedule_by_hand():
 
 
 def test_an_ended_task_leaves_its_clients_and_requests_to_the_others():
-    """Task 0 ends at t=1; client 0 stops and goes on with task 1, which has three requests."""
+    """Task 0 ends at t=1; client 0 stops and continues with task 1, which has three requests."""
     delays = Listed(2.0, 4.0, 3.0, 1.0, rest=lambda task, number: 50.0)
-    clients = [0, 1, 0, 2]  # requests 0, 1 of task 0, 2 of task 1 behind it; 3 when 0 has ended
+    clients = [0, 1, 0, 2]  # requests 0, 1 of task 0, then 2 of task 1; 3 when 0 has ended
     schedule, _, spans, _ = simulated(
         [(2, 1, 99), (1, 1, 99)],
         delays,
@@ -125,21 +125,21 @@ def test_an_ended_task_leaves_its_clients_and_requests_to_the_others():
         (0, 1, 0.0, 1.0, "cancelled"),
     ]
     own = [(s.client, s.begin, s.end) for s in spans if s.task == 1]
-    assert (2, 1.0, 2.0) in own  # asked at the end of task 0
-    assert (0, 1.0, 4.0) in own  # began when the client's work on task 0 was stopped
+    assert (2, 1.0, 2.0) in own  # issued at the end of task 0
+    assert (0, 1.0, 4.0) in own  # started when the client's work on task 0 was stopped
     assert [task.requests for task in schedule.tasks if not task.ended] == [3]
-    assert schedule.tasks[1].buffer == 3  # R / b is kept
+    assert schedule.tasks[1].buffer == 3  # R / b is constant
     assert schedule.tasks[0].active == 0
     assert schedule.active == 3
 
 
 def test_ties_are_taken_in_the_order_of_their_making():
-    """All durations are one second: clients come back in the order in which they were asked."""
+    """All durations are one second: clients return in the order in which they got requests."""
     _, _, spans, merges = simulated(
         [(4, 4, 3)], Listed(rest=lambda *_: 1.0), 9.0, choose=lambda number: number % 4
     )
     assert [(s.client, s.end) for s in spans] == [(c, t) for t in (1, 2, 3) for c in range(4)]
-    assert [m.staleness for m in merges] == [(0,) * 4] * 3  # issued behind the whole instant
+    assert [m.staleness for m in merges] == [(0,) * 4] * 3  # issued after all events at this time
 
 
 plans = st.lists(
@@ -156,7 +156,7 @@ plans = st.lists(
     st.integers(1, 6),
 )
 def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
-    """Budget, queues, staleness (asserted by the models), and time, whatever the sizes."""
+    """Budget, queues, staleness (asserted by the models), and time, for all sizes."""
     budget = sum(plan[0] for plan in plans)
     seen = [0.0]
 
@@ -175,7 +175,7 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
         seen.append(requests.clock.now)
         for number, task in enumerate(schedule.tasks):
             if not task.ended:
-                assert task.active >= 1  # nobody starves
+                assert task.active >= 1  # each task keeps its minimum
             else:
                 assert all(r.task != number for r in requests.out.values())
 
@@ -211,7 +211,7 @@ def requests_issued(regime):
 
 
 def test_dynamic_allocation_is_reached_little_by_little():
-    """An update is answered by 0, 1 or 2 requests; R is proportional to sigma, R / b is kept."""
+    """0, 1 or 2 requests replace an update; R is proportional to sigma, and R / b is constant."""
     asked = []
 
     def check(schedule, requests):
@@ -232,9 +232,9 @@ def test_dynamic_allocation_is_reached_little_by_little():
     assert [task.buffer for task in schedule.tasks] == [3, 1]
     assert asked[-1] == [48, 16]
     steps = {after[0] - before[0] for before, after in pairwise(asked)}
-    assert steps <= {-1, 0, 1}  # less the update that came in
+    assert steps <= {-1, 0, 1}  # minus the update that arrived
     assert sum(asked[0]) == sum(asked[-1]) == 64
-    assert min(map(sum, asked)) >= 48  # one task may shrink before the other's updates come in
+    assert min(map(sum, asked)) >= 48  # one task may shrink before the other's updates arrive
 
 
 def test_the_buffer_of_the_paper_fills_in_b_over_r_lambda():
@@ -272,12 +272,12 @@ def test_clients_are_chosen_uniformly():
     _, regime, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
     assert regime.requests.issued > 12_000
     counts = np.bincount([s.client for s in spans], minlength=10)
-    # Who has a long queue has more left to do at the end: some tens.
+    # Clients with long queues have more work left at the end: some tens of requests.
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
 
 
 def test_drop_outs_are_counted_and_made_good():
-    """Nobody stays without a request: updates come at the rate of what is not lost."""
+    """All lost requests are replaced: updates arrive at the rate of requests that are not lost."""
     delays = ShiftedExponential([1.0], np.ones(2000), Stream(2))
     schedule, _, spans, _ = simulated([(50, 5, 10**6)], delays, 800.0, clients=2000, drop_out=0.3)
     lost = schedule.tasks[0].lost
@@ -287,12 +287,12 @@ def test_drop_outs_are_counted_and_made_good():
     assert schedule.active == 50
     gone = [s.end - s.begin for s in spans if s.how == "lost"]
     done = [s.end - s.begin for s in spans if s.how == "done"]
-    # At a time uniform over the training: half its mean length; standard errors 1.3 and 0.8 %.
+    # At a uniform time in the training: half its mean length; standard errors 1.3 and 0.8 %.
     assert np.mean(gone) / np.mean(done) == pytest.approx(0.5, rel=0.05)
 
 
 def test_answers_at_merges_alone():
-    """Nothing is asked between merges, but what makes good a lost update."""
+    """Requests are issued only at merges, except to replace a lost update."""
     out = []
 
     def check(schedule, requests):
@@ -316,7 +316,7 @@ def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
 
 
 def test_uploads_share_the_band_by_hand():
-    """Two TDMA uploads: alone until the other begins, at half the rate while both are on."""
+    """Two TDMA uploads: full rate until the other starts, half the rate while both are active."""
     delays = wireless("tdma", elements=9_000_000, clients=4)
     one, two = (delays.received_snr(client, client) for client in (0, 1))
     alone = [
@@ -330,7 +330,7 @@ def test_uploads_share_the_band_by_hand():
         clients=4,
         choose=lambda number: number,  # 2 is slower
     )
-    # Client 0 is ready at 1.0, client 1 at 1.5; whoever ends first, the other has the band again.
+    # Client 0 is ready at 1.0, client 1 at 1.5; when one ends, the other gets the full band again.
     left0 = alone[0] - 0.5
     if 2 * left0 <= 2 * alone[1]:
         first = 1.5 + 2 * left0
@@ -341,13 +341,13 @@ def test_uploads_share_the_band_by_hand():
         expected = {1: first, 0: first + left0 - alone[1]}
     assert {s.client: s.end for s in spans[:2]} == pytest.approx(expected)
     network = delays.network
-    stopped = max(expected.values()) - min(expected.values())  # client 2, asked by the first update
+    stopped = max(expected.values()) - min(expected.values())  # client 2, after the first update
     assert stopped < 2.5
     computing = [
         network.switched_capacitance[i] * network.cpu_hz[i] ** 3 * seconds
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
-    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # in the own slots alone
+    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # in its own slots only
     assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
 
 
@@ -384,7 +384,7 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 
 
 def test_snapshots_go_on_alike():
-    """Stopped between any two instants and restored into new objects: the same work, to the bit."""
+    """Stopped at any time and restored into new objects: the same work, bit for bit."""
 
     def fresh_run():
         clock, spans, merges = Clock(), [], []

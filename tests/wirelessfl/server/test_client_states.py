@@ -1,4 +1,4 @@
-"""What clients keep between turns: in memory and on disk, stored, cut, written anew, resumed."""
+"""Client states in memory and on disk: stored, truncated, rewritten, resumed."""
 
 import numpy as np
 import pytest
@@ -64,12 +64,12 @@ def test_a_log_is_cut_to_what_its_checkpoint_knows(tmp_path):
     assert again.get("drift", 5) is None
     assert (tmp_path / "clients-0.log").stat().st_size == 16
     (tmp_path / "clients-0.log").write_bytes(b"1234")
-    with pytest.raises(ConfigError, match="has 4 bytes, and the checkpoint knows of 16"):
+    with pytest.raises(ConfigError, match="has 4 bytes, and the checkpoint needs 16"):
         again.restore(saved)
 
 
 def test_outdated_records_go_when_a_checkpoint_knows_of_the_new_log(tmp_path):
-    """Killed between the new log and its checkpoint, the old log is still there and whole."""
+    """Killed between writing the new log and its checkpoint, the old log still exists."""
     names = ("drift", "second")
     _, store = stores(tmp_path, names)
     for turn in range(1, 6):
@@ -105,11 +105,11 @@ def test_where_states_are_kept_by_default():
     assert make_states("auto", (), *large, 1).kind == "memory"
     assert make_states("auto", ("a",), *large, 2).kind == "memory", "each process has its own"
     assert make_states("memory", ("a",), *large, 1).kind == "memory"
-    with pytest.raises(ConfigError, match="client_states is 'disk', and 2 processes"):
+    with pytest.raises(ConfigError, match="client_states='disk' conflicts with 2 processes"):
         make_states("disk", ("a",), 10, 10, 2)
 
 
-FLAGS = {"clients": 9, "clients_per_round": 4, "tracking_clients": 2, "lr": 0.01, "cells": 1}
+FLAGS = {"clients": 9, "clients_per_round": 4, "tracking_clients": 2, "lr": 0.01}
 
 
 def test_memory_and_disk_give_the_same_run(config, toy, same):
@@ -129,7 +129,7 @@ def test_memory_and_disk_give_the_same_run(config, toy, same):
 
 
 class StoppedError(Exception):
-    """Stands for whatever ends a process."""
+    """Represents any end of a process."""
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
@@ -139,13 +139,13 @@ class StoppedError(Exception):
         ("fadamgc", {"vhat": "carried"}),
         ("fa-nt", {}),
         ("scaffold-m", {}),
-        ("fedams", {"tracking_clients": None}),
+        ("fedams", {"tracking_clients": None, "client_states": None}),
         ("hist", {"local": "fadamgc", "cells": 2, "edge_rounds": 2}),
     ],
 )
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(config, toy, same, kind, name, own):
-    flags = {k: v for k, v in (FLAGS | own).items() if v is not None}
-    flags |= {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0}
+    flags = FLAGS | {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0} | own
+    flags = {key: value for key, value in flags.items() if value is not None}
     whole = wirelessfl.run(config(name, **flags), data=toy, model=model())
     stopped = config(name, **flags)
 
@@ -159,7 +159,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(config, toy, same, kind, na
 
 
 def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_path):
-    """n = 1e5 of 1e5 parameters would be 80 GB; what is stored are the 4 that were asked."""
+    """n = 1e5 states of 1e5 parameters need 80 GB; only the 4 clients that trained are stored."""
     data = wirelessfl.data.Dataset(
         "many", *(t.repeat(500, *[1] * (t.ndim - 1)) for t in (toy.train_inputs, toy.train_labels)),
         toy.test_inputs, toy.test_labels, 4,
@@ -167,7 +167,7 @@ def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_pa
     torch.manual_seed(0)
     large = FCNN((12,), 4, hidden=(5880,))
     settings = config(
-        "fadamgc", clients=100_000, cells=1, clients_per_round=4, rounds=1, split="iid",
+        "fadamgc", clients=100_000, clients_per_round=4, rounds=1, split="iid",
         local_steps=1, lr=0.01, antennas=1,
     )  # fmt: skip
     setup = build(settings, data=data, model=large)

@@ -1,4 +1,4 @@
-"""A server on its own, and the same server under rounds and under tasks."""
+"""A server alone, and the same server in rounds and in tasks."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,7 +30,7 @@ NODE_OF = np.array([0, 0, 1, 1, 1])
 
 @dataclass(frozen=True)
 class Remembering(FedAvg):
-    """Adds what it remembers of each sender to the mean; notes what it was given."""
+    """Adds what it remembers about each sender to the mean, and records its arguments."""
 
     name = "remembering"
     remembers: ClassVar[tuple[str, ...]] = ("last",)
@@ -62,7 +62,7 @@ def upload_of(server, clients, **more):
 
 
 def merged(server, clients, updates, **more):
-    """The received and the nodes' next state of one upload; the server takes it in."""
+    """Received values and the nodes' next state of one upload, which the server stores."""
     upload = upload_of(server, clients, **more)
     reception, whole = upload.open("now"), Submodels.whole(SPEC, server.weights.nodes)
     reception.add(slice(0, len(clients)), {"update": updates})
@@ -75,7 +75,7 @@ def merged(server, clients, updates, **more):
 
 
 def test_a_merge_knows_weights_share_steps_and_staleness():
-    """Of three senders out of five in two cells, one of whom is away."""
+    """Upload of three of five clients in two cells, while one is absent."""
     server = server_of(FedAvg())
     server.leave(4)
     updates = torch.tensor([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.0, 1.0]])
@@ -93,7 +93,7 @@ def test_a_merge_knows_weights_share_steps_and_staleness():
 
 
 def test_what_is_remembered_comes_back_with_the_next_upload():
-    """Zeros at first, then each sender's last payload; a trial's memory is forgotten."""
+    """Zeros at first, then each sender's last payload; a trial's memory is discarded."""
     server = server_of(Remembering(), samples=None)
     ones = torch.ones(2, 3)
     merged(server, [0, 2], ones)
@@ -104,7 +104,7 @@ def test_what_is_remembered_comes_back_with_the_next_upload():
     assert server.states.get("last", 0).tolist() == [1, 1, 1]
     assert (server.version, twin.version) == (1, 2)
     _, after = merged(server, [0, 1], 2 * ones)
-    # Node 0: the mean of what client 0 has sent before, and of nothing, beside the mean of now.
+    # Node 0: the mean of client 0's memory and of zero, plus the mean of the new updates.
     torch.testing.assert_close(after["params"][0], START + 1 + 2 + 0.5)
     assert server.nodes["count"].tolist() == [[2.0] * 3] * 2
 
@@ -115,16 +115,14 @@ def test_a_merge_that_loses_state_is_refused():
             return {"params": server["params"]}
 
     server = server_of(Forgetful())
-    message = (
-        r"begins with the server state \['count', 'params'\], and its merge gives \['params'\]"
-    )
+    message = r"its merge gets the server state \['count', 'params'\] and returns \['params'\]"
     with pytest.raises(wirelessfl.ConfigError, match=message):
         merged(server, [0], torch.ones(1, 3))
     assert server.version == 0
 
 
 def test_a_restored_server_goes_on_as_the_first():
-    """State of cloud and nodes, presence, memory and version, under names of its own."""
+    """State of cloud and nodes, presence, memory and version, under distinct names."""
     one, two = server_of(Remembering()), server_of(Remembering())
     one.leave(3)
     merged(one, [0, 2], torch.rand(2, 3))
@@ -140,10 +138,10 @@ def test_a_restored_server_goes_on_as_the_first():
 
 
 def test_over_the_air_needs_simultaneous_uploads():
-    """An upload without a channel draw, as of clients who upload each at a time of its own."""
+    """An upload without a channel draw, as for clients that upload at different times."""
     server = server_of(FedAvg(), uplink="aircomp")
     upload = upload_of(server, [0, 1])
-    with pytest.raises(wirelessfl.ConfigError, match="each uploads at a time of its own"):
+    with pytest.raises(wirelessfl.ConfigError, match="each client uploads at a different time"):
         upload.open("now")
     draw = Network(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
     assert upload.open("now", draw=draw).draw is draw
@@ -151,7 +149,7 @@ def test_over_the_air_needs_simultaneous_uploads():
 
 @pytest.mark.parametrize("first", [0, 3])
 def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
-    """FedAvg of the same clients, through the regime of rounds and as a task, bit for bit."""
+    """FedAvg with the same clients, in rounds and as a task, bit for bit."""
     settings = config("fedavg", rounds=3)
     setup = build(settings, data=toy)
     common = {

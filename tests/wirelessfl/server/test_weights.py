@@ -1,4 +1,4 @@
-"""Weights of clients and nodes against sums written out."""
+"""Weights of clients and nodes against reference sums."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from wirelessfl.server.weights import Weights
 
 @st.composite
 def cases(draw):
-    """Weights of some clients, who of them is there, who takes part, and who of these sends."""
+    """Weights of some clients; which are present, which participate, and which of these send."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     node_of = np.repeat(np.arange(len(sizes)), sizes)
     count = len(node_of)
@@ -25,7 +25,7 @@ def cases(draw):
 
 @given(cases())
 def test_weights_are_sums_over_clients(case):
-    """Within nodes, of nodes, and of senders among all who are there."""
+    """Within nodes, of nodes, and of senders relative to all present clients."""
     weights, each, there, clients, sends = case
     nodes = [np.flatnonzero(weights.node_of == node) for node in range(weights.nodes)]
     in_means = dict(zip(clients.tolist(), weights.in_means(clients), strict=True))
@@ -45,7 +45,7 @@ def test_weights_are_sums_over_clients(case):
 
 
 def test_a_client_may_stand_twice():
-    """As in a buffer that holds two of its updates."""
+    """As in a buffer with two updates of one client."""
     weights = Weights(np.zeros(4, dtype=int), np.array([1.0, 2.0, 3.0, 4.0]))
     clients = np.array([1, 3, 1])
     assert weights.in_means(clients).tolist() == [0.25, 0.5, 0.25]

@@ -1,4 +1,4 @@
-"""Cells and server sums when clients come and go: against what the algorithms say."""
+"""Cells and server sums when clients join and leave, against the algorithms' definitions."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory, Overlay
 from wirelessfl.setup import build
 
-FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
 
 
@@ -41,7 +41,7 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
 
     engine.start()
     simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
-    assert seen[:2] == [0.0, 0.0]  # nobody of these had trained
+    assert seen[:2] == [0.0, 0.0]  # none of these had trained
     assert min(seen[2:]) > 0
 
 
@@ -50,15 +50,17 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
     ("name", "flags"),
     [
         ("hist", {"cells": 2, "mask_sizes": "optimized"}),
-        ("fadamgc", {"cells": 1}),
+        ("fadamgc", {}),
         ("hist", {"cells": 2, "local": "fadamgc"}),
     ],
 )
 def test_cells_and_tracking_inside(config, toy, trace, name, flags, uplink):
-    """Learns in its sessions over both uplinks; in the last one a whole cell leaves."""
+    """It learns in its sessions over both uplinks; in the last one a whole cell leaves."""
     common = FLAGS | {"rounds": 4, "lr": 0.02, "uplink": uplink, "edge_rounds": None} | flags
     if name == "hist":
         common["edge_rounds"] = 2
+    if uplink == "aircomp":
+        common["beamformer"] = "random"  # a good one takes a second to find
     result = wirelessfl.run(config(name, **common, warm_start="proposed"), data=toy)
     last = result.rows[-1]
     assert last["extra_rounds"] == 3
@@ -73,7 +75,7 @@ def test_cells_and_tracking_inside(config, toy, trace, name, flags, uplink):
 
 
 def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
-    """SCAFFOLD's c after each round is the mean of the c_i of those who are still there."""
+    """SCAFFOLD's c after each round is the mean of the c_i of the present clients."""
     stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
     setup = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
     engine, training = SessionsEngine(setup), setup.training
@@ -97,7 +99,7 @@ def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
 
 @pytest.mark.parametrize("local", ["fedavg", "fedacg"])
 def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
-    """The cloud's model is the other cell's, and the empty cell's server state stands still."""
+    """The cloud's model is that of the other cell, and the empty cell's state does not change."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "sessions": 1, "rounds": 4, "local": local}
     flags |= {"local_steps": 1, "batch_size": 1000, **ALL_DAY}
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
@@ -119,13 +121,13 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
             assert not torch.equal(before["momentum"][0], after["momentum"][0])
             continue
         params = before["params"]
-        for _ in range(2):  # edge rounds of full-batch steps, written out
+        for _ in range(2):  # edge rounds of full-batch steps, by hand
             params = engine.full_batch_round(training, spec, module, toy, params, range(4), 0.1)
         torch.testing.assert_close(after["params"], params, rtol=1e-4, atol=1e-6)
 
 
 def test_an_empty_cell_gets_the_smallest_part(config, toy, trace):
-    """Of masks that are to end the round soonest: it would not make use of a large one."""
+    """With optimized mask sizes: a cell without clients could not use a large submodel."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "mask_sizes": "optimized"}
     stays = trace(*[(c, 0, "") for c in range(8)])
     setup = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
@@ -137,7 +139,7 @@ def test_an_empty_cell_gets_the_smallest_part(config, toy, trace):
 
 
 def test_trials_write_zeros_over_what_is_below():
-    """A client whose state becomes zero on trial has zero there, and its own below."""
+    """A client whose state becomes zero in a trial has zero there, and its own state below."""
     below = InMemory(["tracking"], 3)
     below.put("tracking", 1, torch.ones(3))
     trial = Overlay(below)

@@ -1,4 +1,4 @@
-"""What trial rounds and teachers cost: seconds by (17) and bytes, written out client by client."""
+"""Costs of trial rounds and teachers: seconds by (17) and bytes, by hand, client by client."""
 
 import math
 
@@ -23,7 +23,7 @@ FLAGS = {
 
 @pytest.fixture
 def finished(config, toy):
-    """A maker of engines behind their last row, with the rows."""
+    """A factory of engines after their last row, with the rows."""
 
     def make(algorithm, *, watch=lambda engine: None, **flags):
         settings = config(algorithm, **FLAGS | flags)
@@ -44,7 +44,7 @@ def finished(config, toy):
 
 
 def round_seconds(network, channel, number, present, *, edge_rounds=1):
-    """(17), (18): the slowest client, of its cell's four or two who hold slots of one frame."""
+    """(17), (18): the slowest client, with two or four clients of its cell in a TDMA frame."""
     h = network.draw(channel, number).h.astype(complex)
     cells = []
     for cell in range(network.cells):
@@ -62,11 +62,12 @@ def round_seconds(network, channel, number, present, *, edge_rounds=1):
 
 @pytest.mark.parametrize("cells", [1, 2])
 def test_trial_rounds_are_paid_for(finished, cells):
-    """One before each session but the first: up and down, E times, over channels of their own."""
+    """One before each session but the first: up and down, E times, over separate channels."""
     edge_rounds = cells
-    more = {"edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6} if cells > 1 else {}
-    engine, rows = finished(
-        "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="proposed", **more
+    more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
+    flags = {"warm_start": "proposed"}
+    engine, rows = (
+        finished("hfedavg", **flags, **more) if cells > 1 else finished("fedavg", **flags)
     )
     last, network = rows[-1], engine.setup.regime.planner.network
     group_of, stream = engine.setup.model.groups.group_of, Stream(2)
@@ -85,7 +86,7 @@ def test_trial_rounds_are_paid_for(finished, cells):
     assert last["extra_uploads"] == 3 * 4 * edge_rounds
     assert last["extra_seconds"] == pytest.approx(trial, rel=1e-5)
     assert last["sim_seconds"] == pytest.approx(trial + whole, rel=1e-5)
-    # Half of the clients are there; bytes are means over all.
+    # Half of the clients are present; bytes are means over all.
     assert last["extra_mib"] == pytest.approx(3 * edge_rounds * (VECTOR / 2 + VECTOR / 2))
     assert last["uplink_mib"] == pytest.approx((8 + 3) * edge_rounds * VECTOR / 2)
     assert last["downlink_mib"] == pytest.approx((8 + 3) * edge_rounds * VECTOR / 2)
@@ -94,10 +95,11 @@ def test_trial_rounds_are_paid_for(finished, cells):
 
 @pytest.mark.parametrize("cells", [1, 2])
 def test_teachers_are_paid_for_once_a_session(finished, cells):
-    """To the clients who are there, and to the edge servers before; then rounds take their own."""
-    more = {"edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6} if cells > 1 else {}
-    engine, rows = finished(
-        "fedavg" if cells == 1 else "hfedavg", cells=cells, warm_start="continuous", **more
+    """To the present clients, and to the edge servers first; then rounds take their own time."""
+    more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
+    flags = {"warm_start": "continuous"}
+    engine, rows = (
+        finished("hfedavg", **flags, **more) if cells > 1 else finished("fedavg", **flags)
     )
     last, network = rows[-1], engine.setup.regime.planner.network
     group_of = engine.setup.model.groups.group_of
@@ -125,7 +127,7 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
 
 
 def test_who_leaves_in_the_middle_of_a_trial_has_been_paid_for(finished, trace):
-    """Its update is dropped; uploads, bytes and seconds are those that were planned."""
+    """Its update is dropped; uploads, bytes and seconds stay as planned."""
     flags = {"warm_start": "proposed", "presence": "trace", "sessions": 2}
     _, whole = finished("fedavg", **flags, trace=trace(*[(c, 0, "") for c in range(8)]))
     ends = [row for row in whole if row["session"] == 0][-1]["sim_seconds"]
@@ -141,7 +143,7 @@ def test_who_leaves_in_the_middle_of_a_trial_has_been_paid_for(finished, trace):
 
 
 def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
-    """Those of the clients who were there, found in their samples."""
+    """The labels of the clients that were present, from their samples."""
     told = []
 
     def watch(engine):
@@ -151,7 +153,7 @@ def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
             penalties(session, labels),
         )[1]
 
-    engine, _ = finished("fedavg", warm_start="continuous", cells=1, watch=watch)
+    engine, _ = finished("fedavg", warm_start="continuous", watch=watch)
     group_of, labels = engine.setup.model.groups.group_of, engine.setup.model.data.train_labels
     groups = int(group_of.max()) + 1
     expected = [(0, ())]

@@ -1,4 +1,4 @@
-"""Arrivals against the law of a loss system, traces by hand, and what both keep to."""
+"""Arrivals against the law of a loss system, traces by hand, and common invariants."""
 
 import csv
 import itertools
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.sessions.presence import (
+from wirelessfl.sessions.processes import (
     Arrivals,
     Change,
     check_sessions_by_rounds,
@@ -30,7 +30,7 @@ def until(presence, time):
 
 
 def check_order(presence, changes):
-    """Changes lie after 0, in order, and a client comes only while away and goes while there."""
+    """Changes come after 0, in order; clients join only while absent and leave while present."""
     present = presence.initial()
     keys = [(change.time, change.joins, change.client) for change in changes]
     assert keys == sorted(set(keys))
@@ -50,7 +50,7 @@ def mean_and_error(samples):
 
 
 def erlang(load, servers):
-    """Stationary law [0 .. servers] of the number present; the last is Erlang's B."""
+    """Stationary distribution [0 .. servers] of the number present; the last is Erlang's B."""
     weights = [load**n / math.factorial(n) for n in range(servers + 1)]
     return np.array(weights) / sum(weights)
 
@@ -59,7 +59,7 @@ def erlang(load, servers):
     ("clients", "rate", "mean_stay"), [(5, 2.0, 1.5), (12, 0.5, 20.0), (1, 1.0, 1.0)]
 )
 def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
-    """Shares of time with n present, their mean, and arrivals that found nobody away."""
+    """Fractions of time with n present, their mean, and arrivals without an absent client."""
     law = erlang(rate * mean_stay, clients)
     begin, length = 10 * mean_stay, 400 * mean_stay
     shares, lost = [], []
@@ -87,8 +87,10 @@ def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
 
 
 def test_many_clients_come_and_stay_as_asked():
-    """With clients to spare no arrival is lost. Stays that began in the last quarter are left out:
-    of those only the short ones are over."""
+    """With enough clients no arrival is lost.
+
+    Stays that began in the last quarter are omitted: only the short ones of these have ended.
+    """
     presence = arrivals(clients=5000, rate=30.0, mean_stay=4.0, initially=120)
     changes = until(presence, 400.0)
     joined = [change.time for change in changes if change.joins]
@@ -110,7 +112,7 @@ def test_many_clients_come_and_stay_as_asked():
 
 
 def test_everybody_comes_equally_often():
-    """Counts of joins by client; those of a busy client are at most Poisson in spread."""
+    """Counts of joins by client; the variance of a busy client's is at most Poisson."""
     joins = [
         c.client for c in until(arrivals(clients=10, rate=5.0, mean_stay=1.0), 4000) if c.joins
     ]
@@ -151,7 +153,7 @@ def test_the_first_ones_are_random():
 
 
 def test_arrivals_repeat():
-    """Also when two iterators take turns, and not under another stream."""
+    """Also with two iterators in turn, and not with another stream."""
     presence = arrivals()
     first, second = presence.changes(), presence.changes()
     ahead = [next(first) for _ in range(3000)]
@@ -170,7 +172,7 @@ def test_arrivals_repeat():
     st.integers(0, 999),
 )
 def test_nobody_joins_twice_without_leaving(clients, rate, mean_stay, initially, seed):
-    """Also where rounding would end a stay as it begins."""
+    """Also if rounding would end a stay when it begins."""
     stream = Stream(seed, ("any",))
     presence = Arrivals(clients, rate, mean_stay, min(initially, clients), stream)
     changes = list(itertools.islice(presence.changes(), 300))
@@ -217,7 +219,7 @@ def written(folder, text):
 
 
 def test_a_trace_by_hand(tmp_path):
-    """Client 0's first two stays are one; at 7 two leave before one joins."""
+    """Client 0's first two stays are one; at 7 two clients leave before one joins."""
     trace = read_trace(written(tmp_path, BY_HAND), 5)
     assert trace.initial().tolist() == [True, False, False, True, False]
     expected = [
@@ -248,29 +250,29 @@ HEADER = "client,join,leave\n"
         ("", r"trace\.csv is empty: give the header client,join,leave"),
         ("\n \n", "is empty"),
         (HEADER, "has a header and no stays"),
-        ("client,join\n0,1\n", "line 1: column 'leave' stands 0 times .* 'client,join'"),
-        ("client,join,join,leave\n0,1,1,2\n", "line 1: column 'join' stands 2 times"),
-        ("\n0,1,2\n0,1,2\n", "line 2: column 'client' stands 0 times"),
-        (HEADER + "\nx,0,1\n", "line 3: client is 'x'. Give a whole number"),
+        ("client,join\n0,1\n", "line 1: .* 'client,join' has 0 columns 'leave'"),
+        ("client,join,join,leave\n0,1,1,2\n", "line 1: .* has 2 columns 'join'"),
+        ("\n0,1,2\n0,1,2\n", "line 2: .* has 0 columns 'client'"),
+        (HEADER + "\nx,0,1\n", "line 3: client is 'x'. Give a client number"),
         (HEADER + "1.0,0,1\n", r"line 2: client is '1\.0'"),
         (HEADER + "0,,1\n", "line 2: join is ''. Give a number"),
         (HEADER + "0,soon,1\n", "line 2: join is 'soon'"),
         (HEADER + "0,0,late\n", "line 2: leave is 'late'. Give a number, or nothing"),
         (HEADER + "0,nan,1\n", "line 2: join is nan. Give a finite number"),
         (HEADER + "0,inf,\n", "line 2: join is inf"),
-        (HEADER + "0,0,nan\n", r"line 2: leave is nan, with join 0\.0\. Give a later time"),
+        (HEADER + "0,0,nan\n", r"line 2: leave is nan, and join is 0\.0\. Give a leave time"),
         (HEADER + "0,-1,1\n", r"line 2: join is -1\.0"),
-        (HEADER + "0,2,2\n", r"line 2: leave is 2\.0, with join 2\.0"),
+        (HEADER + "0,2,2\n", r"line 2: leave is 2\.0, and join is 2\.0"),
         (HEADER + "0,2,1\n", r"line 2: leave is 1\.0"),
-        (HEADER + "3,0,1\n", "line 2: client is 3, and there are 3. Give 0 to 2"),
+        (HEADER + "3,0,1\n", "line 2: client is 3, and the run has 3 clients. Give 0 to 2"),
         (HEADER + "-1,0,1\n", "line 2: client is -1"),
-        (HEADER + "0,0,1,5\n", "line 2: 4 values under 3 columns"),
+        (HEADER + "0,0,1,5\n", "line 2 has 4 values, and the header has 3 columns"),
         (
             HEADER + "1,4,9\n0,0,5\n0,6,\n1,0,4.5\n",
-            r"line 2: client 1 joins at 4\.0 and is there from 0\.0 to 4\.5 already .*line 5\)",
+            r"line 2: client 1 joins at 4\.0, and is already present from 0\.0 to 4\.5 .*line 5\)",
         ),
-        (HEADER + "0,0,\n1,0,1\n0,3,4\n", "line 4: client 0 joins at 3.0 .*to inf .*line 2"),
-        (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0 .*line 2"),
+        (HEADER + "0,0,\n1,0,1\n0,3,4\n", "line 4: client 0 joins at 3.0, .*to inf .*line 2"),
+        (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0, .*line 2"),
     ],
 )
 def test_wrong_traces_are_named(tmp_path, text, message):
@@ -286,10 +288,10 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         read_trace(tmp_path, 3)
     (tmp_path / "trace.csv").write_bytes(b"client,join,leave\n\xff,0,1\n")
-    with pytest.raises(ConfigError, match=r"is no CSV text: .*0xff"):
+    with pytest.raises(ConfigError, match=r"is not a CSV file: .*0xff"):
         read_trace(tmp_path / "trace.csv", 3)
     long = "x" * (csv.field_size_limit() + 1)
-    with pytest.raises(ConfigError, match="is no CSV text: field larger"):
+    with pytest.raises(ConfigError, match="is not a CSV file: field larger"):
         read_trace(written(tmp_path, HEADER + long), 3)
 
 
@@ -298,7 +300,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     [
         ((), 3, "stays is empty"),
         ((Stay(0, 0, 2), Stay(1, 3, 3)), 3, r"stays\[1\]: leave is 3"),
-        ((Stay(0, 0, 2), Stay(0, 1, 3)), 3, r"stays\[1\]: client 0 joins at 1 .*\(stays\[0\]\)"),
+        ((Stay(0, 0, 2), Stay(0, 1, 3)), 3, r"stays\[1\]: client 0 joins at 1, .*\(stays\[0\]\)"),
         ((Stay(1.5, 0, 2),), 3, r"stays\[0\]: client is 1\.5: give an integer"),
         ((Stay(0, 0, 2),), 0, "clients is 0"),
     ],
@@ -318,7 +320,7 @@ def test_wrong_stays_by_hand_are_named(stays, clients, message):
     st.randoms(use_true_random=False),
 )
 def test_any_trace_says_who_is_there(clients, random):
-    """Stays from one time of a client to the next but one, some touching: against their union."""
+    """A client's stays between random times, some of which touch: against their union."""
     stays = []
     for client, times in clients:
         times = sorted(set(times))

@@ -1,17 +1,14 @@
-"""Going on with runs in sessions: as if never stopped, whoever comes and goes meanwhile."""
+"""Resuming runs in sessions, for any presence of clients: equal to uninterrupted runs."""
 
 import json
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
 import wirelessfl
 from wirelessfl.runs.directory import RunDirectory
 
-FLAGS = {"sessions": 4, "clients": 8, "cells": 1, "split": "iid", "rounds": 3}
+FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 
 
 RESUMED = {
@@ -30,25 +27,29 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(config, toy, same, halt_at, case):
-    """At every row, transitions among them."""
-    # Runs that time their chunks by themselves may differ by rounding.
+def test_stopped_anywhere_and_resumed_equals_uninterrupted(
+    config, toy, same, halt_at, case, copies
+):
+    """From a copy of the folder at every row, including transitions, and after an interrupt."""
+    # Runs that choose their chunks by timing may differ by rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
     name = "scaffold" if "scaffold" in case else "fedavg"
-    reference = wirelessfl.run(config(name, **flags), data=toy)
+    settings = config(name, **flags)
+    reference = wirelessfl.run(settings, data=toy, on_row=copies.of(settings.run.out))
     if "presence" in flags:
         assert len({row["present"] for row in reference.rows}) > 1
         assert reference.rows[-1]["dropped"] > 0
-    for place in range(len(reference.rows)):
-        settings = config(name, **flags)
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt_at(place))
-        same(wirelessfl.resume(settings.run.out, data=toy), reference)
+    assert len(copies) == len(reference.rows)
+    for folder in copies:
+        same(wirelessfl.resume(folder, data=toy), reference)
+    settings = config(name, **flags)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt_at(len(reference.rows) // 2))
+    same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
-def test_killed_and_resumed_across_a_transition(tmp_path, same):
-    """kill -9 around the ends of sessions: rows and parameters to the bit."""
-    command = [sys.executable, "-m", "wirelessfl"]
+def test_killed_and_resumed_across_a_transition(tmp_path, same, launcher, engine):
+    """kill -9 around the ends of sessions: rows and parameters bit for bit."""
 
     def words(out):
         return [
@@ -59,17 +60,15 @@ def test_killed_and_resumed_across_a_transition(tmp_path, same):
         ]
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([*command, *words(whole)], check=True, capture_output=True)
+    whole_process = launcher.start(*words(whole))
     again = ["resume", str(killed)]
     for arguments, rows in ((words(killed), 4), (again, 45)):
-        process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL)
-        file = killed / "rows.jsonl"
-        while not (file.exists() and file.read_bytes().count(b"\n") >= rows):
-            assert process.poll() is None, "the run ended before it could be killed"
-            time.sleep(0.01)
+        process = launcher.start(*arguments)
+        engine.wait_for_rows(killed, rows, process)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         assert len(RunDirectory(killed).rows()) < 160, "no work was left"
-    done = subprocess.run([*command, *again, "--json"], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout)["round"] == 120
+    done = launcher.start(*again, "--json")
+    assert json.loads(done.communicate()[0])["round"] == 120
+    assert done.wait() == whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))

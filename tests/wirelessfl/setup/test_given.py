@@ -24,32 +24,35 @@ BESIDE = {
     "backhaul_mbps": 7.0,
 }
 BESIDE_TASKS = {
-    "coherence": "round",
     "downlink_mbps": 5.0,
-    "delays": "wireless",
-    "delay_scale": 0.7,
-    "availability": 1.0,
     "busy_clients": 3,
     "drop_out": 0.2,
 }
-REPLACED = {
+BESIDE_ROUNDS_OF_TASKS = {"availability": 1.0}
+OF_CELLS = {
     "cells": 1,
+    "slowdown": 1.0,
+}
+FADING = {
+    "fading": "rician",
+    "rician_k_db": 6.0,
+}
+REPLACED = {
+    **OF_CELLS,
     "clients": 60,
     "bandwidth_hz": 9e6,
     "antennas": 10,
-    "fading": "rayleigh",
-    "rician_k_db": 6.0,
     "antenna_correlation": 0.0,
-    "slowdown": 1.0,
     "snr_db": 20.0,
     "cpu_hz": (1e9, 2e9),
     "cycles_per_step": 1e6,
+    "cycles_per_flop": 2.0,
     "step_seconds": 0.1,
     "transmit_power_w": 0.1,
     "switched_capacitance": 1e-28,
     "path_gain_db": (-3.0, 3.0),
 }
-"""A value of each, the default where there is one."""
+"""A value of each of [network], the default where there is one."""
 
 
 @pytest.fixture
@@ -106,7 +109,7 @@ def test_tasks_have_step_costs_of_their_own(tmp_path, toy):
 
 
 def test_every_network_setting_is_replaced_or_stands_beside():
-    names = {*REPLACED, *BESIDE, *BESIDE_TASKS}
+    names = {*REPLACED, *BESIDE, *BESIDE_TASKS, *BESIDE_ROUNDS_OF_TASKS}
     assert names == set(NetworkSection.model_fields)
     for name, info in NetworkSection.model_fields.items():
         if name in REPLACED and info.default is not None:
@@ -114,15 +117,17 @@ def test_every_network_setting_is_replaced_or_stands_beside():
 
 
 @pytest.mark.parametrize("regime", ["rounds", "sessions", "tasks"])
-@pytest.mark.parametrize("key", REPLACED)
+@pytest.mark.parametrize("key", [*REPLACED, *FADING])
 def test_what_a_network_replaces_is_refused_before_any_work(config, toy, star, regime, key):
+    of_cells = key in OF_CELLS
     algorithm, flags = {
-        "rounds": ("fedavg", {}),
-        "sessions": ("fedavg", {"sessions": 2}),
-        "tasks": ("fedast", {}),
+        "rounds": ("hfedavg" if of_cells else "fedavg", {}),
+        "sessions": ("hfedavg" if of_cells else "fedavg", {"sessions": 2}),
+        "tasks": ("hfedavg", {"schedule": "buffered", "buffer": 1}) if of_cells else ("fedast", {}),
     }[regime]
-    settings = config(algorithm, network=True, **flags, **{key: REPLACED[key]})
-    with pytest.raises(ConfigError, match=rf"network=\.\.\. .* replaces {key}=") as caught:
+    flags |= FADING if key in FADING else {key: REPLACED[key]}
+    settings = config(algorithm, network=True, **flags)
+    with pytest.raises(ConfigError, match=rf"network=\.\.\. .* replaces .*{key}=") as caught:
         wirelessfl.run(settings, data=toy, network=star)
     assert "\n" not in str(caught.value)
     assert not settings.run.out.exists()
@@ -170,18 +175,21 @@ def test_what_is_stored_is_what_is_trained(tmp_path):
 
 @pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
 def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
-    """But for beta, which is no property of a network."""
+    """But for beta, which is no property of a network; one draw has no cycles."""
     shared = {"delays": delays, "rounds": 1, "threads": 1, "chunk": 2, "local_steps": 2}
     tables = ["digits,name=a,step_seconds=0.1", "digits,name=b,cycles_per_step=1e7"]
-    if delays == "shifted-exponential":
+    shared_out = shared | {"out": tmp_path / "run"}
+    if delays == "wireless":
+        settings = Config.from_flags("fedast", **shared_out, task=tables)
+        said = "replaces step_seconds=0.1 of task 'a', cycles_per_step=10000000.0 of task 'b':"
+        with pytest.raises(ConfigError, match=said):
+            wirelessfl.run(settings, network=star)
+        assert not settings.run.out.exists()
+    else:
         tables[1] = "mnist,name=b,cycles_per_step=1e7"
-    settings = Config.from_flags("fedast", **shared, task=tables, out=tmp_path / "run")
-    first = "step_seconds=0.1 of task 'a', " if delays == "wireless" else ""
-    said = f"replaces {first}cycles_per_step=10000000.0 of task 'b':"
-    with pytest.raises(ConfigError, match=said):
-        wirelessfl.run(settings, network=star)
-    assert not settings.run.out.exists()
-    if delays == "shifted-exponential":
+        said = f"task 'b': cycles_per_step=.* conflicts with delays \"{delays}\", one draw"
+        with pytest.raises(ConfigError, match=said):
+            Config.from_flags("fedast", **shared_out, task=tables)
         one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
         setup = build(one, network=star)
         made = build_delays(setup.config, star, setup.elements, setup.stream)
@@ -191,15 +199,21 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
 
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
-    [("hfedavg", BESIDE), ("hfedavg", BESIDE | {"sessions": 2}), ("fedast", BESIDE_TASKS)],
+    [
+        ("hfedavg", BESIDE),
+        ("hfedavg", BESIDE | {"sessions": 2}),
+        ("fedast", BESIDE_TASKS),
+        ("sync-st", BESIDE_ROUNDS_OF_TASKS),
+    ],
 )
 def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algorithm, flags):
     """And is stored, while what is replaced is not."""
-    network = star if algorithm == "fedast" else network_of([0, 0, 0, 0, 1, 1, 1, 1])
+    network = network_of([0, 0, 0, 0, 1, 1, 1, 1]) if algorithm == "hfedavg" else star
     result = wirelessfl.run(config(algorithm, network=True, **flags), data=toy, network=network)
     stored = tomllib.loads((result.directory / "config.toml").read_text())
     beside = {key: value for key, value in flags.items() if key != "sessions"}
-    assert stored["network"].keys() <= {*BESIDE, *BESIDE_TASKS}
+    assert stored["network"].keys() <= {*BESIDE, *BESIDE_TASKS, *BESIDE_ROUNDS_OF_TASKS}
+    assert "fading" not in stored
     assert stored["network"].items() >= beside.items()
     assert stored["given"]["network"] == {"cells": network.cells, "clients": network.clients}
     assert Config.from_toml(result.directory / "config.toml") == result.config
@@ -208,8 +222,8 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
 @pytest.mark.parametrize(
     ("algorithm", "flags", "said"),
     [
-        ("fedavg", {"clients_per_round": 70}, "clients_per_round is 70, with 60 clients"),
-        ("fadamgc", {"tracking_clients": 70}, "tracking_clients is 70, and 60 clients"),
+        ("fedavg", {"clients_per_round": 70}, "clients_per_round=70 conflicts with 60 clients"),
+        ("fadamgc", {"tracking_clients": 70}, "tracking_clients=70 conflicts with 60"),
         ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
         ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks want 59 clients"),
         (
@@ -303,13 +317,21 @@ def test_settings_of_a_given_network_are_not_slipped_into_the_file(config, toy, 
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
     file = result.directory / "config.toml"
     edited = tmp_path / "edited.toml"
-    edited.write_text(file.read_text().replace("[network]\n", "[network]\nantennas = 4\n"))
-    with pytest.raises(ConfigError, match="replaces antennas=4: leave this setting out"):
+    text = file.read_text()
+    assert "[network]" not in text
+    edited.write_text(text + "[network]\nantennas = 4\n")
+    said = r"antennas=4 conflicts with network=\.\.\., which is given .*: leave antennas out"
+    with pytest.raises(ConfigError, match=said):
         wirelessfl.run(elsewhere(edited, tmp_path / "again"), data=toy, network=star)
+    with pytest.raises(ConfigError, match="replaces antennas=4: leave this setting out"):
+        wirelessfl.run(edited, data=toy, network=star)
+    edited.write_text(text + "[fading]\nname = 'rician'\n")
+    with pytest.raises(ConfigError, match="replaces fading=rician: leave this setting out"):
+        wirelessfl.run(edited, data=toy, network=star)
 
 
 def test_a_given_model_is_marked_and_its_settings_left_out(config, toy, same, tmp_path):
-    result = wirelessfl.run(config("hfedavg", layers="layers.1,layers.4"), data=toy, model=model())
+    result = wirelessfl.run(config("hist", layers="layers.1,layers.4"), data=toy, model=model())
     file = result.directory / "config.toml"
     stored = tomllib.loads(file.read_text())
     assert stored["given"] == {"model": "FCNN", "data": "toy"}
@@ -319,8 +341,26 @@ def test_a_given_model_is_marked_and_its_settings_left_out(config, toy, same, tm
     with pytest.raises(ConfigError, match=r"belong to a run with model=\.\.\. given"):
         wirelessfl.run(settings, data=toy)
     same(wirelessfl.run(settings, data=toy, model=model()), result)
-    with pytest.raises(ConfigError, match=r"hidden is \(5,\), and the model is given"):
-        wirelessfl.run(config("hfedavg", hidden=(5,)), data=toy, model=model())
+    for flags, said in (
+        ({"hidden": (5,)}, r"replaces hidden=\(5,\): leave this setting out, or the model"),
+        ({"model": "fcnn"}, "replaces model=fcnn: leave this setting out, or the model"),
+        ({"model": "mlp", "dropout": 0.1}, "replaces model=mlp, dropout=0.1: leave these"),
+    ):
+        settings = config("hfedavg", **flags)
+        with pytest.raises(
+            ConfigError, match=rf"model=\.\.\. is given to wirelessfl.run and {said}"
+        ):
+            wirelessfl.run(settings, data=toy, model=model())
+        assert not settings.run.out.exists()
+
+
+def test_a_given_data_set_takes_no_name(config, toy):
+    settings = config("fedavg", dataset="digits")
+    with pytest.raises(
+        ConfigError, match=r"data=\.\.\. .* replaces dataset=digits: leave this sett"
+    ):
+        wirelessfl.run(settings, data=toy)
+    assert not settings.run.out.exists()
 
 
 def test_a_given_model_is_not_drawn_again_whatever_its_name(config, toy):
@@ -335,7 +375,9 @@ def test_resume_wants_the_same_also_before_the_first_checkpoint(config, toy, sta
     settings = build(config("fedavg", network=True), data=toy, network=star).config
     directory = wirelessfl.run(settings, data=toy, network=star).directory
     (directory / "checkpoint.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"began with data=\.\.\., network=\.\.\. given"):
+    with pytest.raises(
+        ConfigError, match=r"was started by wirelessfl\.run with data=\.\.\., network=\.\.\.,"
+    ):
         wirelessfl.resume(directory)
     with pytest.raises(ConfigError, match=r"resume got model=\.\.\., data=\.\.\., network"):
         wirelessfl.resume(directory, model=model(), data=toy, network=star)

@@ -63,8 +63,8 @@ def test_settings_and_folders(thing):
     told(lambda: timeline(thing, 1.0), ConfigError, "config is ", "TOML file")
     if not isinstance(thing, int):
         settings = Config.from_flags("fedast", clients=4)
-        told(lambda: timeline(settings, thing), ConfigError, "seconds is ", "above 0")
-    told(lambda: wirelessfl.resume(thing), ConfigError, "path is ", "folder")
+        told(lambda: timeline(settings, thing), ConfigError, "seconds is ", "finite number > 0")
+    told(lambda: wirelessfl.resume(thing), ConfigError, "path is ", "run directory")
     told(lambda: Config.of(thing), ConfigError, "settings are ", "tables by name")
     if thing != ["hist"]:
         told(lambda: Config.from_flags(thing), ConfigError, "algorithm is ", "give a name")
@@ -84,7 +84,13 @@ def test_settings_and_folders(thing):
             {"algorithm": "hist", "training": {"rounds": [1]}},
             "rounds is [1]: give a whole",
         ),
-        ({"algorithm": "hist", "model": {"model": nn.Flatten()}}, "model.model is Flatten("),
+        ({"algorithm": "hist", "model": {"name": nn.Flatten()}}, "model is {'name': Flatten("),
+        ({"algorithm": "hist", "model": nn.Flatten()}, "model is Flatten(start_dim=1"),
+        ({"algorithm": "hist", "split": 3}, "split is 3: give a name"),
+        (
+            {"algorithm": "hist", "split": {"name": "dirichlet", "alpha": [1]}},
+            "alpha is [1]: give a number > 0.",
+        ),
         (
             {"algorithm": "hist", "training": {"rounds": np.zeros((2, 2))}},
             "rounds is array([[0",

@@ -91,7 +91,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     """Parameters and gradients equal masked ones; the job's tensors have the small size."""
     module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
-    flags = {"capacities": (1.0, 0.5, 0.3), "cells": 1, "padding": padding, "lr": LR}
+    flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR}
     setup = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
     training, spec, plan = setup.training, setup.model.objective.spec, setup.planner.plan(0)
     start = spec.from_module(module)
@@ -169,7 +169,7 @@ WAYS = [
 @pytest.mark.parametrize("name", ["ra-fed", "ram-fed"])
 def test_batches_chunks_and_executors_agree(config, toy, name):
     """After three rounds parameters are within 1e-5, and seconds are equal."""
-    flags = {"cells": 1, "clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
+    flags = {"clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert reference.config.run.padding == 0.1
     for other in WAYS:
@@ -183,7 +183,7 @@ def test_batches_chunks_and_executors_agree(config, toy, name):
 
 def test_processes_agree(config, toy):
     """Two processes give the results of one."""
-    flags = {"cells": 1, "capacities": (1.0, 0.5), "chunk": 2}
+    flags = {"capacities": (1.0, 0.5), "chunk": 2}
     one, two = (
         wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
         for n in (1, 2)
@@ -194,7 +194,7 @@ def test_processes_agree(config, toy):
 
 def test_batches_waste_no_more_than_they_may(config, toy):
     """Every sender appears once; the padded fraction of each batch is within the limit."""
-    flags = {"cells": 1, "clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
+    flags = {"clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
     setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
     own, number = setup.planner.plan(0).client_submodels, {}
     for padding in (0.0, 0.1, 0.5, 1.0):
@@ -272,7 +272,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
         torch.manual_seed(1)
         return ResNet18((3, 32, 32), 10, width=4)
 
-    flags = {"cells": 1, "clients": 4, "capacities": (1.0, 0.5), "local_steps": 1, "lr": 0.01}
+    flags = {"clients": 4, "capacities": (1.0, 0.5), "local_steps": 1, "lr": 0.01}
     flags |= {"rounds": 1, "split": "iid", "executor": "vmap"}
     settings = config("ra-fed", padding=0.1, **flags)
     with pytest.raises(ConfigError) as caught:
@@ -301,7 +301,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
 def test_a_submodel_is_the_narrow_model(config, toy):
     """A network's first neurons, copied into a narrow network, give the submodel's logits."""
     module = model((8, 4))
-    setup = build(config("heterofl", cells=1, capacities=(0.5,)), data=toy, model=module)
+    setup = build(config("heterofl", capacities=(0.5,)), data=toy, model=module)
     own, objective = setup.planner.plan(0).client_submodels.of(np.array([0])), setup.model.objective
     small = FCNN((12,), 4, hidden=(4, 2))
     assert own.spec.shapes == objective.spec.of(small).shapes

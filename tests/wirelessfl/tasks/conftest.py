@@ -1,4 +1,4 @@
-"""A task of any algorithm at the level of objects: what settings allow it, or do not yet."""
+"""A task of any algorithm, built from objects."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wirelessfl.models import FCNN
-from wirelessfl.rounds.step_sizes import constant
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -29,17 +29,17 @@ def issue(learner, number, client, *, lost=False):
 
 @pytest.fixture
 def task(config, toy):
-    """A maker of tasks on the toy data, and of the rounds that they are compared with.
+    """A factory of tasks on the toy data, and of the rounds that they are compared with.
 
-    ``learner(algorithm)`` starts afresh; the executor and the data are those of ``rounds``.
+    ``learner(algorithm)`` creates a new one; executor and data are those of ``rounds``.
     """
 
     def make(*, clients=4, hidden=(9,), flags=None):
         torch.manual_seed(3)
         module = FCNN((12,), 4, hidden=hidden)
         settings = {
-            "clients": clients, "cells": 1, "local_steps": STEPS, "batch_size": 8, "rounds": 9,
-            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop", "padding": 0,
+            "clients": clients, "local_steps": STEPS, "batch_size": 8, "rounds": 9,
+            "split": "dirichlet", "alpha": 0.7, "min_samples": 5, "executor": "loop",
         }  # fmt: skip
         name, more = flags or ("fedavg", {})
         setup = build(config(name, **settings | more), data=toy, model=module)
@@ -47,7 +47,7 @@ def task(config, toy):
         structure = Structure(model, None)
 
         def learner(
-            algorithm=None, *, weights=None, lr_share=constant, spread_updates=None, uplink=None
+            algorithm=None, *, weights=None, lr_share=unchanged, spread_updates=None, uplink=None
         ):
             rule = setup.planner.algorithm if algorithm is None else algorithm
             server = Server(

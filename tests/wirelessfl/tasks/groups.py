@@ -1,4 +1,4 @@
-"""Simulations of requests whose clients send at once, without training."""
+"""Simulations of requests with simultaneous transmissions, without training."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_
 from wirelessfl.uplinks.aircomp import AirComp
 
 BAND_HZ, SUBCARRIER_HZ, SYMBOL_SECONDS = 1e6, 1e4, 1e-3
-SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # at once
+SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # together
 AIRCOMP = AirComp(subcarrier_hz=SUBCARRIER_HZ, symbol_seconds=SYMBOL_SECONDS)
 
 
@@ -34,7 +34,7 @@ def network_of(clients):
 
 
 def elements_for(seconds):
-    """Numbers that take so long over the air: one a subcarrier and symbol."""
+    """Number of elements that take this long over the air: one per subcarrier and symbol."""
     return round(seconds * SYMBOLS / SYMBOL_SECONDS)
 
 
@@ -52,7 +52,7 @@ class Listed(Delays):
 
 
 class Watched(Untrained):
-    """Keeps what is merged, over which channels."""
+    """Records merges and their channels."""
 
     def __init__(self, air_seconds=0.0):
         super().__init__(elements_for(air_seconds))

@@ -1,4 +1,4 @@
-"""Which client a request goes to, against lists written out."""
+"""The choice of a client for a request, against reference lists."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +19,9 @@ def issued(number, task, client):
 
 @given(st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)), st.booleans(), STEPS)
 def test_choices_are_those_of_lists_written_out(clients, limit, idle_first, steps):
-    """Requests come and end; a restored one chooses the same."""
+    """Requests start and end; a restored object makes the same choices."""
     busy = BusyClients(clients, limit, idle_first=idle_first)
-    order, out = [], []  # busy clients in their order; requests by client, first come first
+    order, out = [], []  # busy clients in their order; requests by client, oldest first
     for number, (place, task, ends) in enumerate(steps):
         if len(order) >= min(limit or clients, clients):
             without = [c for c in order if all(r.task != task for r in out if r.client == c)]
@@ -48,7 +48,7 @@ def test_choices_are_those_of_lists_written_out(clients, limit, idle_first, step
 
 
 def test_many_busy_clients_are_not_looked_through():
-    """Of 10^5 clients, half of them busy: an idle one costs some bisection, no list of them all."""
+    """10^5 clients, half of them busy: choosing an idle one takes a bisection, not a list."""
     busy = BusyClients(100_000, None, idle_first=True)
     for client in range(0, 100_000, 2):
         busy.add(issued(client, 0, client))

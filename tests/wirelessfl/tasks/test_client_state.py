@@ -1,4 +1,4 @@
-"""Client state in the order of each client's queue: loops written out, any batches, checkpoints."""
+"""Client state in the order of each client's queue: reference loops, any batches, checkpoints."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ RULES = {
 
 
 def gradient(made, params, client, step):
-    """Of a client's mini-batch in its local step ``step``, counted over all of its steps."""
+    """Gradient of a client's mini-batch in its local step ``step``, counted over all its steps."""
     data = made.model.executor.data
     batch = data.source.draw(np.array([client]), np.array([step]), 1)
     x, y = data.batch(batch.index[0][0][batch.weight[0][0] > 0])
@@ -34,7 +34,7 @@ def gradient(made, params, client, step):
 
 
 def scaffold_request(made, sent, client, first, own):
-    """A client's change of the model and its next c_i, from what it was sent and has kept."""
+    """A client's change of the model and its next c_i, from the received model and its state."""
     model, control = sent
     params, total = model.clone(), torch.zeros_like(model)
     for step in range(first, first + made.steps):
@@ -45,7 +45,7 @@ def scaffold_request(made, sent, client, first, own):
 
 
 def test_one_client_with_a_queue_of_scaffold_requests(task):
-    """R = 3, b = 2: three requests wait behind each other; each reads what the one before left."""
+    """R = 3, b = 2: three requests wait in one queue; each reads the state of the previous one."""
     made = task(clients=1)
     learner = made.learner(Scaffold(lr=0.2))
     size = made.model.objective.spec.size
@@ -117,7 +117,7 @@ def story(made, learner, *, merges=8, lost=(), each=None, then=None):
 
 
 def state_of(learner):
-    """All that a checkpoint holds of the server and what clients keep."""
+    """All that a checkpoint contains of server and client states."""
     return learner.server.tensors()
 
 
@@ -129,7 +129,7 @@ def assert_equal(one, other):
 
 @pytest.mark.parametrize("name", RULES)
 def test_trained_at_any_time_and_in_any_batches(task, name, monkeypatch):
-    """One by one when each comes back, when needed, and many ahead: the same bits."""
+    """One by one on return, when needed, and many ahead: the same bits."""
     made, jobs = task(), []
     train = made.model.executor.train
     made.model.executor.train = lambda job: (jobs.append(job), train(job))[1]
@@ -145,7 +145,7 @@ def test_trained_at_any_time_and_in_any_batches(task, name, monkeypatch):
         for _ in story(made, learner, lost=lost, each=each):
             last.append(state_of(learner))
             ahead += len(learner.deferred.states.snapshot()["left"])
-    assert ahead > 10  # trained before they have come back
+    assert ahead > 10  # trained before they return
     assert max(len(job.clients) for job in jobs) == 4
     assert all(len(set(job.clients.tolist())) == len(job.clients) for job in jobs)
     for merge in range(8):
@@ -156,7 +156,7 @@ def test_trained_at_any_time_and_in_any_batches(task, name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["scaffold", "fadamgc"])
 def test_the_tracked_mean_is_that_over_all_clients(task, name):
-    """After merges in which clients stand twice: y = (1/n) sum y_i of what has been merged."""
+    """After merges with repeated clients: y = (1/n) sum y_i over the merged updates."""
     made = task()
     learner, twice = made.learner(RULES[name]), 0
     for _, clients in story(made, learner, merges=12):
@@ -171,7 +171,7 @@ def test_the_tracked_mean_is_that_over_all_clients(task, name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_lost_request_leaves_no_state(task, name):
-    """The next request of its client trains as if the lost one had only taken batches."""
+    """The client's next request trains as if the lost one had only used up batches."""
     made = task()
     found = []
     for lost in (True, False):
@@ -185,7 +185,7 @@ def test_a_lost_request_leaves_no_state(task, name):
         learner.merge([1], [0])
         found.append(state_of(learner))
     assert_equal(*found)
-    # MOON's first turn has no last model to be drawn away from.
+    # In a client's first training MOON has no previous model to push away from.
     if name == "moon":
         plain = made.learner(FedAvg(lr=0.2))
         plain.steps_done[1] += made.steps
@@ -198,7 +198,7 @@ def test_a_lost_request_leaves_no_state(task, name):
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("room", [1, 1 << 30])
 def test_cancelled_requests_leave_states_as_they_were(task, name, room, monkeypatch):
-    """Trained ahead of the end, even a whole queue of them, of which the last one is asked for."""
+    """Requests are trained ahead, even a whole queue, of which the last one is needed."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", room)
     made = task()
     made.model.executor.chunk = 1
@@ -222,7 +222,7 @@ def test_cancelled_requests_leave_states_as_they_were(task, name, room, monkeypa
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_checkpoint_in_the_middle_continues_to_the_bit(task, name, ahead):
-    """At every merge, with requests trained ahead or not, and with lost ones."""
+    """After every merge, with requests trained ahead or not, and with lost ones."""
     made = task()
 
     def each(learner):
@@ -230,7 +230,7 @@ def test_a_checkpoint_in_the_middle_continues_to_the_bit(task, name, ahead):
             learner.deferred.updates(learner.back)
 
     def restored(learner):
-        """A new learner that continues from what a checkpoint holds."""
+        """A new learner that continues from a checkpoint."""
         other = made.learner(RULES[name])
         tensors = {key: value.clone() for key, value in learner.tensors().items()}
         other.restore(tensors, json.loads(json.dumps(learner.snapshot())))

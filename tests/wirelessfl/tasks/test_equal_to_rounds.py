@@ -1,4 +1,4 @@
-"""Requests 0..n-1 to clients 0..n-1 in each version, merged together, are a synchronous round."""
+"""Requests 0..n-1 to clients 0..n-1 in each version, merged together, equal a synchronous round."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_merges_of_all_are_rounds(task, case):
 
 @pytest.mark.parametrize("name", ["fedavg", "scaffold"])
 def test_seconds_are_those_of_rounds(task, name):
-    """On links of their own; SCAFFOLD sends two vectors up and down."""
+    """Over separate links; SCAFFOLD sends two vectors up and down."""
     flags = {"uplink": "fixed", "rate_mbps": 0.5, "cycles_per_step": 1e7}
     made = task(clients=CLIENTS, flags=(name, flags))
     planner, learner, clock = made.rounds.planner, made.learner(), Clock()
@@ -128,7 +128,7 @@ def test_seconds_are_those_of_rounds(task, name):
     [("fedavg", {}), ("scaffold", {}), ("heterofl", {"capacities": (0.7, 0.5, 0.3)})],
 )
 def test_noise_over_the_air_is_that_of_rounds(task, name, flags):
-    """The same channels are handed over, and the noise is drawn by the version."""
+    """The same channels are passed, and the noise is drawn by the version."""
     made = task(clients=CLIENTS, flags=(name, {**flags, "uplink": "aircomp", "snr_db": 0.0}))
     expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.training.server.uplink
     learners = [made.learner(uplink=uplink) for _ in range(2)]

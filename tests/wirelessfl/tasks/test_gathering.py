@@ -1,4 +1,4 @@
-"""Groups of clients that send at once always come together: limits, laws, invariants."""
+"""Groups of clients that transmit together always fill: limits, laws, invariants."""
 
 from itertools import pairwise
 
@@ -40,7 +40,7 @@ def settings_of_tasks(draw):
 
 @given(settings_of_tasks(), st.sampled_from([0.0, 0.2]), st.integers(1, 4), st.integers(0, 1000))
 def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
-    """All tasks make all merges; each client is busy once; merges are of distinct clients."""
+    """All tasks make all merges; each client is busy once; clients of a merge are distinct."""
     plans, clients, busy = sizes
     limit = busy_at_once([plan[0] for plan in plans], clients, busy)
     budget = sum(plan[0] for plan in plans)
@@ -59,7 +59,7 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
                 ended.append(number)
                 assert mine == []
             else:
-                # A floor may leave a task short of requests until another one's merge.
+                # With a floor a task may lack requests until another task's merge.
                 assert len({r.client for r in mine}) >= min(task.buffer, task.active)
                 assert 1 <= task.buffer <= task.requests
                 assert len(task.held) < task.buffer
@@ -96,9 +96,9 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
 def test_beyond_the_limit_all_wait_for_each_other():
     """Three clients, b = 2 and 3: one holds an update of task 0 and two hold one of task 1."""
     check_gathering([2, 2], [3, 3], 3, None)
-    with pytest.raises(ConfigError, match=r"Lower buffer to 4 in all"):
+    with pytest.raises(ConfigError, match=r"Lower the sum of the buffers to 4"):
         check_gathering([2, 3], [3, 3], 3, None)
-    first = [0, 1, 1, 1, 2, 0]  # heads: 0 of task 0; after its update at client 1, two of task 1
+    first = [0, 1, 1, 1, 2, 0]  # first: 0 of task 0; after its update at client 1, two of task 1
     schedule, regime, _ = simulated(
         [(3, 2, 50), (3, 3, 50)],
         Listed(rest=lambda task, number: 1.0),
@@ -119,7 +119,7 @@ def test_beyond_the_limit_all_wait_for_each_other():
         ([5], [6], 4, None, r"buffer is 5.*min\(6 requests, 4 clients\) = 4.*Lower buffer to 4"),
         ([4], [6], 10, 3, r"buffer is 4.*busy_clients 3\) = 3.*Lower buffer to 3"),
         ([1, 3], [9, 2], 30, None, r"buffer is 3.* 2 requests.*Lower buffer to 2"),
-        ([3, 4], [9, 9], 5, None, r"buffer is 3 \+ 4 = 7 .* = 5 busy.*Lower buffer to 6 in all"),
+        ([3, 4], [9, 9], 5, None, r"buffer is 3 \+ 4 = 7 .* = 5 busy.*buffers to 6"),
     ],
 )
 def test_buffers_that_may_never_fill_are_refused(buffers, requests, clients, busy, message):
@@ -143,7 +143,7 @@ def test_clients_are_chosen_uniformly_among_idle_ones():
     assert regime.requests.issued == 2000
     counts = np.bincount([s.client for s in records.spans], minlength=10)
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.021
-    # Five of 10: each set of five is as likely as any other, so each client has half.
+    # Five of 10: all sets of five are equally likely, so each client is in half of them.
     _, regime, records = simulated(
         [(5, 5, 800)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )
@@ -153,7 +153,7 @@ def test_clients_are_chosen_uniformly_among_idle_ones():
 
 
 def test_lost_updates_are_made_good():
-    """Share of lost trainings, with clients that hold theirs: standard error below 0.005."""
+    """Fraction of lost trainings, with clients that hold updates: standard error below 0.005."""
     schedule, _, _ = simulated(
         [(20, 5, 1500)],
         Listed(rest=lambda task, number: 1.0 + number % 3),
@@ -164,7 +164,7 @@ def test_lost_updates_are_made_good():
     )
     lost = schedule.tasks[0].lost
     assert schedule.updates == 7500
-    # Of those whose training is over; some of the others are held at the end.
+    # Of finished trainings; some of the others hold an update at the end.
     assert lost / (lost + schedule.updates) == pytest.approx(0.3, abs=0.015)
 
 
@@ -173,9 +173,9 @@ def test_lost_updates_are_made_good():
     [((10, 10), (5, 5), 10), ((4, 16), (4, 2), 10), ((2, 2, 8), (2, 2, 2), 4)],
 )
 def test_no_task_starves(requests, buffers, clients):
-    """Queues everywhere, buffers at the limit: merges go on for all tasks.
+    """Queues at all clients, buffers at the limit: all tasks keep merging.
 
-    At random busy clients, requests of a task would come to lie behind each other.
+    With a choice among all busy clients, requests of a task would queue behind each other.
     """
     check_gathering(buffers, requests, clients, None)
     seconds = Stream(5).generator().exponential(1.0, 5000)

@@ -1,4 +1,4 @@
-"""Training of tasks whose clients send at once: against rounds of one model, and resumed."""
+"""Training of tasks with simultaneous transmissions: against rounds of one model, and resumed."""
 
 import json
 from types import SimpleNamespace
@@ -40,7 +40,6 @@ FLAGS = {
     "threads": 1,
     "chunk": 4,
     "uplink": "aircomp",
-    "coherence": "round",
     "weighting": "samples",
     "split": "dirichlet",
     "min_samples": 5,
@@ -52,7 +51,7 @@ def settings_of(**flags):
 
 
 def made(config, data, streams):
-    """A learner for each stream, with durations, uploads, and what an engine knows of a run."""
+    """A learner per stream, with durations, uploads, and the engine's view of a run."""
     setup = build(config, data=data)
     model, network = setup.models[0], setup.network
     algorithm, uplink, size = model.algorithm, config.choices.uplink, model.objective.spec.size
@@ -89,7 +88,7 @@ def made(config, data, streams):
 
 
 def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
-    """A run by buffered requests."""
+    """A run with buffered requests."""
     clock = Clock()
     gathering = busy_at_once([plan.requests for plan in plans], CLIENTS, None)
     schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
@@ -100,7 +99,7 @@ def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
 
 
 def run(made, save=lambda: None, tick_seconds=1.0):
-    """Simulated to its end: its rows."""
+    """Simulate to the end, and return the rows."""
     engine, rows = TasksEngine(made), []
 
     def report(report):
@@ -111,7 +110,7 @@ def run(made, save=lambda: None, tick_seconds=1.0):
 
 
 def assert_rounds(rows, learner, reference):
-    """Rows and model are those of rounds of one model."""
+    """Rows and model equal those of rounds of one model."""
     assert len(rows) == len(reference.rows) == ROUNDS + 1
     for own, row in zip(rows, reference.rows, strict=True):
         assert own["round"] == row["round"]
@@ -123,7 +122,7 @@ def assert_rounds(rows, learner, reference):
 
 
 def clean(reference, tmp_path, toy, **flags):
-    """How far the model is from the one at a very high SNR: noise is seen."""
+    """Distance of the model from that at a very high SNR: the noise has an effect."""
     flags |= {"snr_db": 120.0}
     exact = wirelessfl.run(settings_of(**flags, out=tmp_path / "exact"), data=toy)
     return max(
@@ -133,7 +132,7 @@ def clean(reference, tmp_path, toy, **flags):
 
 @pytest.mark.parametrize("convention", ["published", "physical"])
 def test_full_buffers_over_the_air_are_rounds(tmp_path, toy, convention):
-    """b = R = n: seconds, joules, channels, noise and weights of a round of everybody."""
+    """b = R = n: seconds, joules, channels, noise and weights of a round of all clients."""
     flags = {"convention": convention, "snr_db": 0.0}
     reference = wirelessfl.run(settings_of(**flags, out=tmp_path / "rounds"), data=toy)
     assert clean(reference, tmp_path, toy, convention=convention) > 1e-3
@@ -147,7 +146,7 @@ def test_full_buffers_over_the_air_are_rounds(tmp_path, toy, convention):
 
 
 def test_a_task_of_everybody_over_the_air_is_rounds(tmp_path, toy):
-    """Rounds of one task: one transmission a round, of all clients."""
+    """Rounds of one task: one transmission of all clients per round."""
     reference = wirelessfl.run(settings_of(snr_db=0.0, out=tmp_path / "rounds"), data=toy)
     config = settings_of(snr_db=0.0, out=tmp_path / "tasks")
     known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
@@ -168,7 +167,7 @@ def test_a_task_of_everybody_over_the_air_is_rounds(tmp_path, toy):
 
 
 def test_two_tasks_resumed(tmp_path, toy):
-    """Held updates, a transmission in progress, others that wait: rows and models to the bit."""
+    """Held updates, a transmission in progress, waiting ones: rows and models bit for bit."""
     config = settings_of(snr_db=5.0, out=tmp_path / "run")
     plans = [TaskPlan(4, 3, 5), TaskPlan(4, 2, 7)]
 

@@ -1,10 +1,12 @@
-"""Training of tasks against loops written out: own queues, own mini-batches, autograd, own merge.
+"""Training of tasks against reference loops with their own queues, mini-batches and merges.
 
-Nothing of the learner, the requests or the executors is used here: durations, clients and batches
-are drawn again from the named streams, and a request is trained when its update comes in.
+The loops use autograd, and nothing of the learner, the requests or the executors: durations,
+clients and batches are drawn again from the named streams, and a request is trained when its
+update arrives.
 """
 
 import heapq
+from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,7 +49,7 @@ def small_model():
 
 @pytest.fixture
 def ran(tmp_path, toy):
-    """A maker of finished runs: engine, rows, initial layers, and the jobs that were trained."""
+    """A factory of finished runs: engine, rows, initial layers, and the jobs that were trained."""
 
     def make(algorithm, *, watch=lambda engine: None, **flags):
         config = Config.from_flags(algorithm, **COMMON | {"out": tmp_path / "run"} | flags)
@@ -78,7 +80,7 @@ def logits(layers, x):
 
 
 def batch(part, client, step):
-    """Samples of a client's step, counted over all of its steps: each pass is shuffled anew."""
+    """Samples of a client's step, counted over all its steps: each pass is shuffled anew."""
     turn, place = divmod(step, -(-len(part) // BATCH))
     shuffle = Stream(SEED).child("client", client, "batches").generator(turn)
     return part[shuffle.permutation(len(part))[place * BATCH : (place + 1) * BATCH]]
@@ -104,8 +106,8 @@ def accuracy(data, layers):
 def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_out=0.0):
     """Buffered asynchronous training, request by request.
 
-    ``weigh`` turns clients and staleness of a buffer into the weights of its updates. Returns the
-    model, the rows, and all updates in the order in which they came in.
+    ``weigh`` gives the weights of a buffer's updates from clients and staleness. Returns the model,
+    the rows, and all updates in order of arrival.
     """
     stream = Stream(SEED)
     places = stream.child("requests", "clients").generator(0).random(1024)
@@ -124,7 +126,7 @@ def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_ou
         gone = fates[number] < drop_out
         if gone:
             seconds *= fates[number] / drop_out
-        free[client] = max(free[client], now) + seconds  # behind what waits in its queue
+        free[client] = max(free[client], now) + seconds  # after the requests in its queue
         heapq.heappush(coming, (free[client], number, client, gone, version, layers, steps[client]))
         steps[client] += STEPS
         asked += 1
@@ -177,7 +179,7 @@ def assert_same(ran, layers, rows):
 
 
 def versions_together(jobs):
-    """Most model versions that were trained in one batch."""
+    """Maximum number of model versions that were trained in one batch."""
     return max(len(set(job.node.tolist())) for job in jobs)
 
 
@@ -191,7 +193,7 @@ def even_weights(who, stale):
 
 @pytest.mark.parametrize("algorithm", ["fedbuff", "fedast"])
 def test_one_client_trains_several_versions_together(ran, toy, algorithm):
-    """R = 3, b = 2: two requests wait in the client's queue while the model goes on."""
+    """R = 3, b = 2: two requests wait in the client's queue while the model changes."""
     run = ran(algorithm, clients=1, requests=3, buffer=2, rounds=12)
     weigh = fedbuff_weights if algorithm == "fedbuff" else even_weights
     layers, rows, _ = asynchronous(toy, run, weigh, clients=1, requests=3, buffer=2, merges=12)
@@ -202,14 +204,14 @@ def test_one_client_trains_several_versions_together(ran, toy, algorithm):
 
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize(
-    ("algorithm", "drop_out", "weighting"),
-    [("fedbuff", 0.0, "uniform"), ("fedast", 0.3, "samples")],
+    ("algorithm", "drop_out", "flags"),
+    [("fedbuff", 0.0, {}), ("fedast", 0.3, {"weighting": "samples"})],
 )
-def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, weighting, executor):
-    """Requests of several clients and versions, out of order, and some that are lost."""
+def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, flags, executor):
+    """Requests of several clients and versions, out of order, some of which are lost."""
     run = ran(
         algorithm, clients=5, requests=7, buffer=3, rounds=14, drop_out=drop_out,
-        weighting=weighting, executor=executor,
+        executor=executor, **flags,
     )  # fmt: skip
     sizes = np.array([len(part) for part in run.client_samples])
     assert len(set(sizes.tolist())) == 5
@@ -230,23 +232,25 @@ def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, weight
 
 
 def test_spread_looks_at_the_latest_updates(ran, toy):
-    """Option D, V = 4: sigma of Algorithm 4 over the last four that came in, whenever it asks."""
+    """Option D, V = 4: sigma of Algorithm 4 over the last four arrivals at each measurement.
+
+    Settings accept option D for several tasks only; here the scheduler of one task uses it.
+    """
     seen = []
 
     def watch(engine):
         learner, back = engine.setup.learners[0], engine.setup.regime.returned
+        learner.spread_updates, learner.recent = 4, deque(maxlen=4)
+        engine.setup.schedule.period = 4  # 0.7 M sum R
         spread = learner.spread
         learner.spread = lambda: (seen.append((back[0], spread())), seen[-1][1])[1]
 
-    run = ran(
-        "fedast", clients=5, requests=6, buffer=3, rounds=10, option="D", spread_updates=4,
-        period=0.7, watch=watch,
-    )  # fmt: skip
+    run = ran("fedast", clients=5, requests=6, buffer=3, rounds=10, watch=watch)
     layers, rows, back = asynchronous(
         toy, run, even_weights, clients=5, requests=6, buffer=3, merges=10
     )
     assert_same(run, layers, rows)
-    assert [count for count, _ in seen] == list(range(4, 31, 4))  # every 0.7 M sum R
+    assert [count for count, _ in seen] == list(range(4, 31, 4))
     for count, sigma in seen:
         latest = [torch.cat([u.flatten() for u in own]) for own in back[count - 4 : count]]
         mean = sum(latest) / 4

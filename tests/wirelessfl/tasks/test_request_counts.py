@@ -1,4 +1,4 @@
-"""Requests sent and updates returned, by task: they are what bytes are counted from."""
+"""Requests sent and updates returned by task, from which bytes are counted."""
 
 from channels.streams import Stream
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
@@ -19,7 +19,7 @@ class Listed(Delays):
 
 
 class Watched(Untrained):
-    """Keeps the numbers of its requests, when they are issued and when they come back."""
+    """Records the numbers of its requests when they are issued and when they return."""
 
     def __init__(self):
         self.issued, self.back = [], []
@@ -37,7 +37,7 @@ def regime_of(tasks, clock, records=None):
 
 
 def test_each_task_counts_its_own():
-    """Three tasks of unequal speed and size, the first of which ends on the way."""
+    """Three tasks of unequal speed and size, the first of which ends before the others."""
     clock, spans = Clock(), []
     regime, models = regime_of(3, clock, Records(spans))
     schedule = BufferedScheduler(

@@ -1,4 +1,4 @@
-"""Synchronous rounds of several tasks: who is awaited, how long they take, who gets clients."""
+"""Synchronous rounds of several tasks: awaited clients, durations, and allocation of clients."""
 
 import math
 
@@ -55,7 +55,7 @@ def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0,
 
 
 def test_a_round_takes_the_harmonic_sum():
-    """Section 4: everybody is awaited. 4000 rounds; a length's deviation is 2.5, error 0.5 %."""
+    """Section 4: all clients are awaited. 4000 rounds; a length's deviation is 2.5, error 0.5 %."""
     regime, _ = rounds(Exponential(), (12, 8))
     lengths = [regime.plan(number).times.length for number in range(4000)]
     expected = synchronous_round_seconds(requests=(12, 8), rate_hz=0.5)
@@ -96,7 +96,7 @@ def test_rounds_are_disjoint_and_of_their_shares(shares, first, number, drop_out
 
 
 def test_drop_outs_are_counted_and_waited_for():
-    """2000 rounds of 20 clients: the share's standard error is 0.0023; a round still has an end."""
+    """2000 rounds of 20 clients: standard error of the fraction 0.0023; all rounds end."""
     regime, _ = rounds(Exponential(), (20,), drop_out=0.3)
     plans = [regime.plan(number) for number in range(2000)]
     lost = sum(plan.times.lost[0] for plan in plans)
@@ -117,7 +117,7 @@ def test_clients_of_an_ended_task_are_the_others():
 
 
 def test_availability_is_drawn_anew_for_each_round():
-    """Of 40 clients 12 are available: over 300 rounds everybody is, each 90 times, deviation 8."""
+    """12 of 40 clients are available: in 300 rounds each is available 90 times, deviation 8."""
     regime, _ = rounds(Exponential(), (6, 6), available=12)
     counts = np.zeros(40)
     for number in range(300):
@@ -149,7 +149,7 @@ def test_the_schedule_decides_as_written():
 
 
 def test_who_reaches_the_target_takes_no_part_in_the_next_round():
-    """The evaluation behind a merge comes before the next round is given out."""
+    """The evaluation after a merge comes before the next round starts."""
     regime, clock = rounds(Exponential(), (6, 6), records=Records())
     clock.after(0.0, Started())
     clock.at(40.0, Deadline())
@@ -168,7 +168,7 @@ def test_who_reaches_the_target_takes_no_part_in_the_next_round():
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_uploads_of_a_round_share_the_band(first):
-    """All begin at once under TDMA: the k-th is through when the k smallest jobs are, by hand."""
+    """All start together under TDMA: the k-th ends when the k smallest jobs are done, by hand."""
     network = section_vi_c(1, 4, stream=Stream(4))
     delays = Wireless(
         network,

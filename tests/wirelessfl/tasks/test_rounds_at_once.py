@@ -1,4 +1,4 @@
-"""Rounds of several tasks whose clients send at once: times by hand, channels, resume."""
+"""Rounds of several tasks with simultaneous transmissions: times by hand, channels, resume."""
 
 import json
 import math
@@ -25,7 +25,7 @@ WATT = 0.1 * np.arange(1, 9)
 NETWORK = Network(
     [0] * 8, cpu_hz=1e9, snr_db=10.0, bandwidth_hz=1e6, antennas=2, transmit_power_w=WATT
 )
-UPLINK = AirComp(subcarrier_hz=1e4, symbol_seconds=1e-3)  # 100,000 elements a second
+UPLINK = AirComp(subcarrier_hz=1e4, symbol_seconds=1e-3)  # 100,000 elements per second
 STREAMS = [Stream(7).child("task", task) for task in range(2)]
 UPLOADS = GroupUploads.of(NETWORK, UPLINK, STREAMS)
 AIR_SECONDS = 2.0, 1.0
@@ -59,15 +59,15 @@ def upload(task, clients, chosen):
         (0, {}, [7, 7, 7, 3.5, 3.5], 7, [1, 2, 5, 1.5, 2.5]),
         # Task 0 at 2, when client 2 is told to stop; task 1 waits from 2.5 to 4 for the channel.
         (2, {}, [4, 4, 2, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
-        # Clients 1 and 4 are told to stop by those who are first; task 1 has the channel at 3.
+        # Clients 1 and 4 are told to stop when enough are ready; task 1 has the channel at 3.
         (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
         # Client 2 drops out at 4: until then the server waits for it.
         (0, {2: 4.0}, [6, 6, IN, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
-        # Client 2 is lost, and not missed: two others are in at 2.
+        # Client 2 drops out, but is not needed: two others arrive at 2.
         (2, {2: 4.0}, [4, 4, IN, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
-        # Nobody of task 1 is left, which is known at 1.25.
+        # No client of task 1 is left, which is known at 1.25.
         (0, {3: 0.5, 4: 1.25}, [7, 7, 7, IN, IN], 7, [1, 2, 5, 0.5, 1.25]),
-        # Nobody at all.
+        # No client is left at all.
         (0, dict.fromkeys(range(5), 0.75), [IN] * 5, 0.75, [0.75] * 5),
     ],
 )
@@ -88,7 +88,7 @@ def test_turns_by_hand(first, lost, seconds, length, computing):
 
 
 class Watched(Untrained):
-    """Keeps who was merged, over which channels."""
+    """Records merged clients and their channels."""
 
     def __init__(self, air_seconds):
         super().__init__(round(1e5 * air_seconds))
@@ -115,7 +115,7 @@ def made(models, first, drop_out):
 
 @pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
 def test_channels_are_those_of_the_merge_number(first, drop_out):
-    """A round in which no client of a task is left takes none of its channels."""
+    """A round without remaining clients of a task uses none of its channels."""
     models = [Watched(2.0), Watched(1.0)]
     clock, schedule, regime, records = made(models, first, drop_out)
     clock.after(0.0, Started())
@@ -129,7 +129,7 @@ def test_channels_are_those_of_the_merge_number(first, drop_out):
         done = [s for s in records.spans if s.task == task and s.how == "done"]
         assert len(done) == sum(len(clients) for clients, _ in model.merges)
     whole = [s for s in records.spans if s.how == "done"]
-    for one in whole:  # on air for the last seconds of the span, those of the other task apart
+    for one in whole:  # on air for the last seconds of the span, except those of the other task
         for two in whole:
             if one.task == 0 and two.task == 1:
                 overlap = min(one.end, two.end) - max(one.end - 2.0, two.end - 1.0)
@@ -137,7 +137,7 @@ def test_channels_are_those_of_the_merge_number(first, drop_out):
 
 
 def test_a_resumed_round_is_the_same():
-    """Stopped after any round: times, merges and joules are those of the uninterrupted run."""
+    """Interrupted after any round: times, merges and joules are those of the uninterrupted run."""
     clock, schedule, regime, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
     saved = []
 
@@ -163,7 +163,7 @@ def test_a_resumed_round_is_the_same():
 
 
 def test_an_ended_task_leaves_the_channel():
-    """The next round is that of the others alone."""
+    """The next round trains only the other tasks."""
     clock, _, regime, _ = made([Watched(2.0), Watched(1.0)], 0, 0.0)
     regime.carry_out(Cancel(0))
     regime.carry_out(Give(0))

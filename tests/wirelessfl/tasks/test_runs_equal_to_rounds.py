@@ -1,4 +1,4 @@
-"""Whole runs: full buffers of everybody's updates are synchronous rounds, row by row."""
+"""Whole runs: full buffers of all clients' updates equal synchronous rounds, row by row."""
 
 import pytest
 import torch
@@ -51,7 +51,7 @@ def ran(algorithm, schedule, data, out, **flags):
 @pytest.mark.parametrize("schedule", ["buffered", "simultaneous"])
 @pytest.mark.parametrize("algorithm", [*SGD, *ADAM])
 def test_everybody_at_once_is_a_round(algorithm, schedule, toy, tmp_path):
-    """Seconds, bytes, joules equal; parameters to 1e-6, of Adam clients to 1e-4 of the change."""
+    """Seconds, bytes, joules equal; parameters to 1e-6, with Adam clients to 1e-4 of the change."""
     flags = {"lr": 0.005 if algorithm in ADAM else 0.05}
     flags |= {"capacities": (1.0,)} if algorithm == "ram-fed" else {}
     rounds, wanted, start = ran(algorithm, "rounds", toy, tmp_path / "rounds", **flags)

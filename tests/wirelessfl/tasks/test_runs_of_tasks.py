@@ -1,11 +1,8 @@
-"""Runs of several tasks: equal to what they must coincide with, batched or not, stopped or not."""
+"""Runs of several tasks: against equivalent runs, batched or not, interrupted or not."""
 
 import json
 import pickle
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from itertools import groupby
 
@@ -56,7 +53,7 @@ def engine_run(config, data, choose=None):
 
 
 def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
-    """b = R = N, everybody asked once, requests re-issued behind all arrivals of an instant."""
+    """b = R = N, one request per client, new requests after all arrivals at the same time."""
     settings = flags(tmp_path, "fedavg", rounds=4, server_lr=0.7)
     reference = wirelessfl.run(Config.from_flags("fedavg", **settings), data=toy)
     settings = flags(tmp_path, "fedast", rounds=4, server_lr=0.7, requests=6, buffer=6)
@@ -124,7 +121,7 @@ def plain(rows):
 
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_training_together_gives_the_rows_of_one_at_a_time(tmp_path, executor):
-    """Deferred and batched, against a client at a time: every row field but the wall clock."""
+    """Deferred and batched, against one client at a time: all row fields except wall-clock time."""
     alone = TWO | {"executor": "loop", "chunk": 1, "out": tmp_path / "alone"}
     one = wirelessfl.run(Config.from_flags("fedast", **alone))
     both = TWO | {"executor": executor, "out": tmp_path / "both"}
@@ -167,7 +164,7 @@ def case_flags(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path, name):
-    """Stopped in the middle by an error, and again later: rows and models to the bit."""
+    """Interrupted by an error, and again later: rows and models bit for bit."""
     algorithm, settings = case_flags(name)
     whole = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "whole"))
     count = len(whole.rows)
@@ -200,7 +197,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, name):
 
 
 def test_how_each_task_is_computed_is_found_once(tmp_path):
-    """Chunk and executor by timing are stored in the tables, and a resumed run has them again."""
+    """Chunk and executor chosen by timing are stored in the tables, and used again on resume."""
     settings = {k: v for k, v in TWO.items() if k not in ("chunk", "eval_seconds")}
     config = Config.from_flags("fedast", **settings, out=tmp_path / "run", eval_every=7)
     result = wirelessfl.run(config)
@@ -239,7 +236,7 @@ def test_rows_say_what_happened(tmp_path):
             assert sum(row["requests"] for row in own) <= 12
     last = result.rows_of("slow")[-1]
     assert last["version"] == 14
-    assert last["allocation"] == 12  # all are its own after the other's end
+    assert last["allocation"] == 12  # all belong to it after the other task's end
     assert {name.partition(".")[0] for name in result.params} == {"digits", "slow"}
 
 
@@ -270,7 +267,7 @@ def test_no_buffer_stays_none_when_requests_come_from_another_task(tmp_path):
 
 
 def test_static_requests_are_always_out(tmp_path):
-    """An update is answered before the row is written, and row 0 behind the first requests."""
+    """A request replaces an update before the row is written; row 0 follows the first requests."""
     settings = flags(tmp_path, "run", dataset="digits", rounds=20, requests=5, buffer=2)
     result = wirelessfl.run(Config.from_flags("fedast", **settings))
     assert {row["requests"] for row in result.rows[:-1]} == {5}
@@ -295,7 +292,7 @@ def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
 
 
 def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
-    """No more than a chunk beside those that are needed, where a chunk is all that fits."""
+    """At most a chunk besides the needed requests, if memory holds only a chunk."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
@@ -312,9 +309,9 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     assert max(ready) <= 4 + 3
 
 
-def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
-    """kill -9 with uploads on the air and updates trained ahead: rows and models to the bit."""
-    words = [sys.executable, "-m", "wirelessfl", "run", "fedast", "--option", "D"]
+def test_a_killed_run_of_tasks_goes_on(tmp_path, same, launcher, engine):
+    """kill -9 with uploads in progress and updates trained ahead: rows and models bit for bit."""
+    words = ["run", "fedast", "--option", "D"]
     for task in TWO["task"]:
         words += ["--task", task]
     words += ["--clients", "20", "--samples-per-client", "30", "--reuse", "--split", "dirichlet"]
@@ -322,19 +319,16 @@ def test_a_killed_run_of_tasks_goes_on(tmp_path, same):
     words += ["--chunk", "4", "--workers", "1", "--uplink", "tdma", "--drop-out", "0.1"]
     words += ["--checkpoint-seconds", "0", "--out"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([*words, str(whole)], check=True, capture_output=True)
-    process = subprocess.Popen([*words, str(killed)], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not (killed / "rows.jsonl").exists() or len(RunDirectory(killed).rows()) < 30:
-        assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    whole_process = launcher.start(*words, whole)
+    process = launcher.start(*words, killed)
+    engine.wait_for_rows(killed, 30, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()
     assert not state["finished"], "no work was left"
     assert state["regime"]["requests"]["out"]
     assert any("ready" in name for name in tensors)
+    assert whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
 
@@ -383,7 +377,7 @@ def test_step_sizes_of_servers_are_their_setting():
 
 
 def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
-    """Against FedProx's gradient written out: a step of g + lambda x, in every executor."""
+    """Against FedProx's gradient: a step of g + lambda x, in every executor."""
     from wirelessfl.algorithms.task_rule import TaskRule
 
     class Written(TaskRule):
@@ -422,7 +416,7 @@ def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """10^5 clients and 10 tasks: the state beside the models is a few MB, and the same data."""
+    """10^5 clients and 10 tasks: the state besides the models is a few MB, with shared data."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
@@ -440,7 +434,7 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
 
 
 def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):
-    """Beside what is always there; without a merge, and of error-free links, there are none."""
+    """Besides the common fields; none without a merge, and none of error-free links."""
     config = Config.from_flags(
         "fedast", clients=4, requests=4, buffer=2, rounds=1, local_steps=1, batch_size=8,
         delays="shifted-exponential", step_seconds=0.1, threads=1, workers=1, chunk=2,

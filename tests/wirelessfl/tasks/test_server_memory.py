@@ -1,4 +1,4 @@
-"""RAM-Fed's memory follows the order of arrival: loops written out, and means over all clients."""
+"""RAM-Fed's memory follows the order of arrival: reference loops, and means over all clients."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def change(made, params, client, first):
 
 
 def test_one_client_with_a_queue_of_ram_fed_requests(task):
-    """R = 3, b = 2: of two updates in a merge the second is measured against the first."""
+    """R = 3, b = 2: of two updates in a merge the second is compared with the first."""
     made = task(clients=1)
     learner = made.learner(RamFed(lr=LR, capacities=(1.0,), server_lr=0.7))
     size = made.model.objective.spec.size
@@ -63,7 +63,7 @@ def test_one_client_with_a_queue_of_ram_fed_requests(task):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("capacities", [(1.0,), (0.7, 0.5, 0.3)])
 def test_the_mean_memory_is_that_over_all_clients(task, capacities, weighted):
-    """After random merges in which clients stand twice or three times, with any submodels."""
+    """After random merges with repeated clients, with any submodels."""
     made, samples = task(), np.array([5.0, 1.0, 2.0, 4.0]) if weighted else np.ones(4)
     weights = Weights(np.zeros(4, dtype=np.int64), samples)
     rule = RamFed(lr=LR, capacities=capacities, masks="random")
@@ -88,7 +88,7 @@ def test_the_mean_memory_is_that_over_all_clients(task, capacities, weighted):
 
 
 def test_updates_apart_are_remembered_as_before(task):
-    """A merge of distinct clients asks the rule once, with all of them."""
+    """A merge of distinct clients calls the rule once, with all of them."""
     made, asked = task(), []
 
     class Counting(RamFed):

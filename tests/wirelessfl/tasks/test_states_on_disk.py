@@ -1,4 +1,4 @@
-"""What clients of tasks keep on disk: the runs of host memory, stopped or not, a log a task."""
+"""Client states of tasks on disk: the runs equal those in memory, with one log per task."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ CASES = {
 
 
 class StoppedError(Exception):
-    """Stands for whatever ends a process."""
+    """Represents any end of a process."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -60,7 +60,7 @@ def test_on_disk_and_in_memory_are_the_same_run(tmp_path, case):
 
 
 def test_tasks_whose_states_differ_in_size_keep_auto(tmp_path, monkeypatch):
-    """The stored settings then give each the place again that its size has given it."""
+    """The stored settings select the same storage again that the size had selected."""
     monkeypatch.setattr("wirelessfl.server.client_states.MEMORY_BYTES", 100)
     own = CASES["requests"][1] | {"requests": 6, "buffer": 2, "out": tmp_path / "run"}
     result = wirelessfl.run(Config.from_flags("fedavg", **FLAGS | own))

@@ -1,4 +1,4 @@
-"""Step sizes that change: a request has that of its version, a merge that of the newest."""
+"""Changing step sizes: a request uses that of its version, a merge that of the newest version."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Noting(FedAvg):
 
 
 def test_versions_that_are_merged_together(task, monkeypatch):
-    """A request of version 0 and one of version 1 that are needed at once: a job each."""
+    """A request of version 0 and one of version 1 that are needed together: one job each."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)  # nothing is trained ahead
     made, jobs, changes = task(), [], {}
     made.model.executor.chunk = 1

@@ -1,4 +1,4 @@
-"""Submodels of requests: by client and version, against masked training, and at what they cost."""
+"""Submodels of requests by client and version, against masked training, and their costs."""
 
 import numpy as np
 import pytest
@@ -24,14 +24,14 @@ WIDTH, LR = 12, 0.2
 
 
 def held(made, rule, client, version):
-    """Hidden neurons of a client's submodel, worked out from the definition of the masks."""
+    """Hidden neurons of a client's submodel, from the definition of the masks."""
     share = dealt_capacities(rule.capacities, 4, made.rounds.stream)[client]
     first = version if rule.name == "fedrolex" else 0
     return (first + np.arange(int(share * WIDTH))) % WIDTH
 
 
 def mask_of(made, neurons):
-    """[P], 1 where a submodel with these hidden neurons has a parameter."""
+    """Mask [P] of a submodel with these hidden neurons."""
     there = torch.zeros(WIDTH)
     there[torch.from_numpy(neurons)] = 1.0
     parts = {
@@ -45,7 +45,7 @@ def mask_of(made, neurons):
 
 
 def masked_change(made, params, client, first, mask):
-    """A client's change of the whole model with all else set to zero and kept there."""
+    """A client's change of the full model with all other parameters fixed at zero."""
     data, spec = made.model.executor.data, made.model.objective.spec
     params = before = params * mask
     for step in range(first, first + made.steps):
@@ -59,7 +59,7 @@ def masked_change(made, params, client, first, mask):
 
 @pytest.mark.parametrize("kind", [HeteroFL, FedRolex])
 def test_requests_train_the_submodel_of_client_and_version(task, kind):
-    """Against masked training: stale requests, and merges in which a client stands twice."""
+    """Against masked training: stale requests, and merges with repeated clients."""
     made, rule = task(hidden=(WIDTH,)), kind(lr=LR, capacities=CAPACITIES)
     learner, dice, jobs = made.learner(rule), np.random.default_rng(2), []
     train = made.model.executor.train
@@ -85,7 +85,7 @@ def test_requests_train_the_submodel_of_client_and_version(task, kind):
         torch.testing.assert_close(learner.server.cloud["params"], model, rtol=0, atol=1e-6)
         coverage, uncovered = float(count[count > 0].min()), float((count == 0).float().mean())
         assert learner.metrics == pytest.approx({"coverage": coverage, "uncovered": uncovered})
-    # Extracted, not masked: the narrowest submodels are trained as such.
+    # Extracted, not masked: the narrowest submodels train at their own size.
     narrow = {job.spec.size for job in jobs}
     assert min(narrow) == 12 * 3 + 3 + 4 * 3 + 4
     assert learner.server.version == 6
@@ -108,7 +108,7 @@ def test_masks_dealt_jointly_are_dealt_among_all_clients(task):
 
 
 def test_the_clients_of_a_round_share_its_masks(task):
-    """Awaited clients train what was dealt among all of the round."""
+    """Awaited clients train the submodels assigned among all clients of the round."""
     made = task(hidden=(WIDTH,))
     learner = made.learner(RaFed(lr=LR, capacities=(0.5,), masks="covered"))
     chosen, awaited = np.array([0, 1, 3]), np.array([1, 3])
@@ -144,7 +144,7 @@ def test_widths_by_the_time_of_a_round_are_refused(task, flags):
 
 
 def test_one_draw_of_a_training_scales_with_its_submodel(task):
-    """Requests of a whole model and of submodels, by the same draws."""
+    """Requests with full models and with submodels, with the same draws."""
     made = task(hidden=(WIDTH,))
     seconds = {}
     for rule in (HeteroFL(lr=LR, capacities=(1.0,)), HeteroFL(lr=LR, capacities=CAPACITIES)):

@@ -1,4 +1,4 @@
-"""What rounds of two tasks tell their assignment and count, against lists by hand."""
+"""What rounds of two tasks report to their assignment, and their counts, against lists by hand."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ class Seconds(Delays):
 
 
 class Told(RandomAssignment):
-    """Task 0 gets clients 0, 1, 2 and task 1 the others; keeps what it is told."""
+    """Task 0 gets clients 0, 1, 2 and task 1 the others; records what it learns."""
 
     wants_losses = True
 
@@ -40,7 +40,7 @@ class Told(RandomAssignment):
 
 
 class Counted(Untrained):
-    """A loss of 10 client + trainings so far; client ``lost`` has none that is finite."""
+    """A loss of 10 client + trainings so far; the loss of client ``lost`` is not finite."""
 
     def __init__(self, lost):
         self.trained, self.lost = [], lost
@@ -72,7 +72,7 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
     assert clock.now == pytest.approx(2 * 9.3)
     assert [model.trained for model in models] == [[[0, 1]] * 2, [[4, 5]] * 2]
     assert assignment.told == [
-        # Who was not awaited has no loss, client 4 none that is finite; so nothing is told of them.
+        # Clients that are not awaited have no loss, and client 4's is not finite: not reported.
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[0.0, 10.0], [50.0]]],
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[1.0, 11.0], [51.0]]],
     ]
@@ -91,7 +91,7 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
 
 
 def test_without_losses_who_was_stopped_takes_no_less_than_the_round():
-    """Times of all are told: client 2 of task 0 was stopped at 9.3 s, having taken but 4 s."""
+    """Times of all clients are reported; client 3 counts with 9.3 s, when it was stopped."""
     clock, assignment = Clock(), Told()
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)

@@ -1,4 +1,4 @@
-"""Transmissions of groups under asynchronous requests: by hand, against costs, resumed."""
+"""Simultaneous transmissions of asynchronous requests: by hand, against costs, resumed."""
 
 import json
 
@@ -79,7 +79,7 @@ def test_turns_by_hand():
     issued = {round(now, 9): count for now, count in asked}
     assert [issued[at] for at in (2.0, 4.0, 5.0, 7.0)] == [5, 7, 9, 11]
     assert [task.held for task in schedule.tasks] == [[5], []]
-    # Computing for as long as they were busy (the delays say so), and sending: 2 s, 1 s, 2 s.
+    # They compute as long as they are busy (in these delays), and send for 2 s, 1 s, 2 s.
     busy = (4 + 4) + (5 + 5) + (3 + 7)
     watts = [0.1 * (1 + client) for client in range(5)]
     sending = 2 * (watts[0] + watts[1]) + (watts[3] + watts[4]) + 2 * (watts[0] + watts[2])
@@ -87,7 +87,7 @@ def test_turns_by_hand():
 
 
 def test_channels_are_those_of_the_merge_number():
-    """Each merge has the draw of its number, task by task, for the clients that sent."""
+    """Each merge has the draw of its number, by task, for the clients that sent."""
     models = [Watched(0.5), Watched(0.25)]
     simulated(
         [(6, 2, 9), (5, 3, 9)],
@@ -108,11 +108,11 @@ def test_channels_are_those_of_the_merge_number():
 @pytest.mark.parametrize(
     ("at", "expected"),
     [
-        # In the transmission of task 0: it stops, task 1 has the channel when it is ready.
+        # During the transmission of task 0: it stops, and task 1 gets the channel when it is ready.
         (2.25, [(0, 0, 0.0, 2.25), (0, 1, 0.0, 2.25), (0, 2, 0.0, 2.25)]),
         # Task 1 waits for the channel, and gets it.
         (3.0, [(0, 0, 0.0, 3.0), (0, 1, 0.0, 3.0), (0, 2, 0.0, 3.0)]),
-        # Requests 2 (in training), 5 and 6 (held) of task 0; the transmission of task 1 goes on.
+        # Requests 2 (in training), 5 and 6 (held) of task 0; the transmission of task 1 continues.
         (4.75, [(0, 2, 0.0, 4.75), (0, 1, 4.0, 4.75), (0, 0, 4.0, 4.75)]),
     ],
 )
@@ -140,7 +140,7 @@ def test_the_channel_passes_on_when_a_task_ends(at, expected):
 
 
 def test_a_queued_transmission_of_an_ended_task_is_dropped():
-    """Task 1 waits for the channel from 2.5 s on, and ends at 3 s; task 0 is not disturbed."""
+    """Task 1 waits for the channel from 2.5 s on, and ends at 3 s; task 0 is not affected."""
     models = [Watched(2.0), Watched(1.0)]
     _, regime, records = simulated(
         [(3, 2, 99, False), (2, 2, 99)],
@@ -193,7 +193,7 @@ def state_of(schedule, regime):
 
 
 def test_resumed_at_any_instant():
-    """Restored at every instant: held updates, a transmission in progress, others that wait."""
+    """Restored at every time: held updates, a transmission in progress, waiting ones."""
     kinds = set()
 
     def fresh_run():

@@ -1,4 +1,4 @@
-"""Uploads on a shared band: ends and joules against a fluid of Shannon rates, written out."""
+"""Uploads over a shared band: ends and joules against a reference fluid of Shannon rates."""
 
 import math
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ STEP_SECONDS = (np.array([0.2, 0.24, 0.3, 0.36]), np.array([0.5, 0.1, 0.4, 0.2])
 
 
 def made(uplink):
-    """Durations of two tasks on four clients, and the gains of uploads drawn again."""
+    """Durations of two tasks on four clients; the gains of uploads are drawn again."""
     network = Network(
         [0] * 4,
         cpu_hz=CPU_HZ,
@@ -54,7 +54,7 @@ def snr_of(client, gain):
 
 
 def rate_of(uplink, snr, sharers):
-    """Bit/s of an upload, itself among the ``sharers``."""
+    """Bit/s of an upload, which is one of the ``sharers``."""
     if uplink == "tdma":
         return BAND_HZ * math.log2(1 + snr) / sharers
     return BAND_HZ / sharers * math.log2(1 + sharers * snr)
@@ -65,7 +65,7 @@ def train_seconds(task, client):
 
 
 class Parted(Untrained):
-    """A model of which each client trains its part."""
+    """A model of which each client trains a part."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -97,7 +97,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
     now, joules, most = 0.0, 0.0, 0
 
     def compute_joules(number, seconds=math.inf):
-        """Of a training that ran for ``seconds``, in which first the model came down."""
+        """Energy of a training that ran for ``seconds``, which include the model's download."""
         task, client = jobs[number]
         part = parts[task][client]
         down = part * 32 * DOWN_ELEMENTS[task] / DOWN_BPS
@@ -161,7 +161,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
 
 
 def asked(delays, jobs, stops=(), parts=WHOLE):
-    """The same by ``Requests``: ends by number, joules, and updates returned by task."""
+    """The same with ``Requests``: ends by number, joules, and updates returned by task."""
     clock, ends = Clock(), {}
     requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
     for task, _ in jobs.values():
@@ -193,7 +193,7 @@ JOBS = {
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("parts", [WHOLE, PARTS], ids=["whole", "parts"])
 def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
-    """Each upload counts itself, from its begin to its end, with as much as its client trains."""
+    """Each upload counts from its start to its end, with the size of the client's submodel."""
     delays, gains = made(uplink)
     ends, joules = fluid(uplink, jobs, gains, parts=parts)
     assert len(ends) == len(jobs)
@@ -209,7 +209,7 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
 @pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_who_is_stopped_leaves_the_band_to_the_others(uplink, jobs, at):
-    """Task 1 ends at some time: in trainings, in uploads, and with requests in queues."""
+    """Task 1 ends at some time: during trainings, uploads, and with requests in queues."""
     delays, gains = made(uplink)
     ends, joules = fluid(uplink, jobs, gains, [(at, 1)], parts=PARTS)
     assert {number for number, (task, _) in jobs.items() if task == 0} <= ends.keys()
@@ -219,7 +219,7 @@ def test_who_is_stopped_leaves_the_band_to_the_others(uplink, jobs, at):
 
 
 def test_a_lost_training_costs_its_share():
-    """Every client drops out; by the fates drawn again, at that share of its training."""
+    """Every client drops out at its drawn fraction of the training."""
     delays, _ = made("tdma")
     clock, lost = Clock(), []
     requests = Requests(clock, delays, 4, Stream(1), drop_out=1.0, choose=lambda number: number)
@@ -240,9 +240,9 @@ def test_a_lost_training_costs_its_share():
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_uploads_of_a_round_share_the_band(uplink, first):
-    """Two tasks, two clients each: the same fluid; with k = 1 who comes second is stopped.
+    """Two tasks with two clients each: the same fluid; with k = 1 the second client stops.
 
-    Up go the updates that are awaited, down the models of all.
+    The awaited updates are sent up, and the models of all clients down.
     """
     delays, gains = made(uplink)
     clock = Clock()

@@ -1,7 +1,5 @@
 """Every executor against the plain PyTorch loop of the conftest, on the same batches."""
 
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -327,13 +325,14 @@ print(peak() - before)
 """
 
 
-def test_a_submodel_costs_the_memory_of_a_submodel():
+def test_a_submodel_costs_the_memory_of_a_submodel(tmp_path, launcher):
     """A round of a quarter of the model adds far below half the peak resident memory."""
-    added = {}
+    script, added = tmp_path / "script.py", {}
+    script.write_text(MEASURE)
     for algorithm in ("hfedavg", "hist"):
-        command = [sys.executable, "-c", MEASURE, algorithm]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        added[algorithm] = int(done.stdout)
+        shown, errors = launcher.start(algorithm, script=script).communicate()
+        assert not errors
+        added[algorithm] = int(shown)
     eight_clients = 8 * 4 * (505 * 4000 + 4)
     assert added["hfedavg"] > eight_clients
     assert added["hist"] < 0.45 * added["hfedavg"]

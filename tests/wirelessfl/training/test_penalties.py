@@ -243,6 +243,9 @@ def train_by_hand(module, data, job, penalties):
     return torch.stack(changes)
 
 
+STACKED = ("stacked 2", "stacked 2, recorded")
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize(
     "penalties", [(CONTRAST,), (PLAIN,), (RELATION,), (PLAIN, RELATION), (CONTRAST, PLAIN)], ids=str
@@ -256,9 +259,10 @@ def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, eng
     without = train_by_hand(module, data, job, ())
     assert float((expected - without).abs().max()) > 1e-3, "the terms matter"
     stacks = name != "branched" and CONTRAST not in penalties
-    for path, make_executor in engine.paths.items():
-        if stacks or not path.startswith("stacked"):
-            found = engine.updates(make_executor(task, data), job)
+    # Chunks of two clients: five are two chunks and one of a single client.
+    for path in ("loop", "vmap 2", "vmap 2, flat", "vmap 2, recorded", "vmap 5", *STACKED):
+        if stacks or path not in STACKED:
+            found = engine.updates(engine.paths[path](task, data), job)
             assert torch.allclose(found, expected, atol=5e-6), path
 
 
@@ -369,7 +373,7 @@ def plain_moon(setup, rounds):
 
 def test_moon_keeps_each_clients_last_model(config, toy):
     """Two of six clients per round: absent clients keep their models, new clients have none."""
-    settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, cells=1, rounds=6)
+    settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, rounds=6)
     expected, kept = plain_moon(build(settings, data=toy, model=toy_model()), 6)
     setup = build(settings, data=toy, model=toy_model())
     asked = []
@@ -388,9 +392,7 @@ def test_moon_keeps_each_clients_last_model(config, toy):
         assert torch.allclose(
             setup.training.server.states.get("previous", client), model, atol=1e-5
         )
-    without = build(
-        config("fedavg", clients_per_round=2, cells=1, rounds=6), data=toy, model=toy_model()
-    )
+    without = build(config("fedavg", clients_per_round=2, rounds=6), data=toy, model=toy_model())
     for t in range(6):
         without.training.train(without.planner.plan(t), without.training.server.cloud)
     assert not torch.allclose(without.training.server.cloud["params"], expected[-1], atol=1e-3)
@@ -403,13 +405,12 @@ def test_the_executor_fits_the_terms(config, toy):
         ("fedacg", {}, "stacked"),
         ("moon", {"executor": "loop"}, "loop"),
     ):
-        cells = 3 if algorithm == "hist" else 1
-        settings = config(algorithm, cells=cells, **flags)
+        settings = config(algorithm, **flags)
         assert build(settings, data=toy, model=toy_model()).config.run.executor == kind
     with pytest.raises(
         ConfigError, match=r'"stacked" cannot train .* algorithm "moon" does.*"vmap"'
     ):
-        build(config("moon", cells=1, executor="stacked"), data=toy, model=toy_model())
+        build(config("moon", executor="stacked"), data=toy, model=toy_model())
 
 
 def test_a_model_without_features_is_refused_at_the_start(config, toy):
@@ -423,5 +424,5 @@ def test_a_model_without_features_is_refused_at_the_start(config, toy):
 
     for executor in ("auto", "loop"):
         with pytest.raises(ConfigError, match=r"model Table runs no nn\.Linear"):
-            build(config("moon", cells=1, executor=executor), data=toy, model=Table())
-    build(config("fedacg", cells=1), data=toy, model=Table())
+            build(config("moon", executor=executor), data=toy, model=Table())
+    build(config("fedacg"), data=toy, model=Table())

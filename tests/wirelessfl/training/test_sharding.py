@@ -4,9 +4,11 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,18 +26,33 @@ TORCHRUN += ["wirelessfl"]  # after --, torchrun does not parse --local
 SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
 
 
-def together(*words, check=True, cwd=None):
-    done = subprocess.run(
-        [*TORCHRUN, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cwd
-    )
-    assert done.returncode == 0 or not check, done.stderr
-    return done
+@pytest.fixture
+def together(launcher):
+    """A maker of two processes with the environment that torchrun gives them, until their end."""
+
+    def make(*words, check=True, **options):
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = str(free.getsockname()[1])
+        environment = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+        both = [
+            launcher.start(
+                *words, environment=environment | {"RANK": rank, "LOCAL_RANK": rank}, **options
+            )
+            for rank in ("0", "1")
+        ]
+        streams = [process.communicate() for process in both]
+        stdout, stderr = ("".join(texts) for texts in zip(*streams, strict=True))
+        codes = [process.wait() for process in both]
+        assert codes == [0, 0] or not check, stderr
+        return SimpleNamespace(stdout=stdout, stderr=stderr, codes=codes)
+
+    return make
 
 
 def said(done):
-    """Our error lines on stderr, without torchrun's."""
-    kinds = re.findall(r"^(\w*Error): ", done.stderr, re.MULTILINE)
-    return [kind for kind in kinds if kind != "ChildFailedError"]
+    """The errors on stderr, by their kind."""
+    return re.findall(r"^(\w*Error): ", done.stderr, re.MULTILINE)
 
 
 def rows_of(out):
@@ -47,7 +64,7 @@ def assert_same(out, other):
     for one, two in zip(rows_of(out), rows_of(other), strict=True):
         assert one.keys() == two.keys()
         for name, value in one.items():
-            if name in ("accuracy", "loss"):
+            if name.endswith(("accuracy", "loss")):
                 assert value == pytest.approx(two[name], abs=1e-5)
             elif name.startswith(("air_error", "compression_error")):  # depends on trained values
                 assert value == pytest.approx(two[name], rel=1e-4)
@@ -78,7 +95,7 @@ def test_one_process_is_alone():
 
 
 CASES = {
-    "one client for two": ["fedavg", "--clients", 1, "--rounds", 2],
+    "one client for two": ["fedavg", "--clients", 1, "--rounds", 2, "--validation-fraction", 0.2],
     "weights, and what clients keep": "hfedavg --local scaffold --clients 8 --cells 2 --rounds 4 "
     "--clients-per-round 5 --tracking-clients 3 --split dirichlet --weighting samples".split(),
     "uneven cells over the air, updates held": "hist --clients 7 --cells 3 --rounds 2 --uplink "
@@ -91,7 +108,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys):
+def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
     words = [*map(str, CASES[case]), *SMALL]
     done = together("run", *words, "--out", tmp_path / "two")
     assert done.stdout.count("rows, parameters and settings") == 1  # only rank 0 prints
@@ -102,7 +119,8 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine):
+def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine, together):
+    """Under torchrun itself."""
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "100", *SMALL]
     words += ["--eval-every", "10", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
@@ -113,7 +131,7 @@ def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine):
     )
     engine.wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 3)
     os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
-    assert process.wait(60) != 0  # torchrun notices and ends the other process
+    assert process.wait(300) != 0  # torchrun notices and ends the other process
     assert rows_of(out)[-1]["round"] < 100  # work remained
     together("resume", out)
     assert main(["run", *words, "--workers", "1", "--out", str(whole)]) == 0
@@ -135,29 +153,23 @@ sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find threads in")
-def test_the_connection_ends_with_the_run(tmp_path):
+def test_the_connection_ends_with_the_run(tmp_path, together):
     """A remaining thread of the process group can abort the process when it exits."""
     script = tmp_path / "script.py"
     script.write_text(THREADS)
     words = ["run", "fedavg", "--clients", "2", "--rounds", "1", *SMALL]
-    done = subprocess.run(
-        [*TORCHRUN[:-3], str(script), *words, "--out", str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    done = together(*words, "--out", tmp_path / "run", script=script)
     assert sorted(re.findall(r"rank \d left \d+", done.stdout)) == [
         "rank 0 left 0",
         "rank 1 left 0",
     ]
 
 
-def test_a_mistake_is_said_once_and_leaves_nothing(tmp_path):
+def test_a_mistake_is_said_once_and_leaves_nothing(tmp_path, together):
     out = tmp_path / "out"
     for words in (["--cells", 99], ["--dataset", "mnist", "--data-dir", tmp_path / "none"]):
         done = together("run", "hist", *words, "--out", out, check=False)
-        assert done.returncode != 0
+        assert 0 not in done.codes
         assert len(said(done)) == 1
         assert not out.exists()
 
@@ -176,7 +188,7 @@ class Failing(FedAvg):
 """
 
 
-def test_what_only_one_process_sees_is_said_once(tmp_path):
+def test_what_only_one_process_sees_is_said_once(tmp_path, together):
     """A changed configuration, found by rank 0, and a client that fails in rank 1."""
     words = ["fedavg", "--clients", 2, "--rounds", 2, *SMALL]
     out = tmp_path / "out"
@@ -192,10 +204,10 @@ def test_what_only_one_process_sees_is_said_once(tmp_path):
     assert said(done) == ["TrainingError", "TrainingError"]
     assert "client 1, round 1, edge round 1: ValueError: of the user" in done.stderr
     assert "one of the 2 processes that share the clients has ended" in done.stderr
-    assert done.stderr.count("Traceback") == 1  # from torchrun itself
+    assert "Traceback" not in done.stderr
 
 
-def test_sessions_are_shared_too(tmp_path):
+def test_sessions_are_shared_too(tmp_path, together):
     """Trial rounds on copies, client states and recounted sums in every process."""
     words = ["run", "scaffold", "--dataset", "digits", "--clients", "8", "--sessions", "4"]
     words += ["--rounds", "2", "--split", "iid", "--warm-start", "proposed", *SMALL]

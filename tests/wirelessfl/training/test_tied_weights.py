@@ -133,7 +133,7 @@ def test_a_run_trains_both_names(kind, executor, config, toy):
 
 
 def test_runs_of_tasks_give_both_names(config, toy):
-    shared = {"delays": "shifted-exponential", "step_seconds": 0.1, "cells": 1}
+    shared = {"delays": "shifted-exponential", "step_seconds": 0.1}
     result = wirelessfl.run(config("fedast", **shared), data=toy, model=made(weight))
     assert torch.equal(result.params["2.weight"], result.params["0.weight"])
     assert wirelessfl.resume(result.directory).params.keys() == result.params.keys()
@@ -149,7 +149,7 @@ def test_runs_of_tasks_give_both_names(config, toy):
     ],
 )
 def test_submodels_of_tied_layers_are_refused_by_name(algorithm, make, names, config, toy):
-    settings = config(algorithm, cells=3 if algorithm == "hist" else 1)
+    settings = config(algorithm)
     with pytest.raises(ConfigError, match=names) as caught:
         wirelessfl.run(settings, data=toy, model=made(make))
     assert "\n" not in str(caught.value)

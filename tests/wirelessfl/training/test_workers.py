@@ -141,10 +141,6 @@ def busy_ticks(pid):
     return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
 
-def command(*words):
-    return [sys.executable, "-m", "wirelessfl", *map(str, words)]
-
-
 def children(pid):
     """Worker processes of the run ``pid``: its fork server's children."""
     parents, servers = {}, []
@@ -165,16 +161,10 @@ LONG += ["--workers", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0
 
 
 @pytest.fixture
-def long_run(tmp_path, engine):
+def long_run(tmp_path, engine, launcher):
     """A command-line run with two workers, while it trains."""
     out = tmp_path / "run"
-    process = subprocess.Popen(
-        command("run", "hist", *LONG, "--out", out),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = launcher.start("run", "hist", *LONG, "--out", out, session=True)
     rows = out / "rows.jsonl"
 
     def trained():  # earlier, while workers start, Ctrl-C is ignored
@@ -184,9 +174,8 @@ def long_run(tmp_path, engine):
     engine.wait_until(lambda: process.poll() is not None or len(children(process.pid)) == 2)
     assert process.poll() is None, process.communicate()
     yield process, out, children(process.pid)
-    if process.poll() is None:
-        process.kill()
-    process.communicate()
+    process.kill()
+    process.wait()
 
 
 def rows_of(out):
@@ -200,30 +189,25 @@ def without_wall(rows):
 @posix
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find workers in")
 class TestCommandLine:
-    def test_a_killed_worker_ends_the_run_which_can_be_resumed(self, long_run, tmp_path):
+    def test_a_killed_worker_ends_the_run_which_can_be_resumed(self, long_run, tmp_path, launcher):
         process, out, workers = long_run
         assert rows_of(out)[-1]["round"] < 120  # work remains
         os.kill(workers[0], signal.SIGKILL)
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == 2
+        _, errors = process.communicate()
+        assert process.wait() == 2
         assert f"worker process {workers[0]} has ended (exit code -9, SIGKILL)" in errors
         assert f"wirelessfl resume {out}" in errors
         assert not any(map(alive, workers))
-        subprocess.run(command("resume", out), check=True, capture_output=True, timeout=120)
+        assert launcher.start("resume", out).wait() == 0
         whole = tmp_path / "whole"
-        subprocess.run(
-            command("run", "hist", *LONG, "--out", whole),
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
+        assert launcher.start("run", "hist", *LONG, "--out", whole).wait() == 0
         assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
 
     def test_ctrl_c_ends_all(self, long_run, engine):
         process, out, workers = long_run
         os.killpg(process.pid, signal.SIGINT)  # like a terminal
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == 130
+        _, errors = process.communicate()
+        assert process.wait() == 130
         assert f"wirelessfl resume {out}" in errors
         assert "Traceback" not in errors
         engine.wait_until(lambda: not any(map(alive, workers)))
@@ -266,21 +250,20 @@ def script_with(out, workers):
     return UNGUARDED.replace("OUT", repr(str(out))).replace("WORKERS", str(workers))
 
 
-def last_line(done):
-    return done.stderr.strip().splitlines()[-1]
+def last_line(errors):
+    return errors.strip().splitlines()[-1]
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers):
+def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers, launcher):
     script = tmp_path / "script.py"
     script.write_text(script_with(tmp_path / "run", workers))
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode == 0) == (workers is None), done.stderr
+    process = launcher.start(script=script)
+    _, errors = process.communicate()
+    assert (process.wait() == 0) == (workers is None), errors
     if workers == 2:
-        assert '__name__ == "__main__"' in last_line(done)
-        assert done.stderr.count("Traceback") == 1  # from the script, not from its workers
+        assert '__name__ == "__main__"' in last_line(errors)
+        assert errors.count("Traceback") == 1  # the script's own, none of its workers
         assert not (tmp_path / "run").exists()
 
 
@@ -292,7 +275,7 @@ def test_a_program_from_standard_input_has_no_workers(tmp_path):
         text=True,
         timeout=120,
     )
-    assert "workers is 2: the program comes from standard input" in last_line(done)
+    assert "workers is 2: the program comes from standard input" in last_line(done.stderr)
     assert not (tmp_path / "run").exists()
 
 

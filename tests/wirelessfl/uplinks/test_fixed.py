@@ -1,4 +1,4 @@
-"""Links of a fixed rate: seconds and bytes from what each algorithm sends, both ways."""
+"""Fixed-rate links: seconds and bytes of the payloads of each algorithm, up and down."""
 
 import numpy as np
 import pytest
@@ -29,10 +29,8 @@ TRANSFERS = {
 
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
-    """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, asked or not."""
-    settings = config(
-        name, cells=1, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25
-    )
+    """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, including idle ones."""
+    settings = config(name, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25)
     setup = build(settings, data=toy)
     down, up = TRANSFERS[name]
     size = setup.model.objective.spec.size
@@ -44,9 +42,9 @@ def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
 
 @pytest.mark.parametrize(("wait", "up"), [("mean", 1.25), ("slowest", 2)])
 def test_selective_tracking_sends_less(config, toy, wait, up):
-    """One of four tracks: 1.25 uploads on average, and 2 by the slowest."""
+    """One of four clients tracks: 1.25 uploads on average, and 2 for the slowest."""
     settings = config(
-        "fadamgc", cells=1, clients_per_round=4, tracking_clients=1, uplink="fixed", wait=wait,
+        "fadamgc", clients_per_round=4, tracking_clients=1, uplink="fixed", wait=wait,
         rate_mbps=8, step_seconds=0.25,
     )  # fmt: skip
     setup = build(settings, data=toy)
@@ -57,7 +55,7 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
 
 
 def test_each_cell_takes_the_mean_of_its_own(config, toy):
-    """One tracker among four clients in two cells: cells of 3.5 and of 3 transfers."""
+    """One tracker among four clients in two cells: cells with 3.5 and with 3 transfers."""
     settings = config(
         "hfedavg", local="fadamgc", cells=2, clients_per_round=4, tracking_clients=1,
         edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
@@ -68,7 +66,7 @@ def test_each_cell_takes_the_mean_of_its_own(config, toy):
 
 
 def test_a_rate_down_of_its_own(config, toy):
-    flags = {"cells": 1, "uplink": "fixed", "rate_mbps": 8, "step_seconds": 1e-9}
+    flags = {"uplink": "fixed", "rate_mbps": 8, "step_seconds": 1e-9}
     size = build(config("fedavg", **flags), data=toy).model.objective.spec.size
     slow = build(config("fedavg", **flags, downlink_mbps=2), data=toy)
     assert slow.planner.plan(0).cost.seconds == pytest.approx(32 * size * (1 / 8e6 + 1 / 2e6))
@@ -76,8 +74,8 @@ def test_a_rate_down_of_its_own(config, toy):
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp"])
 def test_wireless_links_carry_the_same_vectors(config, toy, uplink):
-    """Two uploads take twice the seconds and joules of one; who does not track sends one."""
-    flags = {"cells": 1, "uplink": uplink, "cpu_hz": (1e15, 1e15), "switched_capacitance": 0}
+    """Two uploads take twice the seconds and joules of one; clients that do not track send one."""
+    flags = {"uplink": uplink, "cpu_hz": (1e15, 1e15), "switched_capacitance": 0}
     one = build(config("local-adam", **flags), data=toy).planner.plan(0).cost
     two = build(config("fadamgc", **flags), data=toy).planner.plan(0).cost
     some = build(config("fadamgc", **flags, tracking_clients=3), data=toy).planner.plan(0).cost
@@ -90,7 +88,7 @@ def test_wireless_links_carry_the_same_vectors(config, toy, uplink):
 
 def test_only_those_who_take_part_share_the_band(config, toy):
     """TDMA: half of the clients have slots twice as long."""
-    flags = {"cells": 1, "snr_db": 30, "cpu_hz": (1e15, 1e15), "antennas": 64}
+    flags = {"snr_db": 30, "cpu_hz": (1e15, 1e15), "antennas": 64}
     all_of_them = build(config("fedavg", **flags), data=toy).planner.plan(0).cost.seconds
     half = build(config("fedavg", **flags, clients_per_round=3), data=toy).planner
     seconds = np.mean([half.plan(t).cost.seconds for t in range(20)])
@@ -98,7 +96,7 @@ def test_only_those_who_take_part_share_the_band(config, toy):
 
 
 def test_rows_add_up(config, toy):
-    settings = config("fadamgc", cells=1, uplink="fixed", clients_per_round=3, rounds=4)
+    settings = config("fadamgc", uplink="fixed", clients_per_round=3, rounds=4)
     setup = build(settings, data=toy)
     rows = wirelessfl.run(settings, data=toy).rows
     costs = [setup.planner.plan(t).cost for t in range(4)]

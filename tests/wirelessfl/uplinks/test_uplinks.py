@@ -1,4 +1,4 @@
-"""Uplinks: what nodes receive, against sums written out; what is found by being there."""
+"""Uplinks: received values against reference sums, and discovery of uplinks."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def air_round(sizes, weights, each=()):
 
 
 def test_sums_do_not_depend_on_the_chunks():
-    """Bit for bit: they are added client by client."""
+    """Bit for bit, since sums run client by client."""
     sent = torch.from_numpy(Stream(0).generator().random((9, 50))).float()
     results = []
     for chunk in (1, 2, 4, 9):
@@ -66,7 +66,7 @@ def test_uplinks_are_found_in_their_folder():
 
 
 def test_airtime_is_a_clients_own():
-    """TDMA with four clients: an upload takes four times a client's own airtime."""
+    """TDMA with four clients: an upload takes four times a client's airtime."""
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
     upload = tdma.seconds_per_bit(draw)

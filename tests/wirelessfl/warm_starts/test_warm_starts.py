@@ -1,4 +1,4 @@
-"""Warm starts: weights against the formula, history, and runs that have to coincide."""
+"""Warm starts: weights against the formula, history, and runs that must coincide."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ from wirelessfl.warm_starts.distances import (
 from wirelessfl.warm_starts.proposed import Proposed
 
 SPEC = ParamSpec({"fc1.weight": (2, 3), "fc1.bias": (2,), "fc2.weight": (1, 2)})
-FLAGS = {"sessions": 5, "clients": 8, "cells": 1, "split": "iid", "rounds": 4, "lr": 0.1}
+FLAGS = {"sessions": 5, "clients": 8, "split": "iid", "rounds": 4, "lr": 0.1}
 
 
 def vectors(count, seed=0):
@@ -48,7 +48,7 @@ def past_of(models, gradients, pilot=None):
 
 
 def test_distances_against_numpy():
-    """Tensor by tensor with norm 1 and without biases; and of the whole vectors."""
+    """Per tensor, normalised and without biases; and for the whole vectors."""
     one, two = (v.double().numpy() for v in vectors(2))
     norms, products = [], []
     for part in (slice(0, 6), slice(8, 10)):  # 6:8 are biases
@@ -75,7 +75,7 @@ def test_weights_are_the_softmax(distances, scale):
         assert weight == pytest.approx(
             math.exp(-scale * (distance - min(distances))) / whole, abs=1e-9
         )
-    # The nearest one has its fair share at least.
+    # The nearest session has a weight of at least 1/k.
     assert weights[int(np.argmin(distances))] >= 1 / len(distances) - 1e-12
 
 
@@ -86,7 +86,7 @@ def test_diverged_sessions_have_no_weight():
 
 @pytest.mark.parametrize("name", ["proposed", "average"])
 def test_diverged_sessions_are_left_out(name):
-    """A model with NaN poisons nothing, and where all are lost the latest one goes on."""
+    """A model with NaN gets no weight; if all have NaN, the latest model is used."""
     models, gradients, latest = vectors(3, 1), vectors(3, 2), vectors(1, 4)[0]
     models[0, 3] = math.nan
     start = WARM_STARTS.find(name)()
@@ -128,7 +128,7 @@ def test_pilot_is_the_mean_of_the_first_models():
     assert past.sessions == ()
     assert [start.trials(session) for session in range(5)] == [0, 0, 0, 1, 1]
     past = start.remember(past, 3, models[3], vectors(1)[0])
-    assert past.stored_bytes == 4 * 10 * 3  # the pilot, and two vectors of session 3
+    assert past.stored_bytes == 4 * 10 * 3  # the pilot model, and two vectors of session 3
 
 
 def test_history_keeps_the_latest_or_the_most_diverse():
@@ -145,7 +145,7 @@ def test_history_keeps_the_latest_or_the_most_diverse():
             assert len(past.sessions) <= 3
         pasts[keep] = past.sessions
     assert pasts["latest"] == (2, 3, 4)
-    # Of the two that point east, the one that leans north adds less.
+    # Of the two vectors to the east, the northern one adds less diversity.
     assert pasts["diverse"] == (1, 3, 4)
 
 
@@ -165,7 +165,7 @@ def test_past_survives_a_checkpoint():
 
 
 def test_zero_scale_is_average(config, toy):
-    """R = 0 equals Average, round by round, though trial rounds are paid for."""
+    """R = 0 equals Average, round by round, though trial rounds cost extra."""
     proposed = wirelessfl.run(
         config("fedavg", **FLAGS, warm_start="proposed", similarity_scale=0), data=toy
     )
@@ -194,11 +194,11 @@ def test_every_warm_start_runs_and_only_its_own_trains_on_trial(config, toy):
 
 
 class Spy(Exception):
-    """Ends a run where it is looked into."""
+    """Interrupts a run for inspection."""
 
 
 def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
-    """V = 1 trains exactly one round from the pilot model, with full batches written out."""
+    """V = 1 trains exactly one round from the pilot model: full batches, computed by hand."""
     module = FCNN((12,), 4, hidden=(10,))
     settings = config(
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
@@ -247,7 +247,7 @@ def test_trials_leave_everything_as_it_was(config, toy, tmp_path, monkeypatch, n
 
 
 def test_trials_take_the_first_step_size(config, toy):
-    """With falling steps V = 1 is the first round of a session, whatever its number."""
+    """With falling step sizes V = 1 is the first round of a session, whatever its number."""
     steps = {"local_steps": 1, "rounds": 4, "lr_schedule": "poly", "lr_ratio": 0.1}
     settings = config("fedavg", **FLAGS | steps, batch_size=1000, warm_start="proposed")
     gradients = []
@@ -262,7 +262,7 @@ def test_trials_take_the_first_step_size(config, toy):
                 raise Spy
 
         engine.start()
-        # Both have the same pilot model: that of the run with falling steps.
+        # Both have the pilot model of the run with falling step sizes.
         if gradients:
             engine.setup.regime.warm_start.trial_model = lambda opening: gradients[0][0]
         with pytest.raises(Spy):
@@ -274,7 +274,7 @@ def test_trials_take_the_first_step_size(config, toy):
 
 
 def test_teachers_take_the_downlink(config, toy):
-    """One more model a session to each of its clients: bytes, and seconds where there is a rate."""
+    """One more model per session to each of its clients: bytes, and seconds if there is a rate."""
     rows = {}
     for name in ("previous", "continuous"):
         settings = config("fedavg", **FLAGS, warm_start=name, downlink_mbps=0.1)
@@ -291,7 +291,7 @@ def test_teachers_take_the_downlink(config, toy):
 
 
 def test_teachers_change_what_is_learnt(config, toy):
-    """Both distillations, beside the same without a teacher."""
+    """Both distillations, compared with the same run without a teacher."""
     ends = {}
     for flags in (
         {"warm_start": "previous"},
@@ -303,7 +303,7 @@ def test_teachers_change_what_is_learnt(config, toy):
         ends[tuple(flags.values())] = [row["loss"] for row in result.rows]
     previous, none, csrd, logits = ends.values()
     assert none == pytest.approx(previous, rel=1e-6)
-    first = [4 + 1 + 1]  # rows of the first session, and the start of the second
+    first = [4 + 1 + 1]  # rows of the first session, and of the start of the second
     assert csrd[: first[0]] == pytest.approx(previous[: first[0]], rel=1e-6)
     assert len({round(own[-1], 6) for own in (previous, csrd, logits)}) == 3
 
@@ -354,13 +354,13 @@ class Features(Base):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Bare", "initial gives torch.float32 .*, and a Initial is needed"),
-        ("Short", r"initial gives Initial|initial gives torch.float32 \[5\]"),
-        ("Double", "initial gives torch.float64"),
-        ("Half", "trials gives 0.5, and a whole number >= 0"),
-        ("Forgetful", "remember gives None, and a Past"),
-        ("Strange", "penalties gives 1, and a Penalty"),
-        ("Trial", "trial_model gives None"),
+        ("Bare", "initial returned torch.float32 .* Return a value of type Initial"),
+        ("Short", r"initial returned Initial|initial returned torch.float32 \[5\]"),
+        ("Double", "initial returned torch.float64"),
+        ("Half", "trials returned 0.5. Return an integer >= 0"),
+        ("Forgetful", "remember returned None. Return a value of type Past"),
+        ("Strange", "penalties returned 1. Return entries of type Penalty"),
+        ("Trial", "trial_model returned None"),
         ("Features", 'executor "stacked" cannot train .* warm_start "own_starts:Features" does'),
     ],
 )
@@ -382,9 +382,12 @@ def test_what_ones_own_warm_start_gives_is_checked(
     [
         ({"warm_start": "proposed", "history_keep": "diverse"}, "history_keep is 'diverse'"),
         ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
-        ({"similarity_scale": 3}, "It is a setting of warm_start proposed and random-pilot"),
+        ({"similarity_scale": 3}, 'is a setting of warm start "proposed" or "random-pilot", and'),
         ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
-        ({"warm_start": "previous", "trial_rounds": 2}, "unknown setting 'trial_rounds'"),
+        (
+            {"warm_start": "previous", "trial_rounds": 2},
+            "trial_rounds=2 is a setting of warm start",
+        ),
         ({"warm_start": "proposed", "similarity_scale": -1}, "similarity_scale is -1"),
         ({"warm_start": "proposed", "history": 0}, "history is 0"),
         ({"warm_start": "continuous", "distillation": "mse"}, "distillation is 'mse'"),
@@ -396,5 +399,5 @@ def test_wrong_settings_are_refused(config, flags, message):
 
 
 def test_a_warm_start_without_sessions_is_refused(config):
-    with pytest.raises(ConfigError, match="warm_start is 'average', and there are no sessions"):
+    with pytest.raises(ConfigError, match="warm_start='average' needs sessions: give their number"):
         config("fedavg", warm_start="average")

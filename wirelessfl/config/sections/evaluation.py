@@ -13,20 +13,20 @@ class EvaluationSection(Section):
     eval_every: int | None = Field(
         None,
         ge=1,
-        description="global rounds, or merges under schedule buffered, between rows (default: 1; "
-        "20 under buffered; none with --eval-seconds)",
+        description="rounds or merges between evaluations (default: 1 round, 20 merges)",
     )
     eval_seconds: float | None = Field(
         None,
         gt=0,
-        description="simulated seconds between rows, under schedules buffered and simultaneous",
+        description="simulated seconds between evaluations (default: none)",
     )
     eval_first: int = Field(
-        0, ge=0, description="of sessions: so many first rounds of each have a row every round"
+        0, ge=0, description="rounds at the start of each session that are all evaluated"
     )
     target: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="accuracy whose cost the closing table gives; one of several tasks ends there",
+        description="target accuracy (validation, if any); the summary reports its cost, and tasks "
+        "end there",
     )

@@ -11,7 +11,7 @@ from wirelessfl.config.sections.base import Section
 
 
 def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
-    """Reads a count of ``unit`` or ``word``, so that one message names both kinds of value."""
+    """Reads a number of ``unit`` or ``word``, so that one message names both kinds of value."""
     limit = "1 or more" if largest is None else f"1 to {largest}"
 
     def check(given: Any) -> Any:
@@ -30,46 +30,44 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
 
 
 class RunSection(Section):
-    """Where it is computed, and where the results go."""
+    """Where the run is computed, and where its results go."""
 
     seed: int = Field(1, ge=0, description="seed of all randomness")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
         "auto",
-        description="chains of layers together (stacked), any model together (vmap), or one client "
-        "after the other for debugging (loop)",
+        description="train clients together (stacked: chains of layers; vmap: any model) or one "
+        "by one (loop)",
     )
     chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,
-        description="clients that train at once, or tune: the fastest, by a short timing (default: "
-        "by the size of the model; a timing may change the last bits of the results)",
+        description="clients that train at once, or tune for the fastest; timing may change the "
+        "last bits (default: by model size)",
     )
     padding: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="with different submodels per client, largest padded fraction of a mixed-width "
-        "batch; 0: equal widths only (default: by measurement, see docs/performance.md)",
+        description="largest padded fraction of a mixed-width batch; 0: equal widths only "
+        "(default: 0.1)",
     )
     replay: Literal["on", "off"] | None = Field(
         None,
-        description="record local steps once and replay them without the model's own Python code "
-        "(default: on for GPUs and for long runs of executor vmap; off with --lr-schedule poly)",
+        description="replay recorded local steps (default: on for GPUs and long runs)",
     )
     workers: Annotated[int | Literal["auto"] | None, _count_or("auto", "processes", 1024)] = Field(
         None,
-        description="CPU processes that train, or auto (default: auto on the command line, where "
-        "long runs get one per core; 1 from Python); results do not depend on it",
+        description="CPU processes, or auto: one per core for long runs (default: auto; 1 from "
+        "Python)",
     )
     threads: int | None = Field(
-        None, ge=1, le=1024, description="CPU threads of each process (default: 1)"
+        None, ge=1, le=1024, description="CPU threads per process (default: 1)"
     )
     checkpoint_seconds: float = Field(
-        5.0, ge=0, description="minimum wall-clock seconds between checkpoints; 0 saves every round"
+        5.0, ge=0, description="minimum wall-clock seconds between checkpoints"
     )
     client_states: Literal["auto", "memory", "disk"] = Field(
         "auto",
-        description="where what clients keep between rounds is held: host memory, or the run's "
-        "folder (auto: by size)",
+        description="storage of client state: memory, disk (the run directory), or auto by size",
     )
-    out: Path | None = Field(None, description="folder of the run (default: a new one in runs/)")
+    out: Path | None = Field(None, description="run directory (default: a new one in runs/)")

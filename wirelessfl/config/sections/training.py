@@ -12,46 +12,28 @@ from wirelessfl.config.sections.base import Section
 class TrainingSection(Section):
     """How long and in what steps."""
 
-    local_steps: int = Field(20, ge=1, description="H, mini-batch steps an edge round")
+    local_steps: int = Field(20, ge=1, description="H, mini-batch steps per edge round")
     edge_rounds: int | None = Field(
-        None, ge=1, description="E, edge rounds a global round (default: 5, or 1 for a star)"
+        None, ge=1, description="E, edge rounds per global round (default: 5)"
     )
     rounds: int = Field(
         30,
         ge=1,
-        description="T, global rounds (per session); under schedule buffered, merges (per task). "
-        "Tasks have no limit where --max-seconds or targets end the run",
+        description="T, global rounds (per session), or merges per task (default: 30 rounds, or "
+        "merges of as many updates; none for tasks with --max-seconds or --target)",
     )
     max_seconds: float | None = Field(
-        None, gt=0, description="simulated seconds after which a run ends (default: none)"
+        None, gt=0, description="simulated seconds until the run ends (default: none)"
     )
-    batch_size: int = Field(50, ge=1, description="samples a mini-batch")
+    batch_size: int = Field(50, ge=1, description="samples per mini-batch")
     clients_per_round: int | None = Field(
-        None, ge=1, description="S, clients that train in a round, in all cells (default: all)"
+        None, ge=1, description="S, clients sampled per round (default: all)"
     )
     tracking_clients: int | None = Field(
         None,
         ge=1,
-        description="number of these that update and send tracking terms (default: all of them)",
+        description="clients that update and send tracking terms (default: all)",
     )
     weighting: Literal["uniform", "samples"] = Field(
-        "uniform", description="weights of clients and cells in means"
+        "uniform", description="weights of clients and cells in averages"
     )
-    lr_schedule: Literal["constant", "poly"] = Field(
-        "constant",
-        description="step sizes of the clients: constant, or falling within each session (a run "
-        "without sessions is one) by lr ((1 - ratio) (1 - t/T)^power + ratio)",
-    )
-    compression: Literal["none", "top-k", "quantisation"] = Field(
-        "none",
-        description="of the model on its way to the clients: its largest elements, or a few bits "
-        "an element by stochastic rounding",
-    )
-    compression_keep: float = Field(
-        0.1, gt=0, le=1, description="of top-k: share of the elements that are sent"
-    )
-    compression_bits: int = Field(
-        8, ge=2, le=16, description="of quantisation: bits an element, its sign included"
-    )
-    lr_ratio: float = Field(0.0, ge=0, le=1, description="of poly: minimum step size over --lr")
-    lr_power: float = Field(0.9, gt=0, description="of poly: the exponent")

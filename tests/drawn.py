@@ -1,0 +1,91 @@
+"""What figures show: their panels, lines, bars and legends, to hold against rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COARSE = 30
+"""Dots an inch."""
+AGAINST = {
+    "round": "global round",
+    "uplink_mib": "uplink traffic per client (MiB)",
+    "sim_seconds": "simulated time (s)",
+}
+"""Horizontal axes of curves, with their units."""
+ACCURACY = "test accuracy (%)"
+
+
+@contextmanager
+def recorded() -> Iterator[dict[str, Figure]]:
+    """Every figure that is saved meanwhile, by the name of its file; of one name, the first.
+
+    Each is laid out and written once, coarsely, as .png; that both files are whole is seen in
+    tests/wirelessfl/test_figures.py.
+    """
+    drawn: dict[str, Figure] = {}
+    save = Figure.savefig
+
+    def savefig(figure: Figure, path: Path, **_: Any) -> None:
+        if Path(path).suffix == ".png":
+            save(figure, path, dpi=COARSE)
+            drawn.setdefault(Path(path).stem, figure)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", savefig)
+        yield drawn
+
+
+def lines(panel: Axes) -> dict[str, tuple[list[float], list[float]]]:
+    """What a panel's named lines show: by label, x and y."""
+    return {
+        str(line.get_label()): (list(line.get_xdata()), list(line.get_ydata()))
+        for line in panel.get_lines()
+        if not str(line.get_label()).startswith("_")
+    }
+
+
+def legend(figure: Figure) -> list[str]:
+    """The entries of the legends of a figure and its panels."""
+    legends = [*figure.legends, *(panel.get_legend() for panel in figure.axes)]
+    return [text.get_text() for one in legends if one for text in one.get_texts()]
+
+
+def titles(figure: Figure) -> list[str]:
+    """What stands above each panel."""
+    return [panel.get_title() for panel in figure.axes]
+
+
+def ticks(panel: Axes) -> list[str]:
+    """What stands below each place of a panel."""
+    return [text.get_text() for text in panel.get_xticklabels()]
+
+
+def bars(panel: Axes) -> dict[str, list[float]]:
+    """Heights of a panel's bars from left to right, by series."""
+    groups = len(ticks(panel))
+    heights = [bar.get_height() for bar in panel.patches]
+    names = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert len(heights) == groups * len(names)
+    return {name: heights[i * groups : (i + 1) * groups] for i, name in enumerate(names)}
+
+
+def assert_curves(
+    panel: Axes,
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    against: Literal["round", "uplink_mib", "sim_seconds"],
+) -> None:
+    """A panel shows the accuracies of these rows, a line a label, and says what its axes are."""
+    assert (panel.get_xlabel(), panel.get_ylabel()) == (AGAINST[against], ACCURACY)
+    shown = lines(panel)
+    assert shown.keys() == runs.keys()
+    for label, rows in runs.items():
+        x, y = shown[label]
+        assert x == pytest.approx([row[against] for row in rows])
+        assert y == pytest.approx([100 * row["accuracy"] for row in rows])

@@ -1,0 +1,242 @@
+"""Commands in processes of their own that need no second to import everything.
+
+``python -m tests.launching`` imports what runs need, once, and then forks: a process for each
+command that comes in by its standard input, one line of JSON each. Such a process is as good as
+one that a shell starts: it has a number of its own, can be killed, and writes to files.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+IMPORTED = (
+    "torch.func",
+    "sklearn.datasets",
+    "scipy.optimize",
+    "matplotlib.figure",
+    "wirelessfl.cli",
+    "wirelessfl.runs.run",
+    "wirelessfl.runs.sweep",
+    "wirelessfl.runs.sessions",
+    "wirelessfl.runs.tasks",
+)
+"""What most commands import."""
+
+
+class Launched:
+    """A process, as ``subprocess.Popen`` has it.
+
+    Args:
+        launcher: what has started it.
+        pid: its number.
+        streams: files of its standard output and errors.
+    """
+
+    def __init__(self, launcher: Launcher, pid: int, streams: Sequence[Path]) -> None:
+        self.launcher = launcher
+        self.pid = pid
+        self.streams = streams
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the number of the signal that ended it; None: it is at work."""
+        self.launcher.listen(0.0)
+        return self.launcher.ended.get(self.pid)
+
+    def wait(self, timeout: float = 300.0) -> int:
+        """Its exit code once it has ended."""
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            assert time.monotonic() < end, f"process {self.pid} is still at work"
+            self.launcher.listen(1.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float = 300.0) -> tuple[str, str]:
+        """What it has printed, and its errors, once it has ended."""
+        self.wait(timeout)
+        out, errors = (stream.read_text(encoding="utf-8") for stream in self.streams)
+        return out, errors
+
+
+class Launcher:
+    """The process that others are forked from.
+
+    Args:
+        folder: for what processes print.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ended: dict[int, int] = {}
+        self.pids: list[int] = []
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={"MPLBACKEND": "agg", **os.environ, "PYTHONPATH": path},
+        )
+        self.count = 0
+        self.rest = b""
+
+    def start(
+        self,
+        *words: object,
+        module: str = "wirelessfl",
+        script: Path | None = None,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        session: bool = False,
+        safe_path: bool = False,
+    ) -> Launched:
+        """Start ``python -m MODULE WORDS``, or ``python SCRIPT WORDS``.
+
+        Args:
+            words: the command line.
+            module: what is run.
+            script: a file to run instead.
+            cwd: the present folder; None for that of the tests.
+            environment: what is added to the environment.
+            session: whether it has a session of its own, and so a process group.
+            safe_path: like ``python -P``, so the present folder is no place of modules.
+        """
+        self.count += 1
+        streams = [self.folder / f"{self.count}-{name}" for name in ("out", "errors")]
+        request = {
+            "words": [str(word) for word in words],
+            "module": module,
+            "script": None if script is None else str(script),
+            "cwd": str(cwd or Path.cwd()),
+            "environment": dict(environment or {}),
+            "session": session,
+            "safe_path": safe_path,
+            "streams": [str(stream) for stream in streams],
+        }
+        assert self.server.stdin is not None
+        self.server.stdin.write(json.dumps(request).encode() + b"\n")
+        self.server.stdin.flush()
+        known = len(self.pids)
+        end = time.monotonic() + 300
+        while len(self.pids) == known:
+            assert time.monotonic() < end, "nothing was started"
+            self.listen(1.0)
+        return Launched(self, self.pids[-1], streams)
+
+    def listen(self, seconds: float) -> None:
+        """Hear what has started and ended, for so long where there is nothing to hear."""
+        assert self.server.stdout is not None
+        file = self.server.stdout.fileno()
+        if not select.select([file], [], [], seconds)[0]:
+            return
+        some = os.read(file, 1 << 16)
+        assert some, "the process that starts others has ended"
+        *lines, self.rest = (self.rest + some).split(b"\n")
+        for line in lines:
+            what, pid, *code = line.decode().split()
+            if what == "started":
+                self.ended.pop(int(pid), None)  # numbers come again
+                self.pids.append(int(pid))
+            else:
+                self.ended[int(pid)] = int(code[0])
+
+    def close(self) -> None:
+        """End it, and what it has started."""
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
+        self.server.stdin.close()
+        self.server.wait(60)
+        self.server.stdout.close()
+
+
+def _told(what: str, *numbers: int) -> None:
+    os.write(1, (" ".join([what, *map(str, numbers)]) + "\n").encode())
+
+
+def _serve() -> dict[str, Any] | None:
+    """Fork for every request: the request in a new process; None when there are no more."""
+    hear, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    rest, at_work = b"", set[int]()
+    while True:
+        ready = select.select([0, hear], [], [])[0]
+        if hear in ready:
+            os.read(hear, 1 << 10)
+            for pid in list(at_work):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    at_work.remove(pid)
+                    _told("ended", pid, os.waitstatus_to_exitcode(status))
+        if 0 not in ready:
+            continue
+        some = os.read(0, 1 << 16)
+        if not some:
+            for pid in at_work:
+                os.kill(pid, signal.SIGKILL)
+            return None
+        *lines, rest = (rest + some).split(b"\n")
+        for line in lines:
+            pid = os.fork()
+            if pid == 0:
+                os.close(hear)
+                os.close(woken)
+                request: dict[str, Any] = json.loads(line)
+                return request
+            at_work.add(pid)
+            _told("started", pid)
+
+
+def _become(request: Mapping[str, Any]) -> None:
+    """In a new process: run the command as the interpreter would."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if request["session"]:
+        os.setsid()
+    for number, name in enumerate([os.devnull, *request["streams"]]):
+        file = os.open(name, os.O_RDWR | os.O_CREAT)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(request["cwd"])
+    os.environ.update(request["environment"])
+    script, sys.argv = request["script"], [request["module"], *request["words"]]
+    del sys.path[0]  # of the server
+    if not request["safe_path"]:
+        sys.path.insert(0, request["cwd"] if script is None else str(Path(script).parent))
+    if script is None:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[0] = script
+        runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # a collection would copy what processes share
+    _received = _serve()
+    if _received is not None:
+        _become(_received)

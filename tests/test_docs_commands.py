@@ -1,0 +1,90 @@
+"""Every command in a fenced block of the README and docs/: read as the command line reads it."""
+
+import importlib
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCED = re.compile(r"^```(\w*)(?: file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TORCHRUN = re.compile(r"^torchrun .* -m -- ")
+EXPERIMENT = re.compile(r"python -m (experiments\.\w+) ([^`\n]+)")
+
+
+class ReadError(Exception):
+    """Raised in place of the training, with the configurations that were read."""
+
+
+def commands(page):
+    """The lines of plain blocks, those that go on put together; comments and output left out."""
+    for language, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
+        if not (language or file):
+            for line in code.replace("\\\n", "").splitlines():
+                words = shlex.split(TORCHRUN.sub("", line), comments=True)
+                if words and words[0] == "wirelessfl":
+                    yield words[1:]
+
+
+CASES = [(page, words) for page in PAGES for words in commands(page)]
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Commands that read their settings, and stop before they train or simulate anything."""
+
+    def read(configs, *args, **kwargs):
+        raise ReadError(configs)
+
+    for module, name in (
+        ("runs.run", "run"),
+        ("cli.sweep", "sweep"),
+        ("runs.timeline", "timeline"),
+    ):
+        monkeypatch.setattr(importlib.import_module(f"wirelessfl.{module}"), name, read)
+
+
+@pytest.mark.parametrize(("page", "words"), CASES, ids=lambda value: getattr(value, "name", None))
+def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, untrained):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for _, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
+        if file:
+            Path(file).write_text(code, encoding="utf-8")
+    if words == ["list"]:
+        assert main(words) == 0
+    elif words[0] == "resume":  # of a run that another command of the page makes
+        made = [w[w.index("--out") + 1] for p, w in CASES if p == page and "--out" in w]
+        assert words[1] in made
+    else:
+        with pytest.raises(ReadError) as read:
+            main(words)
+        configs = read.value.args[0]
+        for config in [configs] if isinstance(configs, Config) else configs:
+            assert config.algorithm["name"] == words[1]
+
+
+def test_the_pages_have_commands():
+    """Fewer found than there are would mean that blocks are no longer read."""
+    assert sum(page.name == "README.md" for page, _ in CASES) >= 10
+    assert {page.name for page, _ in CASES} >= {"extending.md", "schedules.md", "submodels.md"}
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    sorted({found for page in PAGES for found in EXPERIMENT.findall(page.read_text("utf-8"))}),
+)
+def test_experiments_are_known(module, line, monkeypatch, capsys):
+    """Name and flags are checked before --help ends the command."""
+    words = [word for word in shlex.split(line, comments=True) if word not in ("...", "…")]
+    monkeypatch.setattr(sys, "argv", [module, *words, "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(module, run_name="__main__")
+    assert ended.value.code == 0, capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""The help of ``run``: the settings in use, all of them, or none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.cli import main
+from wirelessfl.cli.flags import all_flags
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.errors import ConfigError
+
+LINE = re.compile(r"^  (--[a-z0-9-]+)", re.MULTILINE)
+FLAGS = {flag.option: flag for flag in all_flags()}
+OTHERS = {"--" + kind.replace("_", "-") for kind in KINDS} | {"--task"}
+VALUES = {
+    "local": "fedavg",
+    "cpu_hz": (1e9, 2e9),
+    "path_gain_db": (-3.0, 3.0),
+    "hidden": (30, 20),
+    "layers": ("layers.1",),
+    "data_dir": "folder",
+    "out": "folder",
+    "tokenizer": "gpt2",
+    "pretrained": "gpt2",
+    "trace": "trace.csv",
+    "coherence": "round",
+    "replay": "on",
+    "target": 0.5,
+    "chunk": 4,
+    "padding": 0.1,
+    "min_coverage": 1,
+}
+"""Values of flags without a default that are not numbers, or not any number."""
+
+
+@pytest.fixture
+def page(capsys, monkeypatch):
+    """The help of a command line, at 80 columns; nothing goes to stderr."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def read(*words: str) -> str:
+        with pytest.raises(SystemExit) as stop:
+            main([*words, "--help"] if words[-1] != "all" else list(words))
+        shown = capsys.readouterr()
+        assert stop.value.code == 0
+        assert not shown.err
+        return shown.out
+
+    return read
+
+
+def value(name: str, default: object) -> object:
+    """A value that a flag takes."""
+    if isinstance(default, bool):
+        return True
+    return VALUES.get(name, 1 if default is None else default)
+
+
+def test_help_of_an_algorithm_fits(page) -> None:
+    lines = page("run", "hist").splitlines()
+    assert len(lines) <= 110
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags"),
+    [
+        *((name, {}) for name in algorithm_classes()),
+        ("hist", {"uplink": "aircomp", "split": "dirichlet", "sessions": 4}),
+        ("fedavg", {"uplink": "fixed", "schedule": "buffered"}),
+        ("fedavg", {"fading": "rician", "warm_start": "proposed", "sessions": 4}),
+        ("fedast", {"delays": "shifted-exponential", "dataset": "mnist"}),
+        ("fedavg", {"split": "natural", "lr_schedule": "poly", "compression": "top-k"}),
+        ("fedavg", {"model": "gpt2-lora"}),
+    ],
+)
+def test_help_shows_the_flags_that_the_run_takes(page, algorithm: str, flags) -> None:
+    """No more and no fewer: each flag is tried."""
+    words = [f"--{key.replace('_', '-')}={v}" for key, v in flags.items() if key != "dataset"]
+    shown = set(LINE.findall(page("run", algorithm, *words))) - OTHERS
+    taken = set()
+    for option, flag in FLAGS.items():
+        if flag.name in flags:
+            taken.add(option)
+            continue
+        try:
+            Config.from_flags(algorithm, **flags, **{flag.name: value(flag.name, flag.default)})
+        except ConfigError as error:
+            refused = re.match(f"{flag.name}=.*(conflicts with|needs|is a setting of)", str(error))
+            if refused is None:  # another value would do
+                taken.add(option)
+        else:
+            taken.add(option)
+    assert shown == taken
+
+
+def test_help_all_names_every_flag(page) -> None:
+    text = page("run", "--help", "all")
+    assert set(LINE.findall(text)) == FLAGS.keys() | OTHERS
+    assert page("run", "hist", "--help", "all").splitlines()[1:] == text.splitlines()[1:]
+
+
+def test_help_without_an_algorithm_lists_algorithms_and_no_setting(page) -> None:
+    text = page("run")
+    for name in algorithm_classes():
+        assert re.search(rf"^  {name} ", text, re.MULTILINE)
+    assert not LINE.findall(text)
+    assert "run ALGORITHM --help" in text
+
+
+@pytest.mark.parametrize("command", ["sweep", "timeline"])
+def test_help_of_other_commands_has_the_same_settings(page, command: str) -> None:
+    assert LINE.findall(page(command, "fedast")) == LINE.findall(page("run", "fedast"))

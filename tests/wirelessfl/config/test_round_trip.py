@@ -1,0 +1,199 @@
+"""Every setting of every choice comes back from TOML, and leaves with its choice."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.sections import SECTIONS
+from wirelessfl.registry import Choice
+from wirelessfl.schedules import Buffered
+from wirelessfl.wording import without_none
+
+CLASSES: dict[str, Mapping[str, type[Choice]]] = {
+    "algorithm": algorithm_classes(),
+    **{kind: known.classes() for kind, known in KINDS.items()},
+}
+VALUES: Mapping[str, Any] = {
+    "layers": ("layers.1", "layers.4"),
+    "hidden": (30, 20),
+    "norm": "batch",
+    "pretrained": "folder",
+    "lora_rank": 2,
+    "lora_alpha": 2.5,
+    "local": "fedprox",
+    "deadline": 1.5,
+    "min_coverage": 2,
+    "capacities": (1.0, 0.5),
+    "beamformer_starts": 3,
+    "arrival_rate": 1.5,
+    "mean_stay": 2.5,
+    "initially_present": 3,
+    "trace": "/folder/trace.csv",
+    "history": 2,
+    "size_cap": 2.0,
+    "min_samples": 2,
+    "samples_per_client": 5,
+    "overlap": 0.5,
+    "unseen_labels": 1,
+}
+"""Values of settings whose defaults do not give one."""
+NEEDS: Mapping[str, Mapping[str, Any]] = {
+    "reuse": {"samples_per_client": 5},
+    "shared_labels": {"overlap": 0.5},
+    "history_keep": {"history": 2},
+    "spread_updates": {"option": "D"},
+    "period": {"option": "D"},
+    "size_cap": {"mask_sizes": "optimized"},
+    "layers": {"algorithm": "hist"},
+    "elements_per_symbol": {"convention": "physical"},
+}
+"""What a setting needs beside its choice."""
+CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("presence", "arrivals"): {"arrival_rate": 1.0, "mean_stay": 2.0},
+    ("presence", "trace"): {"trace": "/folder/trace.csv"},
+    ("delays", "shifted-exponential"): {"dataset": "mnist"},
+}
+KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
+    "warm_start": {"sessions": 4},
+    "presence": {"sessions": 4},
+    "assignment": {"schedule": "simultaneous"},
+    "delays": {"schedule": "buffered"},
+}
+TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
+
+
+def other_value(owner: type[Choice], name: str) -> Any:
+    """A value of a setting that is not its default."""
+    if name in VALUES:
+        return VALUES[name]
+    (default,) = (entry.default for entry in fields(owner) if entry.name == name)
+    kind = without_none(get_type_hints(owner)[name])
+    assert default not in (None, MISSING), f"{owner.name} {name}: name a value in VALUES"
+    if get_origin(kind) is Literal:
+        return next(value for value in get_args(kind) if value != default)
+    if kind is bool:
+        return not default
+    return default + 1 if kind is int else (default / 2 or 0.25)
+
+
+def cases() -> Iterator[Any]:
+    """Kind, name and, one by one, its settings; None for the choice alone."""
+    for kind, classes in CLASSES.items():
+        for name, owner in classes.items():
+            for setting in (None, *(entry.name for entry in fields(owner))):
+                yield pytest.param(kind, name, setting, id=f"{kind}-{name}-{setting}")
+
+
+CASES = [*cases()]
+OTHERS = {
+    "algorithm": ("fedavg", "hist", "scaffold", "fedast"),
+    "uplink": ("tdma", "fixed"),
+    "schedule": ("rounds", "buffered", "simultaneous"),
+    "split": ("iid", "dirichlet"),
+    "model": ("mlp", "linear"),
+    "lr_schedule": ("constant", "poly"),
+    "compression": ("none", "top-k"),
+    "fading": ("rayleigh", "rician"),
+    "delays": ("wireless", "shifted-exponential"),
+    "assignment": ("random", "bayes"),
+    "warm_start": ("previous", "proposed"),
+    "presence": ("labels", "arrivals"),
+}
+"""Choices to switch to."""
+
+
+def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
+    """A configuration with a choice, and the value of one of its settings that is no default."""
+    flags = {**KIND_NEEDS.get(kind, {}), **CHOICE_NEEDS.get((kind, name), {}), kind: name}
+    value = None
+    if setting is not None:
+        owner = CLASSES[kind][name]
+        value = other_value(owner, setting)
+        names = {entry.name for entry in fields(owner)}
+        flags |= {
+            key: v for key, v in NEEDS.get(setting, {}).items() if key in names or key in CLASSES
+        }
+        if setting == "staleness_exponent":
+            flags |= {"schedule": "buffered"}
+        if setting in Buffered.of_several:
+            flags |= TWO_TASKS
+        if setting == "deadline":
+            flags["budget"] = "deadline"
+        if setting == "mask_overlap" and "masks" in names:
+            flags["masks"] = "partition"
+        flags[setting] = value
+    return Config.from_flags(flags.pop("algorithm", "fedavg"), **flags), value
+
+
+def plain(value: Any) -> Any:
+    """A value as TOML holds it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Path) else value
+
+
+@pytest.mark.parametrize(("kind", "name", "setting"), CASES)
+def test_every_setting_of_every_choice_comes_back(
+    kind: str, name: str, setting: str | None
+) -> None:
+    config, value = made(kind, name, setting)
+    text = config.to_toml()
+    stored = tomllib.loads(text)
+    assert stored[kind]["name"] == name
+    if setting is not None:
+        (default,) = (e.default for e in fields(CLASSES[kind][name]) if e.name == setting)
+        chosen = vars(config.choices)[kind]
+        assert stored[kind][setting] == plain(vars(chosen)[setting]) == plain(value) != default
+    again = Config.of(stored)
+    assert again == config
+    assert again.to_toml() == text
+    assert again.choices == config.choices
+    assert [t.choices for t in again.tasks.values()] == [t.choices for t in config.tasks.values()]
+
+
+@pytest.mark.parametrize(("kind", "name", "setting"), CASES)
+def test_a_file_has_no_key_of_a_choice_not_taken(kind: str, name: str, setting: str | None) -> None:
+    config, _ = made(kind, name, setting)
+    for section, table in tomllib.loads(config.to_toml()).items():
+        if section in CLASSES:
+            known = {"name", *(entry.name for entry in fields(vars(config.choices)[section]))}
+            assert table.keys() <= known, section
+        elif section != "task":
+            assert table.keys() <= SECTIONS[section].model_fields.keys(), section
+
+
+def others(kind: str, config: Config) -> Iterator[str]:
+    """Choices that the same file may be read with."""
+    for name in OTHERS[kind]:
+        cells = name == "hist" and config.schedule["name"] != "rounds"
+        tasks = kind == "schedule" and (name == "simultaneous") != bool(config.task)
+        if name != vars(config)[kind]["name"] and not cells and not tasks:
+            yield name
+
+
+@pytest.mark.parametrize(("kind", "name", "setting"), CASES)
+def test_a_flag_that_switches_a_choice_drops_its_settings(
+    kind: str, name: str, setting: str | None
+) -> None:
+    """The new choice is that of a run without a file, and the rest of the file counts."""
+    config, _ = made(kind, name, setting)
+    stored = tomllib.loads(config.to_toml())
+    for other in others(kind, config):
+        flags = {**CHOICE_NEEDS.get((kind, other), {}), kind: other}
+        switched = Config.merged(stored, flags)
+        needs = KIND_NEEDS.get(kind, {})
+        fresh = Config.merged({"algorithm": config.algorithm["name"]}, {**needs, **flags})
+        assert vars(switched.choices)[kind] == vars(fresh.choices)[kind]
+        for section, table in tomllib.loads(switched.to_toml()).items():
+            if section in SECTIONS and section in stored:
+                for key in table.keys() & stored[section].keys():
+                    assert table[key] == flags.get(key, stored[section][key])

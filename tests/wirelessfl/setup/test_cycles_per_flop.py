@@ -1,0 +1,186 @@
+"""Cycles per FLOP: what runs cost with it, what is stored of it, and what it conflicts with."""
+
+import json
+import tomllib
+
+import pytest
+import torch
+from torch import nn
+
+import wirelessfl
+from channels.streams import Stream
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.kept import settings_hash
+from wirelessfl.runs.timeline import timeline
+from wirelessfl.setup import build
+from wirelessfl.setup.network import build_network
+
+PER_FLOP = 2.5
+REGIMES = {
+    "rounds": ("hist", {"cells": 2, "mask_sizes": "optimized"}),
+    "submodels": ("ra-fed", {"capacities": (1.0, 0.5), "hidden": (16,)}),
+    "sessions": ("fedavg", {"sessions": 2, "split": "iid"}),
+    "requests": ("fedast", {"requests": 4, "buffer": 2, "eval_every": 1}),
+    "cells": ("hfedavg", {"schedule": "buffered", "buffer": 1, "cells": 2}),
+}
+SMALL = {"clients": 6, "rounds": 2, "local_steps": 2, "batch_size": 8, "threads": 1, "chunk": 3}
+
+
+def flops(batch, *sizes):
+    """Of a chain of linear layers, by hand."""
+    return sum((2 if place == 0 else 3) * 2 * batch * size for place, size in enumerate(sizes))
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_run_costs_what_it_does_with_these_cycles_per_step(regime, tmp_path, same):
+    """Seconds, joules and all else; the note and ``about.json`` say the numbers."""
+    algorithm, own = REGIMES[regime]
+    step = flops(8, 64 * 16, 16 * 10)
+    made, notes = [], []
+    for cost in ({"cycles_per_flop": PER_FLOP}, {"cycles_per_step": PER_FLOP * step}):
+        given = SMALL | {"hidden": (16,)} | own | cost | {"out": tmp_path / str(len(made))}
+        made.append(wirelessfl.run(Config.from_flags(algorithm, **given), on_note=notes.append))
+    same(*made)
+    assert made[0].rows[-1]["joules"] > 0
+    said = f"FCNN on 8 samples takes {step} FLOPs, which is cycles_per_step={PER_FLOP * step!r}."
+    assert [note for note in notes if "FLOPs" in note] == [f"a local step of {said}"]
+    told = json.loads((made[0].directory / "about.json").read_text())["step_costs"]
+    cost = {"model": "FCNN", "batch_size": 8, "flops": step, "cycles": PER_FLOP * step}
+    assert told == [cost]
+    assert "step_costs" not in json.loads((made[1].directory / "about.json").read_text())
+
+
+def test_a_step_takes_these_cycles_of_each_client(toy, config):
+    """By hand: H X FLOPs / F seconds, times kappa F^3 joules, beside a rate of 1 Gbit/s."""
+    settings = config("fedavg", cycles_per_flop=40.0, uplink="fixed", rate_mbps=1000.0, rounds=1)
+    setup = build(settings, data=toy)
+    network = build_network(settings.network, Stream(settings.run.seed), None)
+    step = 40.0 * flops(8, 12 * 300, 300 * 4)
+    result = wirelessfl.run(settings, data=toy)
+    size = sum(value.numel() for value in result.params.values())
+    seconds = 3 * step / network.cpu_hz
+    assert setup.network.cycles_per_step == step
+    row = result.rows[-1]
+    assert row["sim_seconds"] == pytest.approx(float(seconds.max()) + 2 * 32 * size / 1e9)
+    joules = network.switched_capacitance * network.cpu_hz**3 * seconds
+    assert row["joules"] == pytest.approx(float(joules.mean()))
+
+
+TABLES = [
+    "digits,hidden=20,name=a",
+    "digits,hidden=12,name=b,batch_size=4,cycles_per_flop=7",
+    "digits,model=linear,name=c",
+]
+
+
+def in_cycles(run_wide):
+    """The same tasks, each with its cycles per step."""
+    cycles = [
+        run_wide * flops(8, 64 * 20, 20 * 10),
+        7 * flops(4, 64 * 12, 12 * 10),
+        run_wide * flops(8, 64 * 10),
+    ]
+    tables = [table.replace(",cycles_per_flop=7", "") for table in TABLES]
+    return [f"{table},cycles_per_step={each}" for table, each in zip(tables, cycles, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "own"), [("fedast", {"requests": 4, "buffer": 2}), ("sync-st", {})]
+)
+def test_each_task_has_the_flops_of_its_model(algorithm, own, tmp_path, same):
+    """A task's table has its own factor; a timeline trains nothing, and has the same times."""
+    own = SMALL | own | {"rounds": 4, "eval_every": 1}
+    counted = Config.from_flags(
+        algorithm, **own, task=TABLES, cycles_per_flop=PER_FLOP, out=tmp_path / "counted"
+    )
+    plain = Config.from_flags(algorithm, **own, task=in_cycles(PER_FLOP), out=tmp_path / "plain")
+    made = [wirelessfl.run(config) for config in (counted, plain)]
+    same(*made)
+    end = made[0].rows[-1]["sim_seconds"]
+    first, second = timeline(counted, end), timeline(plain, end)
+    assert first == second
+    assert first.merges[0].seconds == next(r for r in made[0].rows if r["round"])["sim_seconds"]
+    told = json.loads((made[0].directory / "about.json").read_text())["step_costs"]
+    assert [cost["flops"] for cost in told] == [
+        flops(8, 64 * 20, 20 * 10), flops(4, 64 * 12, 12 * 10), flops(8, 64 * 10)
+    ]  # fmt: skip
+
+
+def test_one_task_alone_may_be_counted(tmp_path):
+    """The others keep the run's default; the stored file is the same run."""
+    tables = ["digits,hidden=12,name=a", "digits,hidden=12,name=b,cycles_per_flop=3"]
+    config = Config.from_flags("sync-st", **SMALL, task=tables, out=tmp_path / "run")
+    made = wirelessfl.run(config)
+    again = Config.from_toml(made.directory / "config.toml").with_run({"out": tmp_path / "again"})
+    assert wirelessfl.run(again).rows[-1]["sim_seconds"] == made.rows[-1]["sim_seconds"]
+    costs = json.loads((made.directory / "about.json").read_text())["step_costs"]
+    assert costs[0] is None
+    assert costs[1]["flops"] == flops(8, 64 * 12, 12 * 10)
+
+
+def test_what_is_stored_is_the_factor(toy, config, same, halt_at):
+    """Not the cycles that follow from it: resume and the stored settings count again."""
+    settings = config("fedavg", cycles_per_flop=PER_FLOP, checkpoint_seconds=0, rounds=4)
+    whole = wirelessfl.run(config("fedavg", cycles_per_flop=PER_FLOP, rounds=4), data=toy)
+    stored = tomllib.loads((whole.directory / "config.toml").read_text())["network"]
+    assert stored["cycles_per_flop"] == PER_FLOP
+    assert "cycles_per_step" not in stored
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt_at(2))
+    same(wirelessfl.resume(settings.run.out, data=toy), whole)
+    hashes = {settings_hash(config("fedavg", **one)) for one in ({}, {"cycles_per_flop": 1.0})}
+    assert len(hashes) == 2
+
+
+def test_a_sweep_has_cycles_of_each_model(tmp_path, capsys):
+    words = ["sweep", "fedavg", "--clients", "4", "--rounds", "1", "--local-steps", "1"]
+    words += ["--cycles-per-flop", "2,4", "--out", str(tmp_path / "sweep"), "--threads", "1"]
+    assert main([*words, "--uplink", "fixed", "--rate-mbps", "1e9"]) == 0
+    capsys.readouterr()
+    seconds = []
+    for folder in (tmp_path / "sweep").rglob("rows.jsonl"):
+        per_flop = Config.from_toml(folder.parent / "config.toml").network.cycles_per_flop
+        row = json.loads(folder.read_text().splitlines()[-1])
+        seconds.append((per_flop, row["sim_seconds"]))
+    (low, short), (high, long) = sorted(seconds)
+    assert (low, high) == (2.0, 4.0)
+    assert long == pytest.approx(2 * short, rel=1e-3)
+
+
+@pytest.mark.parametrize("other", [{"cycles_per_step": 1e6}, {"step_seconds": 0.1}])
+def test_two_costs_of_a_step_conflict(other):
+    """In the run, in a task's table, or across them; a default is no cost that was given."""
+    ((key, value),) = other.items()
+    one = rf"cycles_per_flop=2\.0 conflicts with {key}={value:g}, which replaces it: choose one of"
+    two = rf"{key}={value} conflicts with cycles_per_flop=2, which replaces it: choose one of them"
+    with pytest.raises(ConfigError, match=f"^({one}|{two})"):
+        Config.from_flags("fedavg", cycles_per_flop=2.0, **other)
+    with pytest.raises(ConfigError, match=f"^(task 'digits': )?({one}|{two})"):
+        Config.from_flags("fedast", **other, task=["digits,cycles_per_flop=2"])
+    with pytest.raises(ConfigError, match=f"^(task 'digits': )?({one}|{two})"):
+        Config.from_flags("fedast", cycles_per_flop=2.0, task=[f"digits,{key}={value}"])
+    assert Config.from_flags("fedavg", cycles_per_flop=2.0, step_seconds=None)
+
+
+def test_published_times_do_not_depend_on_the_model():
+    said = r'cycles_per_flop=2\.0 conflicts with delays "shifted-exponential"'
+    with pytest.raises(ConfigError, match=said):
+        Config.from_flags("fedast", cycles_per_flop=2.0, delays="shifted-exponential")
+
+
+class Scaled(nn.Module):
+    """Its products are element by element, of which torch counts none."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 12))
+
+    def forward(self, x):
+        return (x[:, None, :] * self.weight).sum(-1)
+
+
+def test_a_model_without_counted_operations_is_refused(toy, config):
+    with pytest.raises(ConfigError, match=r"cycles_per_flop is 2\.0, and torch counts no FLOPs"):
+        build(config("fedavg", cycles_per_flop=2.0), data=toy, model=Scaled())

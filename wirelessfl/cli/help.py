@@ -1,0 +1,210 @@
+"""The help of commands that take the settings of a run: those in use, grouped by choice."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.cli.flags import Flag, all_flags, choice_flags, section_flags
+from wirelessfl.config.kinds import KINDS, chosen_classes, owners_of, words
+from wirelessfl.config.settings import Settings
+from wirelessfl.config.tables import named_tables
+from wirelessfl.config.unused import unused
+
+TEXTS = {
+    "split": "data partition",
+    "model": "model, or module:callable",
+    "lr_schedule": "step sizes over the rounds",
+    "compression": "of the model on the downlink",
+    "fading": "block fading",
+    "uplink": "multiple access of the uplink",
+    "schedule": "when clients get work and servers merge",
+    "delays": "latency model of requests",
+    "assignment": "assignment of clients to tasks",
+    "warm_start": "initial model of a session",
+    "presence": "client availability model",
+}
+"""What each kind of choice is."""
+GROUPS: Mapping[str, Sequence[str]] = {
+    "data": ("data", "split"),
+    "model": ("model",),
+    "network": ("network", "fading"),
+    "uplink": ("uplink",),
+    "schedule": ("schedule", "delays", "assignment"),
+    "training": ("training", "lr_schedule", "compression"),
+    "sessions": ("sessions", "presence", "warm_start"),
+    "evaluation": ("evaluation",),
+    "run": ("run",),
+}
+"""Headings, with the sections and kinds of choices below each."""
+COLUMN = 25
+MAX_WIDTH = 100
+TASK = (
+    "--task DATASET,KEY=X,...",
+    "one of several tasks, e.g. mnist,model=mlp,lr=0.1,target=0.93; repeat for each",
+)
+
+Line = tuple[str, str]
+"""A flag with its value, and its text."""
+
+
+def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
+    """Headings and lines of the settings that a run uses.
+
+    Args:
+        tables: the choices that are named; the others are the defaults.
+    """
+    named = named_tables(tables)
+    settings = Settings(**named)
+    dropped, classes = unused(settings), chosen_classes(named)
+    flags = [*section_flags()]
+    for kind, owner in classes.items():
+        flags += choice_flags(kind, owner)
+
+    def lines(section: str) -> Iterator[Line]:
+        if section in KINDS and section in classes:
+            yield _choice_line(section, named[section]["name"])
+        choice = vars(settings.choices).get(section)
+        for flag in flags:
+            if flag.section == section and (section, flag.key) not in dropped:
+                default = vars(choice)[flag.key] if choice is not None else flag.default
+                yield _line(flag, default)
+
+    local = f" with local {named['algorithm']['local']}" if "local" in named["algorithm"] else ""
+    yield f"algorithm {named['algorithm']['name']}{local}", [*lines("algorithm")]
+    for heading, sections in GROUPS.items():
+        found = [line for section in sections for line in lines(section)]
+        if heading == "schedule" and settings.regime == "tasks":
+            found.append(TASK)
+        yield heading, found
+
+
+def help_of_all() -> Iterator[tuple[str, list[Line]]]:
+    """Headings and lines of all settings, each with the choices that have it."""
+    flags = [*all_flags()]
+    for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
+        found: list[Line] = []
+        for section in sections:
+            if section in KINDS:
+                found.append(_choice_line(section, None))
+            for flag in flags:
+                if flag.section == section:
+                    name, text = _line(flag, None)
+                    found.append((name, text + owners_of(flag.key).rstrip(".")))
+        yield heading, found
+    yield "several tasks", [TASK]
+
+
+def page(
+    usage: str, description: str, groups: Iterable[tuple[str, list[Line]]], closing: str
+) -> str:
+    """The text of a help page, as wide as the terminal."""
+    width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+    description += " Defaults stand in brackets."
+    parts = [f"usage: {usage}", _filled(description, width)]
+    for heading, lines in groups:
+        if lines:
+            parts.append(f"{heading}:")
+            parts += [_wrapped(name, text, width) for name, text in lines]
+    return "\n".join([*parts, *(_filled(line, width) for line in closing.split("\n"))])
+
+
+def algorithm_lines() -> list[Line]:
+    """Every algorithm with the first line of its docstring."""
+    return [
+        (name, (cls.__doc__ or "").strip().splitlines()[0])
+        for name, cls in algorithm_classes().items()
+    ]
+
+
+def _choice_line(kind: str, default: str | None) -> Line:
+    names = ", ".join(sorted(KINDS[kind].classes()))
+    shown = "" if default is None else f" [{default}]"
+    return f"--{kind.replace('_', '-')} NAME", f"{TEXTS.get(kind, words(kind))}: {names}{shown}"
+
+
+def _line(flag: Flag, default: Any) -> Line:
+    """A flag, its value and text; many alternatives stand in the text."""
+    metavar, text = flag.metavar, flag.text
+    # Defaults that depend on other settings stand in the text.
+    text, found, derived = text.partition(" (default: ")
+    if metavar.startswith("{"):
+        names = metavar[1:-1].split(",")
+        metavar = "NAME"
+        if not all(name in text for name in names if name != "auto"):
+            text = f"{text}: {', '.join(names)}"
+    if found:
+        text += f" [{derived.rpartition(')')[0]}]"
+    elif default is not None and not isinstance(default, bool):
+        text += f" [{_shown(default)}]"
+    return f"{flag.option} {metavar}".strip(), text
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}".replace("e+0", "e").replace("e-0", "e-")
+    if isinstance(value, tuple):
+        return ",".join(_shown(entry) for entry in value)
+    return str(value)
+
+
+def _filled(text: str, width: int) -> str:
+    """Lines of a paragraph; flags and names stay whole."""
+    return textwrap.fill(text, width, break_on_hyphens=False)
+
+
+def _wrapped(name: str, text: str, width: int) -> str:
+    """One flag; its text begins on the next line if the flag is long."""
+    room = max(width - COLUMN, 20)
+    body = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    head = f"  {name}"
+    lines = [head] if len(head) >= COLUMN - 1 else [f"{head:<{COLUMN}}{body.pop(0)}"]
+    return "\n".join([*lines, *(" " * COLUMN + line for line in body)]).rstrip()
+
+
+class Help(argparse.Action):
+    """``--help``: the settings that the named choices use; ``--help all``: all settings.
+
+    Args:
+        tables: the choices that the command line names, see ``chosen_tables``.
+        options: those of ``argparse.Action``.
+    """
+
+    def __init__(self, *, tables: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(**options)
+        self.tables = tables
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        """Print the page and end."""
+        groups: Iterable[tuple[str, list[Line]]]
+        if values == "all":
+            groups, closing = help_of_all(), ""
+        elif "algorithm" not in self.tables:
+            groups = [("algorithms", algorithm_lines())]
+            closing = (
+                f"{parser.prog} ALGORITHM --help lists the settings that an algorithm uses, with "
+                f"their defaults; {parser.prog} --help all lists every setting; wirelessfl list "
+                "names all choices."
+            )
+        else:
+            groups = help_of_run(self.tables)
+            name = self.tables["algorithm"]["name"]
+            closing = (
+                "These are the settings of the choices taken; name others to see theirs, e.g. "
+                f"{parser.prog} {name} --split dirichlet --help. {parser.prog} --help all lists "
+                "every setting."
+            )
+        name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
+        usage = f"{parser.prog} {name} [--config FILE.toml] [--json] [--flag value ...]"
+        print(page(usage, parser.description or "", groups, closing))
+        parser.exit()

@@ -1,0 +1,297 @@
+"""Settings without effect: those of a choice that is not taken, or that other settings replace.
+
+Such a setting is refused if it was given, even with its default value, and is not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.config.given import replaced_by_network
+from wirelessfl.config.kinds import KINDS, with_cells
+from wirelessfl.config.settings import Settings
+from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
+from wirelessfl.wording import shown
+
+Place = tuple[str, str]
+"""Table and key of a setting."""
+Found = Iterator[tuple[Place, str]]
+"""Settings without effect, with the reason: "conflicts with X=A, which ...: choose Y=B"."""
+
+RADIO = (
+    "bandwidth_hz",
+    "antennas",
+    "antenna_correlation",
+    "snr_db",
+    "path_gain_db",
+    "coherence",
+    "transmit_power_w",
+)
+"""Network settings of the radio channel."""
+COMPUTING = ("cpu_hz", "cycles_per_step", "cycles_per_flop", "slowdown", "switched_capacitance")
+"""Network settings of the clients' CPUs."""
+
+
+def unused(settings: Settings) -> dict[Place, str]:
+    """All settings without effect, given or not: by table and key, the reason."""
+    found: dict[Place, str] = {}
+    for rule in RULES:
+        for place, reason in rule(settings):
+            found.setdefault(place, reason)
+    return found
+
+
+def refusal(settings: Settings, place: Place, reason: str) -> str:
+    """The message that refuses a setting without effect."""
+    section, key = place
+    table = getattr(settings, section)
+    value = table[key] if isinstance(table, Mapping) else getattr(table, key)
+    name = section if key == "name" and section in KINDS else key
+    leave = ", or leave" if ":" in reason else ": leave"
+    return f"{name}={shown(value)} {reason}{leave} {name} out."
+
+
+def _kinds(settings: Settings) -> Found:
+    """Choices that this run does not make."""
+    frame = settings.frame
+    for kind in KINDS:
+        table, reason = getattr(settings, kind), frame.why_not(kind)
+        if reason is not None:
+            yield from (((kind, key), reason) for key in table or ())
+
+
+def _fields(settings: Settings) -> Found:
+    """Settings of choices that their other settings replace."""
+    for kind, choice in vars(settings.choices).items():
+        if choice is not None:
+            yield from (((kind, key), reason) for key, reason in choice.unused().items())
+
+
+def _schedule(settings: Settings) -> Found:
+    """Settings of choices that do not matter under the schedule."""
+    algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
+    schedule, title = settings.choices.schedule, f'schedule "{settings.schedule["name"]}"'
+    if schedule.work != "requests":
+        for key in algorithm.of_staleness:
+            yield (
+                ("algorithm", key),
+                f"conflicts with {title}, under which no update is stale: choose schedule "
+                '"buffered"',
+            )
+    if settings.regime == "tasks":
+        for key in uplink.of_rounds:
+            yield (
+                ("uplink", key),
+                f"conflicts with {title}, under which each upload ends by itself: choose schedule "
+                '"rounds"',
+            )
+    if settings.regime == "cells":
+        for key in schedule.of_clients:
+            yield (
+                ("schedule", key),
+                f'conflicts with algorithm "{settings.algorithm["name"]}", whose cells are the '
+                f"requests of {title}: choose an algorithm without cells",
+            )
+    if schedule.work != "rounds":
+        reason = f'conflicts with {title}, which has no sessions: choose schedule "rounds"'
+        yield ("sessions", "sessions"), reason
+        yield (
+            ("training", "tracking_clients"),
+            f"conflicts with {title}, under which every client that trains sends tracking terms: "
+            'choose schedule "rounds"',
+        )
+    if schedule.work == "requests":
+        clients = "in which all clients of a cell train: choose"
+        if settings.regime == "tasks":
+            clients = "which does not sample clients: choose requests, or"
+        yield (
+            ("training", "clients_per_round"),
+            f'conflicts with {title}, {clients} schedule "rounds"',
+        )
+    if settings.regime == "tasks" and len(settings.task) < 2:
+        for key in schedule.of_several:
+            yield ("schedule", key), "needs several tasks: give them"
+
+
+def _star(settings: Settings) -> Found:
+    """Settings of cells, for an algorithm without."""
+    if settings.choices.algorithm.topology != "star":
+        return
+    reason = (
+        f'conflicts with algorithm "{settings.algorithm["name"]}", which is a star with one '
+        'server: choose "hfedavg" or "hist"'
+    )
+    for key in ("cells", "slowdown", "backhaul_mbps", "coherence"):
+        yield ("network", key), reason
+    yield ("training", "edge_rounds"), reason
+
+
+def _links(settings: Settings) -> Found:
+    """Network settings that uplink, latency model or step time replace."""
+    frame, network = settings.frame, settings.network
+    if not frame.radio:
+        name = settings.delays["name"] if settings.delays else ""
+        reason = f'conflicts with delays "{name}", one draw from request to update: choose '
+        for key in (*RADIO, *COMPUTING, "downlink_mbps"):
+            yield ("network", key), f'{reason}delays "wireless"'
+    elif not frame.uplink.radio:
+        for key in RADIO:
+            reason = (
+                f'conflicts with uplink "{settings.uplink["name"]}", which has no radio channel'
+            )
+            yield ("network", key), f'{reason}: choose uplink "tdma"'
+    if frame.radio and network.step_seconds is not None:
+        for key in ("cpu_hz", "cycles_per_step", "cycles_per_flop"):
+            yield (
+                ("network", key),
+                f"conflicts with step_seconds={network.step_seconds:g}, which replaces it: choose "
+                "one of them",
+            )
+    if network.cycles_per_flop is not None:
+        yield (
+            ("network", "cycles_per_step"),
+            f"conflicts with cycles_per_flop={network.cycles_per_flop:g}, which replaces it: "
+            "choose one of them",
+        )
+    if not frame.radio and network.step_seconds is not None:
+        yield (
+            ("delays", "delay_scale"),
+            f"conflicts with step_seconds={network.step_seconds:g}, which replaces it: choose one "
+            "of them",
+        )
+
+
+def _requests(settings: Settings) -> Found:
+    """Network settings of requests to clients, and of rounds of tasks."""
+    if settings.choices.algorithm.topology != "star":
+        for key in ("drop_out", "availability", "busy_clients"):
+            yield ("network", key), with_cells(settings.algorithm["name"])
+    title, work = f'schedule "{settings.schedule["name"]}"', settings.choices.schedule.work
+    tasks = settings.regime == "tasks"
+    if not tasks:
+        yield (
+            ("network", "drop_out"),
+            f"conflicts with {title}, which has no requests to clients: choose schedule "
+            '"buffered" or "simultaneous"',
+        )
+    if not (tasks and work == "task rounds"):
+        yield (
+            ("network", "availability"),
+            f'conflicts with {title}, which has no rounds of tasks: choose schedule "simultaneous"',
+        )
+    if not (tasks and work == "requests"):
+        yield (
+            ("network", "busy_clients"),
+            f'conflicts with {title}, which has no requests to clients: choose schedule "buffered"',
+        )
+    if settings.choices.schedule.work == "rounds":
+        yield (
+            ("evaluation", "eval_seconds"),
+            f"conflicts with {title}, which evaluates after whole rounds: choose eval_every or "
+            'schedule "buffered"',
+        )
+
+
+def _sessions(settings: Settings) -> Found:
+    """Settings of sessions, without any."""
+    if settings.sessions.sessions is None:
+        yield ("sessions", "tested_labels"), "needs sessions: give their number"
+        yield ("evaluation", "eval_first"), "needs sessions: give their number"
+    elif (settings.evaluation.eval_every or 1) == 1:
+        yield (
+            ("evaluation", "eval_first"),
+            "conflicts with eval_every=1, which evaluates every round: raise eval_every",
+        )
+
+
+def _algorithm(settings: Settings) -> Found:
+    """Settings that the algorithm does not use."""
+    algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
+    title = f'conflicts with algorithm "{name}", which'
+    if not algorithm.uses_mean:
+        yield ("training", "weighting"), f"{title} does not merge by a mean"
+    if all(payload.senders != "tracking" for payload in algorithm.payloads):
+        yield (
+            ("training", "tracking_clients"),
+            f"{title} has no tracking terms: choose fadamgc, fa-nt, scaffold or scaffold-m",
+        )
+    if type(algorithm).client_submodels is Algorithm.client_submodels:
+        yield (
+            ("run", "padding"),
+            f"{title} gives clients submodels of equal widths: choose an algorithm such as "
+            '"ra-fed"',
+        )
+    if type(algorithm).submodels is Algorithm.submodels:
+        yield ("model", "layers"), f'{title} does not split layers: choose "hist"'
+    if not (*algorithm.client_state, *algorithm.remembers):
+        yield ("run", "client_states"), f"{title} keeps no client state"
+
+
+def _data(settings: Settings) -> Found:
+    """Settings of texts for images, and the other way round."""
+    name = settings.data.dataset
+    if settings.given.data is not None:
+        for key in ("tokenizer", "max_length"):
+            yield ("data", key), "conflicts with data=..., which is tokenised already"
+        return
+    taken = text_options(name)
+    for key in ("tokenizer", "max_length"):
+        if key not in taken:
+            reason = f'conflicts with dataset "{name}", which takes none: choose '
+            yield ("data", key), reason + _datasets_with(key)
+    if name in WITHOUT_IMAGES:
+        yield ("data", "pixels"), f'conflicts with dataset "{name}", which has no images'
+
+
+@cache
+def _datasets_with(key: str) -> str:
+    """The data sets that take a tokenizer or a length."""
+    return " or ".join(name for name in dataset_names() if key in text_options(name))
+
+
+def _given(settings: Settings) -> Found:
+    """Settings that objects given from Python replace."""
+    given = settings.given
+    if given.model is not None:
+        yield ("model", "name"), "conflicts with model=..., which is given to wirelessfl.run"
+    if given.data is not None:
+        yield ("data", "dataset"), "conflicts with data=..., which is given to wirelessfl.run"
+    if given.network is not None:
+        reason = "conflicts with network=..., which is given to wirelessfl.run"
+        for key in replaced_by_network(settings.frame.radio):
+            yield ("network", key), reason
+        for key in settings.fading or ():
+            yield ("fading", key), reason
+
+
+RULES = (
+    _given,
+    _schedule,  # first: what a message names, such as sessions, explains the rest
+    _kinds,
+    _fields,
+    _star,
+    _links,
+    _requests,
+    _sessions,
+    _algorithm,
+    _data,
+)
+
+
+def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
+    """The tables of all settings, with their values, without those dropped."""
+    tables: dict[str, Any] = {}
+    for section, values in settings.model_dump().items():
+        if isinstance(values, Mapping):
+            kept = {key: v for key, v in values.items() if (section, key) not in dropped}
+            if section not in KINDS or kept:
+                tables[section] = kept
+        elif values is not None:
+            tables[section] = values
+    return tables
+
+
+__all__ = ["Place", "kept_tables", "refusal", "unused"]

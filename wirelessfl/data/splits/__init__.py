@@ -1,0 +1,6 @@
+"""Splits of a training set over clients, one per file, found by lying in this folder."""
+
+from wirelessfl.data.splits.base import OwnedSplit, Samples, Split
+from wirelessfl.data.splits.deal import DATA_SPLITS, SPLITS, split
+
+__all__ = ["DATA_SPLITS", "SPLITS", "OwnedSplit", "Samples", "Split", "split"]

@@ -1,0 +1,144 @@
+"""The interface of a split: which samples each client holds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.labels import checked_number
+from wirelessfl.errors import DataError
+from wirelessfl.registry import Choice
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Labels of a training set, and who each sample comes from.
+
+    Args:
+        labels: [n].
+        groups: [n], integers, the natural client of each sample; None if the data set has none.
+    """
+
+    labels: NDArray[np.generic]
+    groups: ArrayLike | None = None
+
+
+@dataclass(frozen=True)
+class Split(Choice, ABC):
+    """Base of every split."""
+
+    by_groups: ClassVar[bool] = False
+    """Whether clients come with samples of their own, whatever the labels of these."""
+
+    @abstractmethod
+    def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
+        """Indices of each client's samples, ascending.
+
+        Args:
+            samples: the training set.
+            cell_of: [clients], sorted, the cell of each client.
+            stream: randomness; equal streams give equal splits.
+
+        Raises:
+            DataError: the samples cannot be split like that.
+        """
+
+
+@dataclass(frozen=True)
+class OwnedSplit(Split):
+    """Base of splits in which every sample belongs to one client."""
+
+    name = ""
+
+    @abstractmethod
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """[n], the client of each sample; arguments are those of ``deal``."""
+
+    @property
+    def required(self) -> int:
+        """Minimum number of samples per client."""
+        return 1
+
+    def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
+        """Indices of each client's samples, ascending."""
+        check_count(len(samples.labels), len(cell_of), self.required)
+        owner = self.owners(samples.labels, cell_of, stream)
+        sizes = np.bincount(owner, minlength=len(cell_of))
+        check_sizes(sizes, self.required)
+        return by_owner(owner, sizes)
+
+
+def check_count(samples: int, clients: int, required: int) -> None:
+    """Refuse fewer samples than all clients require together.
+
+    Raises:
+        DataError: there are fewer.
+    """
+    if clients * required > samples:
+        raise DataError(
+            f"{clients} clients with at least {required} samples each need {clients * required} "
+            f"samples, and there are {samples}. Use fewer clients or lower min_samples."
+        )
+
+
+def check_sizes(sizes: IntArray, required: int) -> None:
+    """Refuse a client with fewer samples than required.
+
+    Args:
+        sizes: [clients], samples of each.
+        required: minimum number of samples per client.
+
+    Raises:
+        DataError: there is one.
+    """
+    if sizes.min() < required:
+        raise DataError(
+            f"client {sizes.argmin()} has {sizes.min()} samples, fewer than min_samples={required}."
+            f" Lower min_samples or the number of clients ({len(sizes)})."
+        )
+
+
+def by_owner(owner: IntArray, sizes: IntArray) -> list[IntArray]:
+    """Indices of each owner's samples, ascending: a stable sort keeps their order."""
+    return np.split(np.argsort(owner, kind="stable"), np.cumsum(sizes)[:-1])
+
+
+def blocks(length: int, count: int) -> IntArray:
+    """[length], non-decreasing block numbers of ``count`` blocks; sizes differ by at most one."""
+    return np.arange(length, dtype=np.int64) * count // length
+
+
+def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
+    """``shards`` as an int.
+
+    Raises:
+        DataError: the samples of a cell cannot be cut into that many shards.
+    """
+    shards = checked_number("shards", shards, 1)
+    sizes = np.bincount(cell_of)
+    # The tightest cell: the most clients on the smallest part.
+    needed, available = shards * int(sizes.max()), samples // len(sizes)
+    if needed > available:
+        where = " of a cell" if len(sizes) > 1 else ""
+        raise DataError(
+            f"{needed} shards{where} ({shards} per client) cannot be cut from {available} samples. "
+            "Use fewer clients or shards."
+        )
+    return shards
+
+
+def deal_shards(labels: NDArray[np.generic], clients: int, shards: int, stream: Stream) -> IntArray:
+    """[n], the client of each sample if each gets ``shards`` random shards, sorted by label."""
+    client_of_shard = stream.generator().permutation(shards * clients) // shards
+    owner = np.empty(len(labels), dtype=np.int64)
+    owner[np.argsort(labels, kind="stable")] = client_of_shard[
+        blocks(len(labels), len(client_of_shard))
+    ]
+    return owner

@@ -1,0 +1,41 @@
+"""Splits that are random over cells, and by label shards inside each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.splits.base import OwnedSplit, blocks, check_shards, deal_shards
+
+
+@dataclass(frozen=True)
+class CellIID(OwnedSplit):
+    """Equal random parts per cell, dealt inside each cell by label shards (HIST, Section VI).
+
+    With one cell it is ``noniid``.
+
+    Args:
+        shards: shards per client, >= 1.
+    """
+
+    shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """[n], the client of each sample."""
+        shards = check_shards(len(labels), self.shards, cell_of)
+        cells = int(cell_of[-1]) + 1
+        cell_of_sample = np.empty(len(labels), dtype=np.int64)
+        cell_of_sample[stream.generator().permutation(len(labels))] = blocks(len(labels), cells)
+        owner = np.empty(len(labels), dtype=np.int64)
+        for cell in range(cells):
+            members = np.flatnonzero(cell_of == cell)
+            mine = np.flatnonzero(cell_of_sample == cell)
+            dealt = deal_shards(labels[mine], len(members), shards, stream.child("cell", cell))
+            owner[mine] = members[dealt]
+        return owner

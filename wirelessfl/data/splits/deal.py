@@ -1,0 +1,115 @@
+"""Splits of a training set over clients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from channels.arguments import checked
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.label_splits import LABEL_SPLITS
+from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
+from wirelessfl.data.splits.base import Samples, Split, check_count, check_sizes
+from wirelessfl.errors import DataError
+from wirelessfl.registry import Kind
+from wirelessfl.wording import suggestion
+
+DATA_SPLITS: Kind[Split] = Kind("split", "wirelessfl.data.splits", Split)
+"""How samples can be dealt to clients."""
+SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", *LABEL_SPLITS, "natural")
+"""Names of the package's splits."""
+
+
+@checked(DataError)
+def split(
+    labels: ArrayLike | Tensor,
+    clients: int,
+    *,
+    kind: str,
+    cells: int = 1,
+    cell_of: ArrayLike | None = None,
+    alpha: float = 0.5,
+    shards: int = 2,
+    min_samples: int = 1,
+    groups: ArrayLike | None = None,
+    samples_per_client: int | None = None,
+    reuse: bool = False,
+    stream: Stream,
+) -> Sequence[IntArray]:
+    """Indices of the samples of each client; every sample is used at most once unless asked.
+
+    Clients are ordered by cell. ``DATA_SPLITS`` has the kinds, each documented
+    in its file.
+
+    Args:
+        labels: [n], integers >= 0.
+        clients: number of clients in all cells.
+        kind: one of ``SPLITS``.
+        cells: number of cells, among which ``channels.even_cells`` deals the clients.
+        cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``, whose cells
+            may be uneven; overrides ``cells``.
+        alpha: concentration of ``dirichlet``, > 0; small is more unequal.
+        shards: shards per client, for ``noniid`` and ``cell-iid``.
+        min_samples: minimum number of samples per client, >= 1.
+        groups: [n], integers, for ``natural``.
+        samples_per_client: samples of every client, for ``iid`` and ``dirichlet``.
+        reuse: with ``samples_per_client``, use samples again once all of their class are used;
+            with ``natural``, groups once all of them are.
+        stream: randomness; equal streams give equal splits.
+
+    Returns:
+        For each client its indices into ``labels``, ascending. With ``samples_per_client`` they
+        are computed on access, so that many clients need little memory.
+
+    Raises:
+        DataError: the request is impossible, or no Dirichlet draw in 1000 served every client.
+    """
+    labels = checked_labels(labels)
+    clients = checked_number("clients", clients, 1)
+    members = cells_of_clients(clients, cells, cell_of)
+    found = _named(kind, alpha, shards, min_samples, samples_per_client, reuse)
+    if samples_per_client is None and not found.by_groups:
+        check_count(len(labels), clients, min_samples)
+    dealt = found.deal(Samples(labels, groups), members, stream)
+    if samples_per_client is None:
+        check_sizes(np.array([len(samples) for samples in dealt]), min_samples)
+    return dealt
+
+
+def _named(
+    kind: str,
+    alpha: float,
+    shards: int,
+    min_samples: int,
+    samples_per_client: int | None,
+    reuse: bool,
+) -> Split:
+    """The split called ``kind`` with those of the settings that it has.
+
+    Raises:
+        DataError: it is unknown, or a setting is wrong.
+    """
+    if kind not in SPLITS:
+        raise DataError(
+            f"split {kind!r} is unknown.{suggestion(kind, SPLITS)} Choose {', '.join(SPLITS)}."
+        )
+    options: dict[str, Any] = {"alpha": alpha, "shards": shards, "reuse": reuse}
+    options["min_samples"] = checked_number("min_samples", min_samples, 1)
+    if kind == "dirichlet" and not 0 < alpha < math.inf:
+        raise DataError(f"alpha is {alpha}; it must be positive and finite.")
+    if samples_per_client is not None:
+        samples_per_client = checked_number("samples_per_client", samples_per_client, 1)
+        if kind not in ("iid", "dirichlet"):
+            raise DataError(f"samples_per_client is for iid and dirichlet, and split is {kind!r}.")
+    elif reuse and kind != "natural":
+        raise DataError("reuse needs samples_per_client, or split natural.")
+    options["samples_per_client"] = samples_per_client
+    found = DATA_SPLITS.find(kind)
+    return found(**{entry.name: options[entry.name] for entry in fields(found)})

@@ -1,0 +1,101 @@
+"""Splits with Dirichlet class shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.fixed_sizes import deal_fixed_sizes
+from wirelessfl.data.splits.base import OwnedSplit, Samples
+from wirelessfl.data.splits.iid import without_sizes
+from wirelessfl.errors import DataError
+
+TRIES = 1000
+
+
+@dataclass(frozen=True)
+class Dirichlet(OwnedSplit):
+    """Class shares of the clients drawn from Dir(alpha, ..., alpha) (Hsu et al., 2019).
+
+    Client i gets the share q_i of each class (per class as in Yurochkin et al., ICML 2019); drawn
+    again until every client has ``min_samples``. With ``samples_per_client`` the class mixture is
+    drawn per client instead.
+
+    Args:
+        alpha: concentration, > 0; a small one is more unequal.
+        min_samples: minimum number of samples per client; None is 1.
+        samples_per_client: samples of every client; None deals all samples.
+        reuse: whether samples may be used again once their class runs out.
+    """
+
+    alpha: Annotated[float, Field(gt=0, description="concentration of the Dirichlet split")] = 0.5
+    min_samples: Annotated[
+        int | None, Field(ge=1, description="minimum number of samples per client (default: 1)")
+    ] = None
+    samples_per_client: Annotated[
+        int | None,
+        Field(ge=1, description="samples of every client (default: all samples are dealt)"),
+    ] = None
+    reuse: Annotated[
+        bool,
+        Field(description="with --samples-per-client: use samples again once they run out"),
+    ] = False
+
+    def unused(self) -> Mapping[str, str]:
+        """Equal sizes need no minimum, and ``reuse`` needs equal sizes."""
+        if self.samples_per_client is None:
+            return without_sizes(None)
+        return {"min_samples": f"conflicts with samples_per_client={self.samples_per_client}"}
+
+    @property
+    def required(self) -> int:
+        """Minimum number of samples per client."""
+        return self.min_samples or 1
+
+    def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
+        """Indices of each client's samples, ascending."""
+        if not 0 < self.alpha < math.inf:
+            raise DataError(f"alpha is {self.alpha}; it must be positive and finite.")
+        if self.samples_per_client is None:
+            return super().deal(samples, cell_of, stream)
+        size, reuse = self.samples_per_client, self.reuse
+        return deal_fixed_sizes(samples.labels, len(cell_of), size, self.alpha, reuse, stream)
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """[n], the client of each sample."""
+        clients = len(cell_of)
+        _, class_sizes = np.unique(labels, return_counts=True)
+        best = -1
+        for attempt in range(TRIES):
+            draw = stream.generator(attempt)
+            shares = draw.dirichlet(np.full(clients, self.alpha), size=len(class_sizes))
+            # Cumulated shares are rounded from a random offset a class: every sample is handed out,
+            # counts are within one of their share and right on average, also for tiny classes.
+            offsets = draw.random((len(class_sizes), 1))
+            cuts = np.cumsum(shares, axis=1) * class_sizes[:, np.newaxis] + offsets
+            cuts = np.minimum(cuts.astype(np.int64), class_sizes[:, np.newaxis])
+            cuts[:, -1] = class_sizes
+            counts = np.diff(cuts, axis=1, prepend=0)
+            smallest = int(counts.sum(axis=0).min())
+            if smallest >= self.required:
+                break
+            best = max(best, smallest)
+        else:
+            raise DataError(
+                f"no Dirichlet split with alpha={self.alpha} gave each of {clients} clients "
+                f"min_samples={self.required} in {TRIES} draws; the best left one with {best}. "
+                "Raise alpha, lower min_samples, or use fewer clients."
+            )
+        shuffled = draw.permutation(len(labels))
+        by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+        owner = np.empty(len(labels), dtype=np.int64)
+        owner[by_class] = np.repeat(np.tile(np.arange(clients), len(class_sizes)), counts.ravel())
+        return owner

@@ -1,0 +1,25 @@
+"""Splits by labels: distinct."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.label_splits import deal_labels
+from wirelessfl.data.splits.base import OwnedSplit
+
+
+@dataclass(frozen=True)
+class Distinct(OwnedSplit):
+    """Different labels for every client (Chang et al., Appendix A.2).
+
+    ``deal_labels`` says how it is rounded.
+    """
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """[n], the client of each sample."""
+        return deal_labels(labels, len(cell_of), self.name, stream)

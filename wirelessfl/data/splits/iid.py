@@ -1,0 +1,59 @@
+"""Random splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.fixed_sizes import deal_fixed_sizes
+from wirelessfl.data.splits.base import OwnedSplit, Samples, blocks
+
+
+@dataclass(frozen=True)
+class IID(OwnedSplit):
+    """Equal parts at random; sizes differ by at most one.
+
+    Args:
+        samples_per_client: samples of every client; None deals all samples.
+        reuse: whether samples may be used again once they run out.
+    """
+
+    name = "iid"
+
+    samples_per_client: Annotated[
+        int | None,
+        Field(ge=1, description="samples of every client (default: all samples are dealt)"),
+    ] = None
+    reuse: Annotated[
+        bool,
+        Field(description="with --samples-per-client: use samples again once they run out"),
+    ] = False
+
+    def unused(self) -> Mapping[str, str]:
+        """``reuse`` needs ``samples_per_client``."""
+        return without_sizes(self.samples_per_client)
+
+    def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
+        """Indices of each client's samples, ascending."""
+        if self.samples_per_client is None:
+            return super().deal(samples, cell_of, stream)
+        size, reuse = self.samples_per_client, self.reuse
+        return deal_fixed_sizes(samples.labels, len(cell_of), size, None, reuse, stream)
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """[n], the client of each sample."""
+        owner = np.empty(len(labels), dtype=np.int64)
+        owner[stream.generator().permutation(len(labels))] = blocks(len(labels), len(cell_of))
+        return owner
+
+
+def without_sizes(samples_per_client: int | None) -> Mapping[str, str]:
+    """The settings that need ``samples_per_client`` where there is none."""
+    return {} if samples_per_client is not None else {"reuse": "needs samples_per_client"}

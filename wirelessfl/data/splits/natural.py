@@ -1,0 +1,63 @@
+"""Splits by the natural clients of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.data.labels import checked_groups
+from wirelessfl.data.splits.base import Samples, Split, by_owner
+from wirelessfl.errors import DataError
+
+
+@dataclass(frozen=True)
+class Natural(Split):
+    """Natural groups of the data set, such as speakers, one per client.
+
+    Of more groups than clients, as many as clients are drawn among those with ``min_samples``. Of
+    fewer groups, with ``reuse``, each is dealt repeatedly until every client has one. Clients are
+    in the order of their groups' numbers.
+
+    Args:
+        min_samples: minimum number of samples per client; None is 1.
+        reuse: whether several clients may have the same group.
+    """
+
+    by_groups: ClassVar[bool] = True
+
+    min_samples: Annotated[
+        int | None, Field(ge=1, description="minimum number of samples per client (default: 1)")
+    ] = None
+    reuse: Annotated[
+        bool, Field(description="let several clients have the same group of samples")
+    ] = False
+
+    def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
+        """Indices of each client's samples, ascending."""
+        clients, required = len(cell_of), self.min_samples or 1
+        if samples.groups is None:
+            raise DataError(
+                'split "natural" needs groups, the client of each sample, and this data set has '
+                "none. Choose another split."
+            )
+        groups = checked_groups(samples.groups, len(samples.labels))
+        _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+        eligible = np.flatnonzero(sizes >= required)
+        if len(eligible) < (1 if self.reuse else clients):
+            fewer = f"Use at most {len(eligible)} clients, or let groups be dealt again: reuse."
+            raise DataError(
+                f"{clients} clients need as many groups with at least {required} samples, and "
+                f"there are {len(eligible)} (of {len(sizes)} groups). "
+                f"{fewer if len(eligible) else 'Lower min_samples.'}"
+            )
+        whole, rest = divmod(clients, len(eligible))
+        drawn = stream.generator().choice(eligible, rest, replace=False)
+        chosen = np.sort(np.concatenate([np.tile(eligible, whole), drawn]))
+        by_group = by_owner(group_of_sample, sizes)
+        return [by_group[group] for group in chosen.tolist()]

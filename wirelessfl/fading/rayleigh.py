@@ -1,0 +1,17 @@
+"""Rayleigh fading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import channels
+from wirelessfl.fading.base import FadingModel
+
+
+@dataclass(frozen=True)
+class Rayleigh(FadingModel):
+    """Rayleigh block fading: no line of sight."""
+
+    def build(self) -> channels.Fading:
+        """``channels.Rayleigh``."""
+        return channels.Rayleigh()

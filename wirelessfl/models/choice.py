@@ -1,0 +1,139 @@
+"""Models as settings: each has those settings that its callable takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, make_dataclass
+from functools import cache
+from inspect import Parameter
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+from torch import nn
+
+from channels.streams import Stream
+from wirelessfl.models import MODELS, build_model, parameters_of
+from wirelessfl.registry import Choice, Kind, by_name
+
+SETTINGS: Mapping[str, Any] = {
+    "dropout": Annotated[float, Field(ge=0, lt=1, description="dropout probability")],
+    "hidden": Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...] | None,
+        Field(description="widths of the hidden layers, e.g. 300,100 (default: the model's)"),
+    ],
+    "norm": Annotated[
+        Literal["group", "batch"] | None,
+        Field(
+            description="normalisation: group, or batch statistics, also in evaluation (default: "
+            "group)"
+        ),
+    ],
+    "pretrained": Annotated[
+        str | None,
+        Field(description="pretrained base, a name on the hub or a folder (default: gpt2)"),
+    ],
+    "lora_rank": Annotated[
+        int | None, Field(ge=1, description="rank of the LoRA adapters (default: 64)")
+    ],
+    "lora_alpha": Annotated[
+        float | None,
+        Field(gt=0, description="scale of the LoRA adapters times their rank (default: the rank)"),
+    ],
+}
+"""Settings of models, by the name of the callable's argument."""
+DEFAULTS = {"dropout": 0.0}
+"""Defaults of settings; others are the model's."""
+
+
+def _names(given: Any) -> Any:
+    """Names in a list, or in a text separated by commas."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
+        return given
+    return tuple(name.strip() for entry in listed for name in entry.split(","))
+
+
+@dataclass(frozen=True)
+class ModelChoice(Choice):
+    """A model by name, or the user's by import path, with the settings that it takes.
+
+    Args:
+        layers: fully connected layers that HIST splits, in order; None: the model's list.
+    """
+
+    name = ""
+    factory: ClassVar[Callable[..., nn.Module] | None] = None
+    """The callable; None for a module that is given as an object."""
+
+    layers: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(_names),
+        Field(description="fully connected layers to split, e.g. fc1,fc2 (default: the model's)"),
+    ] = None
+
+    def build(
+        self, input_shape: Sequence[int], classes: int, *, stream: Stream, pad_id: int | None
+    ) -> nn.Module:
+        """The module; arguments and errors are those of ``build_model``."""
+        options = {f.name: vars(self)[f.name] for f in fields(self) if f.name != "layers"}
+        options = DEFAULTS | options
+        return build_model(self.name, input_shape, classes, stream=stream, pad_id=pad_id, **options)
+
+
+@dataclass(frozen=True)
+class GivenModel(ModelChoice):
+    """A module given to ``wirelessfl.run`` as an object."""
+
+    name = "model=..."
+
+
+def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
+    """A model with its settings, as pickles name it: its class has no place in a module."""
+    return model_choice(name)(**settings)
+
+
+@cache
+def model_choice(name: str) -> type[ModelChoice]:
+    """The settings of a model, as a class.
+
+    Raises:
+        ConfigError: the model is unknown.
+    """
+    factory = by_name("model", name, MODELS)
+    parameters = parameters_of(factory)
+    any_option = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    taken = [key for key in SETTINGS if any_option or key in parameters]
+    return make_dataclass(
+        "Model",
+        [(key, SETTINGS[key], DEFAULTS.get(key)) for key in taken],
+        bases=(ModelChoice,),
+        namespace={
+            "name": name,
+            "factory": staticmethod(factory),
+            "__doc__": factory.__doc__,
+            "__module__": __name__,
+            "__reduce__": lambda self: (_chosen, (name, vars(self))),
+        },
+        frozen=True,
+    )
+
+
+class ModelKind(Kind[ModelChoice]):
+    """The models of this package, and the user's."""
+
+    def classes(self) -> Mapping[str, type[ModelChoice]]:
+        """All of the package, by name."""
+        return {name: model_choice(name) for name in MODELS}
+
+    def find(self, name: str) -> type[ModelChoice]:
+        """The one called ``name``, or the user's callable at an import path.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        by_name("model", name, MODELS)  # before the cache, which needs a hashable name
+        return model_choice(name)
+
+
+MODEL_CHOICES: Kind[ModelChoice] = ModelKind("model", __name__, ModelChoice)
+"""Models that can be trained."""

@@ -1,0 +1,60 @@
+"""The compression operator C of RA-Fed: clients start from C(theta), restricted to their mask.
+
+C and its relative error w_2, ||C(theta) - theta|| <= w_2 ||theta||, are those of the proofs in the
+supplement of RA-Fed (KDD '23), which does not specify C: without compression it is the identity.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.registry import Choice
+from wirelessfl.submodels import ParamSpec
+
+
+@dataclass(frozen=True)
+class Compression(Choice, ABC):
+    """Base of every C: the model that clients receive, and the bits it takes on the downlink."""
+
+    identity: ClassVar[bool] = False
+    """Whether C changes nothing, so that rounds may skip it."""
+
+    @abstractmethod
+    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+        """C(theta) of each node, in new memory; non-finite values pass through unchanged.
+
+        Args:
+            flat: theta, [nodes, P] float32.
+            spec: spec of the full model; its size is P.
+            stream: randomness of this round. Each node draws by its row, independently of other
+                nodes, and the draws are the same on every device.
+
+        Returns:
+            [nodes, P] float32.
+        """
+
+    @abstractmethod
+    def bits_per_element(self, spec: ParamSpec) -> float:
+        """Mean downlink bits per element of a model, or of a submodel.
+
+        Args:
+            spec: spec of the full model.
+        """
+
+
+def relative_error(before: Tensor, after: Tensor) -> float:
+    """w_2 = ||C(x) - x|| / ||x||, the largest over the nodes; 0 for x = 0, NaN if x has diverged.
+
+    Args:
+        before: x, [nodes, P].
+        after: C(x), [nodes, P].
+    """
+    error = torch.linalg.vector_norm(after - before, dim=-1, dtype=torch.float64)
+    norm = torch.linalg.vector_norm(before, dim=-1, dtype=torch.float64)
+    return float(torch.where(norm == 0, 0.0, error / norm).max())

@@ -1,0 +1,28 @@
+"""No compression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.rounds.compression.base import Compression
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.units import BITS_PER_ELEMENT
+
+
+@dataclass(frozen=True)
+class Uncompressed(Compression):
+    """Clients receive the model as it is: 32 bits per element."""
+
+    identity: ClassVar[bool] = True
+
+    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+        """A copy."""
+        return flat.clone()
+
+    def bits_per_element(self, spec: ParamSpec) -> float:
+        """32."""
+        return BITS_PER_ELEMENT

@@ -1,0 +1,59 @@
+"""Top-k sparsification."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.rounds.compression.base import Compression
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.units import BITS_PER_ELEMENT
+
+
+@dataclass(frozen=True)
+class TopK(Compression):
+    """Keep the largest magnitudes of each node's vector; the rest is zero: w_2^2 <= 1 - k/P.
+
+    Args:
+        compression_keep: fraction of elements kept, in (0, 1]; k = round(compression_keep P), at
+            least 1.
+
+    Raises:
+        ValueError: ``compression_keep`` is out of range.
+    """
+
+    compression_keep: Annotated[
+        float, Field(gt=0, le=1, description="fraction of the model's elements that are sent")
+    ] = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.compression_keep <= 1.0:
+            raise ValueError(
+                f"compression_keep is {self.compression_keep}: give a fraction in (0, 1]."
+            )
+
+    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+        """[nodes, P]; of equal magnitudes, the first ones stay. Nothing is drawn."""
+        count = max(1, round(self.compression_keep * spec.size))
+        # NaN ranks first, as infinity does: a diverged model stays one that can be seen.
+        size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)
+        smallest = size.topk(count, sorted=False).values.amin(-1, keepdim=True)
+        above, equal = size > smallest, size == smallest
+        room = count - above.sum(-1, keepdim=True)
+        stays = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= room))
+        return torch.where(stays, flat, 0.0)
+
+    def bits_per_element(self, spec: ParamSpec) -> float:
+        """The cheapest of three formats, as if what stays lay evenly over the model.
+
+        Values, each with its place of ceil(log2 P) bits; values and a bitmap; or all elements.
+        """
+        places = self.compression_keep * (BITS_PER_ELEMENT + (spec.size - 1).bit_length())
+        bitmap = self.compression_keep * BITS_PER_ELEMENT + 1
+        return min(places, bitmap, float(BITS_PER_ELEMENT))

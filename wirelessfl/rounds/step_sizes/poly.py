@@ -1,0 +1,50 @@
+"""Step sizes that fall polynomially."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from wirelessfl.rounds.step_sizes.base import StepSizes
+
+
+@dataclass(frozen=True)
+class Decay:
+    """Step sizes that fall over T rounds: the factor is (1 - ratio) (1 - t / T)^power + ratio.
+
+    Args:
+        rounds: T; round T starts from the first factor again.
+        ratio: final over initial step size, lr_min / lr_0.
+        power: exponent of the polynomial.
+    """
+
+    rounds: int
+    ratio: float
+    power: float
+
+    def __call__(self, number: int) -> float:
+        """The factor in round ``number``."""
+        left = 1 - number % self.rounds / self.rounds
+        return float((1 - self.ratio) * left**self.power + self.ratio)
+
+
+@dataclass(frozen=True)
+class Poly(StepSizes):
+    """Fall within each session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio).
+
+    Args:
+        lr_ratio: final over initial step size.
+        lr_power: exponent of the polynomial.
+    """
+
+    lr_ratio: Annotated[
+        float, Field(ge=0, le=1, description="final step size as a fraction of --lr")
+    ] = 0.0
+    lr_power: Annotated[float, Field(gt=0, description="exponent of the polynomial decay")] = 0.9
+
+    def shares(self, rounds: int) -> Callable[[int], float]:
+        """The polynomial over ``rounds`` rounds."""
+        return Decay(rounds, self.lr_ratio, self.lr_power)

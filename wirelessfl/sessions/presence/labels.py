@@ -1,0 +1,72 @@
+"""Groups of clients with different labels, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from channels.arrays import IntArray
+from wirelessfl.data.label_groups import LabelGroups, label_groups
+from wirelessfl.errors import ConfigError
+from wirelessfl.sessions.attendance import Attendance, GroupsInTurn
+from wirelessfl.sessions.presence.base import PresenceModel, Scene
+
+
+@dataclass(frozen=True)
+class Labels(PresenceModel):
+    """Groups of clients with different label sets attend sessions in turn (Chang et al.).
+
+    Args:
+        overlap: fraction of labels that consecutive groups share.
+        shared_labels: whether the samples of shared labels are halved between the two groups, or
+            all of them go to both.
+        unseen_labels: number of labels of a third group, which attends the last session only.
+    """
+
+    by_labels: ClassVar[bool] = True
+
+    overlap: Annotated[
+        float, Field(ge=0, le=1, description="fraction of labels shared by consecutive groups")
+    ] = 0.0
+    shared_labels: Annotated[
+        Literal["split", "both"],
+        Field(description="samples of shared labels: half for each group, or all for both"),
+    ] = "split"
+    unseen_labels: Annotated[
+        int,
+        Field(ge=0, description="labels of a third group, present in the last session only"),
+    ] = 0
+
+    def unused(self) -> Mapping[str, str]:
+        """``shared_labels`` needs labels that are shared."""
+        return {} if self.overlap else {"shared_labels": "needs overlap above 0"}
+
+    @property
+    def shared(self) -> Literal["split", "both"]:
+        """How the samples of shared labels are dealt."""
+        return self.shared_labels
+
+    def groups(self, classes: int, cell_of: IntArray) -> LabelGroups:
+        """The groups."""
+        return label_groups(
+            classes, cell_of, overlap=self.overlap, unseen_labels=self.unseen_labels
+        )
+
+    def check(self, sessions: int, clients: int | None) -> None:
+        """Refuse fewer sessions than groups."""
+        groups = 3 if self.unseen_labels else 2
+        if sessions < groups:
+            third = f", unseen_labels is {self.unseen_labels}" if groups == 3 else ""
+            raise ConfigError(
+                f"sessions is {sessions}{third}, and presence is 'labels', whose {groups} groups "
+                f"of clients attend in turn. Use at least {groups} sessions, or choose presence "
+                "arrivals or trace."
+            )
+
+    def attendance(self, scene: Scene) -> Attendance:
+        """The groups in turn."""
+        assert scene.groups is not None, "the split was made for them"
+        return GroupsInTurn(scene.groups, scene.sessions)

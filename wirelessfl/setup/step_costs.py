@@ -1,0 +1,66 @@
+"""What a local step of the full model costs where cycles follow from its FLOPs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.training.flops import step_flops
+from wirelessfl.training.objective import Objective
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Cost of a mini-batch step of the full model, at the configured batch size.
+
+    Args:
+        model: class of the model.
+        batch_size: samples per step.
+        flops: counted, see ``wirelessfl.training.flops``.
+        cycles: CPU cycles, ``cycles_per_flop`` times ``flops``.
+    """
+
+    model: str
+    batch_size: int
+    flops: int
+    cycles: float
+
+    @property
+    def note(self) -> str:
+        """A line for the user."""
+        return (
+            f"a local step of {self.model} on {self.batch_size} samples takes {self.flops} FLOPs, "
+            f"which is cycles_per_step={self.cycles!r}."
+        )
+
+
+def counted_cost(
+    config: Config, objective: Objective, inputs: Tensor, labels: Tensor
+) -> StepCost | None:
+    """The counted cost of a step; None where the settings give no ``cycles_per_flop``.
+
+    A submodel takes its share of the parameters of these cycles, as of any ``cycles_per_step``.
+
+    Args:
+        config: settings of the model.
+        objective: the model and its loss.
+        inputs: [samples, ...], training samples on the model's device.
+        labels: [samples], their labels.
+
+    Raises:
+        ConfigError: no FLOPs are counted.
+    """
+    per_flop, batch_size = config.network.cycles_per_flop, config.training.batch_size
+    if per_flop is None:
+        return None
+    model = type(objective.module).__name__
+    flops = step_flops(objective, inputs, labels, batch_size)
+    if flops == 0:
+        raise ConfigError(
+            f"cycles_per_flop is {per_flop}, and torch counts no FLOPs in model {model}, which has "
+            "no matrix products or convolutions. Give cycles_per_step instead."
+        )
+    return StepCost(model, batch_size, flops, per_flop * flops)

@@ -1,0 +1,59 @@
+"""Floating-point operations of a mini-batch step, counted on the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from wirelessfl.data.dataset import widened
+from wirelessfl.training.batches import Batch
+from wirelessfl.training.objective import Objective
+
+
+def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size: int) -> int:
+    """FLOPs of one mini-batch step of the full model: forward, backward and update.
+
+    Counted as torch counts (``torch.utils.flop_counter``), on a batch of real samples: matrix
+    products, convolutions and attention, two FLOPs per multiply-accumulate, each time a layer runs,
+    so a tied weight counts at each of its uses. The backward pass counts the gradients that
+    training needs: not those of the inputs, nor those of frozen parameters. Everything else counts
+    zero: element-wise operations, normalisation, pooling, embeddings, products of a matrix with a
+    vector, and so the update; likewise terms that an algorithm or warm start adds to the loss.
+    Recurrent layers and attention are counted by their matrix products, whatever kernel trains
+    them, so the number depends on neither device nor executor.
+
+    Args:
+        objective: the model and its loss.
+        inputs: [samples, ...], training samples on the model's device.
+        labels: [samples], their labels.
+        batch_size: samples per step; with fewer samples, some stand in the batch more than once.
+    """
+    rows = torch.arange(batch_size, device=labels.device) % len(labels)
+    weight = torch.full((batch_size,), 1.0 / batch_size, device=labels.device)
+    key = torch.zeros(2, dtype=torch.int32, device=labels.device)
+    batch = Batch(widened(inputs[rows]), labels[rows], weight, key)
+    params = objective.spec.views(objective.spec.from_module(objective.module))
+    objective.module.train()
+    with torch.random.fork_rng(), _plain_kernels(), FlopCounterMode(display=False) as counter:
+        objective.gradients(params, batch)
+    return int(counter.get_total_flops())
+
+
+@contextmanager
+def _plain_kernels() -> Iterator[None]:
+    """Recurrent layers and attention as matrix products: torch does not count their fused kernels.
+
+    The flags are set one by one: ``mkldnn.flags`` warns where there is no Intel GPU.
+    """
+    before = torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled
+    torch.backends.mkldnn.enabled = torch.backends.cudnn.enabled = False  # type: ignore[assignment]
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled = before
