@@ -93,9 +93,9 @@ def read_problems(h: Any, scales: Any) -> Problems:
     blocked = torch.where(zero.any(-1), zero.to(torch.int8).argmax(-1), -1)
     largest = channels.abs().amax((1, 2), keepdim=True)
     channels = channels / torch.where(largest > 0, largest, 1.0)
-    nobody = (zero | absent).all(-1, keepdim=True)
-    channels[:, :, 0] = torch.where(nobody, 1.0, channels[:, :, 0])
-    channels = _replace(channels, (zero | absent) & ~nobody)
+    ignored = (zero | absent).all(-1, keepdim=True)
+    channels[:, :, 0] = torch.where(ignored, 1.0, channels[:, :, 0])
+    channels = _replace(channels, (zero | absent) & ~ignored)
     length = torch.linalg.vector_norm(channels, dim=-1)
     level = length.log().mean(-1).exp()
     channels = channels / level[:, None, None]

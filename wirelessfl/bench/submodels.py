@@ -105,11 +105,11 @@ class Mixture:
                 batch, padded to the widest; None trains masked full models, which needs no further
                 masking because zero weights before and after a ReLU stay zero.
         """
-        everybody, start = self.whole.clients, self.whole.servers["params"][0]
+        everyone, start = self.whole.clients, self.whole.servers["params"][0]
         if padding is None:
-            job = replace(self.whole, servers={"params": self.masked}, node=everybody)
+            job = replace(self.whole, servers={"params": self.masked}, node=everyone)
             for chunk in executor.train(job):
-                yield Trained(everybody[chunk.part], chunk.payloads["update"])
+                yield Trained(everyone[chunk.part], chunk.payloads["update"])
             return
         for rows in self.jobs(padding, executor.chunk):
             submodels = self.submodels.of(rows)

@@ -78,8 +78,8 @@ def draw_masks(
             times = coverage(chosen, layers)[0]
             above.imshow(held, aspect="auto", cmap="Blues", vmin=0, vmax=1.4)
             below.imshow(times[None], aspect="auto", cmap="Greens", vmin=0, vmax=len(counts))
-            nobody = np.flatnonzero(times == 0)
-            below.plot(nobody, 0 * nobody, "x", color="#D55E00", markersize=3, mew=0.8)
+            uncovered = np.flatnonzero(times == 0)
+            below.plot(uncovered, 0 * uncovered, "x", color="#D55E00", markersize=3, mew=0.8)
             for axes in (above, below):
                 axes.set(xticks=[], yticks=[])
                 axes.spines[:].set(color="0.6", linewidth=0.5)

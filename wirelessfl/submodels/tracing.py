@@ -67,7 +67,7 @@ def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMa
         try:
             copied = copy.deepcopy(module).eval()  # forward may change the module
             graph = tracer.trace(copied)
-        except Exception as error:  # whatever a user's forward raises when it is traced
+        except Exception as error:  # a user's forward may raise anything when traced
             where = f", layer {tracer.failed!r}," if tracer.failed else ""
             raise ConfigError(
                 f"model {name}{where} cannot be traced to find its neurons ({_line(error)}). "

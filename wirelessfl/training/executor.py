@@ -187,7 +187,7 @@ class Executor(ABC):
             results = self._train(job)
         except (ConfigError, DataError, TrainingError):
             raise
-        except Exception as error:  # whatever a user's classes raise
+        except Exception as error:  # a user's classes may raise anything
             raise failure(job, error) from error
         chunk = Chunk.of(slice(0), results)
         if chunk.payloads.keys() != {payload.name for payload in job.rule.payloads}:

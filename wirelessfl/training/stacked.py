@@ -63,7 +63,7 @@ def chain(objective: Objective) -> list[Layer]:
     module = objective.module
     try:
         graph = Tracer().trace(module)
-    except Exception as error:  # whatever a user's forward raises when it is traced
+    except Exception as error:  # a user's forward may raise anything when traced
         raise NotAChainError(f"it cannot be traced ({str(error).splitlines()[0]})") from error
     layers: list[Layer] = []
     before: fx.Node | None = None

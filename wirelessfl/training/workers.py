@@ -335,7 +335,7 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
         )
     try:
         pickle.dumps(executor.objective)
-    except Exception as error:  # whatever a user's module raises
+    except Exception as error:  # a user's module may raise anything
         return f"the model cannot be sent to other processes ({error})"
     return _session(executor)
 
