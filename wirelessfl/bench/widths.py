@@ -59,9 +59,8 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
                 fastest_widths(seconds, neurons, coverage)
             else:
                 _, notes[name] = highs_widths(seconds, neurons, coverage, _LIMIT_SECONDS)
-            elapsed = time.perf_counter() - start
             if turn or notes[name]:
-                taken[name].append(elapsed)
+                taken[name].append(time.perf_counter() - start)
     exact = median(taken["exact"])
     return [
         {
