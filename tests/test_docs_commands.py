@@ -85,6 +85,8 @@ def test_experiments_are_known(module, line, monkeypatch, capsys):
     """Name and flags are checked before --help ends the command."""
     words = [word for word in shlex.split(line, comments=True) if word not in ("...", "…")]
     monkeypatch.setattr(sys, "argv", [module, *words, "--help"])
+    # runpy warns of a module that another test has imported.
+    monkeypatch.delitem(sys.modules, f"{module}.__main__", raising=False)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(module, run_name="__main__")
     assert ended.value.code == 0, capsys.readouterr().err
