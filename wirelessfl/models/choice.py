@@ -68,7 +68,7 @@ class ModelChoice(Choice):
     layers: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(_names),
-        Field(description="fully connected layers to split, e.g. fc1,fc2 (default: the model's)"),
+        Field(description="fully connected layers to split, e.g. fc1,fc2"),
     ] = None
 
     def build(

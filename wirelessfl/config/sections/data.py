@@ -26,8 +26,7 @@ class DataSection(Section):
     )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
-        description="range of pixels: [-1, 1] (signed), [0, 1] (unit), or mean 0 and variance 1 "
-        "(standard)",
+        description="range: [-1, 1] (signed), [0, 1] (unit), or standard",
     )
     tokenizer: str | None = Field(
         None,

@@ -19,18 +19,18 @@ class NetworkSection(Section):
         0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
     )
     snr_db: float | None = Field(
-        None, description="transmit SNR of every client, dB (default: 30 for half, 40 for half)"
+        None, description="transmit SNR, dB (default: 30 and 40, half each)"
     )
     cpu_hz: tuple[float, float] | None = Field(
-        None, description="range of CPU speeds, Hz (default: 1-2 GHz for half, 2-4 for half)"
+        None, description="range of CPU speeds, Hz (default: 1-2, 2-4 GHz)"
     )
     slowdown: float = Field(
         1.0,
         ge=1,
-        description="factor that divides CPU speed and bandwidth in half of the cells",
+        description="slowdown of CPU and bandwidth in half the cells",
     )
     coherence: Coherence | None = Field(
-        None, description="block-fading coherence interval (default: the uplink's)"
+        None, description="channel coherence interval (default: the uplink's)"
     )
     cycles_per_step: float = Field(1e6, gt=0, description="CPU cycles per step of the full model")
     cycles_per_flop: float | None = Field(

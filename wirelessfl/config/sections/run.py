@@ -36,13 +36,11 @@ class RunSection(Section):
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
         "auto",
-        description="train clients together (stacked: chains of layers; vmap: any model) or one "
-        "by one (loop)",
+        description="how clients train: stacked or vmap (together), loop (one by one)",
     )
     chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,
-        description="clients per batched training step, or tune to time several; tuned runs may "
-        "differ in the last bits (default: by model size)",
+        description="clients that train at once, or tune to time them (default: by model size)",
     )
     padding: float | None = Field(
         None,
@@ -53,12 +51,11 @@ class RunSection(Section):
     )
     replay: Literal["on", "off"] | None = Field(
         None,
-        description="replay recorded local steps (default: on for GPUs and long runs)",
+        description="replay recorded local steps (default: auto)",
     )
     workers: Annotated[int | Literal["auto"] | None, _count_or("auto", "processes", 1024)] = Field(
         None,
-        description="CPU processes, or auto: one per core for long runs (default: auto; 1 from "
-        "Python)",
+        description="CPU processes, or auto for long runs (default: auto)",
     )
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads per process (default: 1)"

@@ -12,9 +12,7 @@ from wirelessfl.config.sections.base import Section
 class TrainingSection(Section):
     """Length of training, and its steps."""
 
-    local_steps: int = Field(
-        20, ge=1, description="H, mini-batch steps per edge round (per round without cells)"
-    )
+    local_steps: int = Field(20, ge=1, description="H, mini-batch steps per edge round")
     edge_rounds: int | None = Field(
         None, ge=1, description="E, edge rounds per global round (default: 5)"
     )
