@@ -364,7 +364,7 @@ def test_a_stored_configuration_repeats(settings, base, same):
         ({"hidden": ("5",)},
          r'hidden=.* is a setting of model "fcnn" or "mlp" .*, and model is "gpt2-lora"'),
         ({"dataset": "digits", "data_dir": None},
-         r'max_length=12 conflicts with dataset "digits", which takes none: choose 20news.*, '
+         r'max_length=12 conflicts with dataset "digits", which does not use it: choose 20news.*, '
          r"or leave max_length out\.$"),
         ({"dataset": "digits", "data_dir": None, "max_length": None},
          r"needs texts as token ids .*\(1, 8, 8\): choose sst2"),
@@ -388,8 +388,13 @@ def test_a_given_model_or_data_set_takes_no_settings(settings, base):
     model, data = setup.model.objective.module, setup.model.data
     with pytest.raises(ConfigError, match=r"replaces model=gpt2-lora, .*pretrained=.*lora_rank=4:"):
         build(settings(), model=model)
+    with pytest.raises(
+        ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is tok"
+    ):
+        build(settings(), data=data)  # under the name it has
+    other = replace(data, name="other")
     with pytest.raises(ConfigError, match=r"replaces dataset=sst2: leave this setting out, or the"):
-        build(settings(), data=data)
+        build(settings(), data=other)
     with pytest.raises(
         ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is toke"
     ):
