@@ -29,7 +29,7 @@ class Task:
         weight_decay: weight decay of asynchronous methods.
         targets: accuracies of Table 3 in [0, 1], in the order of ``LEVELS``.
         sync_lr: eta_c of synchronous methods; None for the same as asynchronous methods.
-        sync_weight_decay: weight decay of synchronous methods; None likewise.
+        sync_weight_decay: weight decay of synchronous methods; None for the same.
         data: the data split and the range of pixels.
         settings: settings that differ from those of the other data sets.
         buffer: b of FedAST if not 3.

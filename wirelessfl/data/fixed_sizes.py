@@ -1,4 +1,4 @@
-"""Splits with a given number of samples a client, re-using samples where that is asked for."""
+"""Splits with a fixed number of samples per client, which may reuse samples."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def deal_fixed_sizes(
 ) -> DealtSamples:
     """``samples`` samples for each client, classes mixed as q_i ~ Dir(alpha, ..., alpha).
 
-    Every class is handed out in a random order; with ``reuse`` it is shuffled and handed out again
-    once it is used up, so that no sample is used twice before all of its class are used once.
+    Every class is dealt in random order; with ``reuse`` it is shuffled and dealt again once it runs
+    out, so that no sample is used twice before all samples of its class are used once.
 
     Args:
         labels: [n].
         clients: number of clients.
-        samples: of each client.
-        alpha: concentration of the class mixture; None for that of the whole set.
-        reuse: whether a sample may be used more than once.
-        stream: where the randomness comes from.
+        samples: samples per client.
+        alpha: concentration of the class mixture; None for the mixture of the whole set.
+        reuse: whether samples may be used more than once.
+        stream: randomness.
 
     Returns:
-        For each client its indices into ``labels``, ascending; [samples] each. They are worked out
-        when they are asked for, see ``DealtSamples``.
+        For each client its indices into ``labels``, ascending; [samples] each. They are computed
+        on access, see ``DealtSamples``.
 
     Raises:
-        DataError: a class has too few samples, and they may not be used again.
+        DataError: a class has too few samples, and they may not be reused.
     """
     if alpha is None:
         # Consecutive pieces of one shuffled set: of n samples, the first n are all different.
@@ -55,7 +55,7 @@ def deal_fixed_sizes(
     for label, size, wanted in zip(classes, sizes, counts.sum(axis=0), strict=True):
         if wanted > size and not reuse:
             raise DataError(
-                f"label {label} has {size} samples, and this split wants {wanted}. Raise alpha, "
+                f"label {label} has {size} samples, and this split needs {wanted}. Raise alpha, "
                 "lower samples_per_client, or let samples be used again: reuse."
             )
     decks = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])

@@ -1,4 +1,4 @@
-"""Splits that say which labels a client holds (Chang et al., "Federated Learning with Dynamic
+"""Splits that assign labels to clients (Chang et al., "Federated Learning with Dynamic
 Client Arrival and Departure", Appendix A.2)."""
 
 from __future__ import annotations
@@ -17,24 +17,22 @@ _BATCHES = 10
 
 
 def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: Stream) -> IntArray:
-    """Whose each sample is, where labels are dealt to clients; every sample is somebody's.
+    """The client of each sample if labels are assigned to clients; every sample is assigned.
 
-    Which labels, clients and samples come together is drawn; cells play no part.
+    Labels, clients and samples are matched at random, independently of cells.
 
-    - ``two-shard``: each label is cut into shards, 2m for m clients and as many of each label, give
-      or take one; every client gets two shards of two labels. Where there are more labels than
-      shards (100 labels, 20 clients), ten batches of labels (2m if that is less) take the place of
-      labels, and a shard has its share of each label of its batch.
-    - ``half``: half of the labels for half of the clients, the rest for the others, each label in
-      equal parts for all clients of a half.
-    - ``partial-overlap``: likewise, but each half of the clients has 60 % of the labels, so that
-      20 % are in common; of their samples each half gets half. Few labels are rounded, so that at
-      least one is in common.
-    - ``distinct``: every client has labels that nobody else has, as many as the others, give or
-      take one.
+    - ``two-shard``: labels are cut into 2m shards for m clients, with numbers of shards per label
+      that differ by at most one; every client gets two shards of two labels. If there are more
+      labels than shards (100 labels, 20 clients), ten batches of labels (or 2m, if that is less)
+      replace the labels, and a shard has its share of each label of its batch.
+    - ``half``: half of the labels for half of the clients, the rest for the others; each label is
+      divided equally among the clients of its half.
+    - ``partial-overlap``: as ``half``, but each half of the clients has 60 % of the labels, so that
+      20 % are shared; each half gets half of their samples. Numbers are rounded such that at least
+      one label is shared.
+    - ``distinct``: every client has different labels; their numbers differ by at most one.
 
-    "Equal parts" differ by one sample at most, in all and of each label; halves of odd numbers by
-    one.
+    Equal parts differ by at most one sample, in total and per label; so do halves of odd numbers.
 
     Args:
         labels: [n], at least one.
@@ -55,13 +53,16 @@ def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: St
     if kind == "distinct":
         if clients > len(names):
             raise DataError(
-                f'clients is {clients}: split "distinct" gives each labels of its own, and there '
-                f"are {len(names)} labels. Have at most {len(names)} clients, or choose two-shard."
+                f'clients is {clients}: split "distinct" gives each client different labels, '
+                f"and there are {len(names)} labels. Use at most {len(names)} clients, or "
+                "choose two-shard."
             )
         owner: IntArray = draw.permutation(np.arange(len(names)) % clients)[label_of]
         return owner
     if clients < 2:
-        raise DataError(f'clients is {clients}: split "{kind}" needs two halves. Choose iid.')
+        raise DataError(
+            f'clients is {clients}: split "{kind}" needs two halves of clients. Choose iid.'
+        )
     min_labels = 2 if kind == "half" else 3
     if len(names) < min_labels:
         raise DataError(
@@ -81,11 +82,11 @@ def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: St
 
 
 def deal_evenly(labels: NDArray[np.generic], shares: int, draw: np.random.Generator) -> IntArray:
-    """[n], a part for each sample, at random: equal numbers in all and of each label, within one.
+    """[n], a random part for each sample; sizes differ by at most one, in total and per label.
 
     Args:
         labels: [n].
-        shares: how many.
+        shares: number of parts.
         draw: shuffles the samples of each label.
     """
     shuffled = draw.permutation(len(labels))
@@ -96,7 +97,7 @@ def deal_evenly(labels: NDArray[np.generic], shares: int, draw: np.random.Genera
 
 
 def _overlapping(count: int, label_of: IntArray, draw: np.random.Generator) -> IntArray:
-    """[n], the half of the clients that gets each sample; of common labels, one after the other."""
+    """[n], the half of the clients that gets each sample; samples of shared labels alternate."""
     each = max((6 * count + 5) // 10, count // 2 + 1)  # labels of a half: 60 %, more than half
     place = draw.permutation(count)[label_of]
     half = np.where(place < each, 0, 1)
@@ -135,11 +136,11 @@ def _two_shard(
 
 
 def _two_decks_each(deck_of_shard: IntArray, decks: int, draw: np.random.Generator) -> IntArray:
-    """[2 clients], the client of each shard: two at random, of two decks."""
+    """[2 clients], the client of each shard: two random shards of two decks per client."""
     held = draw.permutation(len(deck_of_shard)).reshape(-1, 2)
     for deck in range(decks):
-        # Who has two of this deck changes one with somebody who has none. There are enough of
-        # these: no deck has more shards than there are clients.
+        # A client with two shards of this deck swaps one with a client without any. There are
+        # enough of these, because no deck has more shards than there are clients.
         of_deck = deck_of_shard[held] == deck
         twice, never = np.flatnonzero(of_deck.all(axis=1)), np.flatnonzero(~of_deck.any(axis=1))
         other = draw.choice(never, len(twice), replace=False)

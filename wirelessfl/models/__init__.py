@@ -58,23 +58,23 @@ def build_model(
     lora_alpha: float | None = None,
     pad_id: int | None = None,
 ) -> nn.Module:
-    """The model called ``name``, its weights drawn from ``stream`` by its own initialisation.
+    """The model called ``name``, with weights drawn from ``stream`` by its initialisation.
 
     Args:
         name: a key of ``MODELS``, or ``module:callable`` that takes the same arguments.
         input_shape: shape of one sample.
         classes: number of outputs.
-        dropout: probability, passed on only where it is not zero.
-        stream: where the initial weights come from.
-        hidden: widths of hidden layers, passed on only where given.
-        norm: normalisation, ``group`` or ``batch``, passed on only where given.
-        pretrained: name or folder of a pretrained base, likewise.
-        lora_rank: rank of LoRA adapters, likewise.
-        lora_alpha: scale of LoRA adapters times their rank, likewise.
-        pad_id: the token that pads the data set's texts, passed on to models that take it.
+        dropout: probability; like the following options, passed on only if it is set.
+        stream: randomness of the initial weights.
+        hidden: widths of hidden layers.
+        norm: normalisation, ``group`` or ``batch``.
+        pretrained: name or folder of a pretrained base.
+        lora_rank: rank of LoRA adapters.
+        lora_alpha: scale of LoRA adapters times their rank.
+        pad_id: padding token of the data set's texts, passed on to models that take it.
 
     Raises:
-        ConfigError: no such model, or it does not fit the input.
+        ConfigError: the model is unknown, or does not fit the input.
     """
     factory = by_name("model", name, MODELS)
     options: dict[str, Any] = {

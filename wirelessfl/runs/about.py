@@ -22,8 +22,8 @@ CHECKPOINT_LAYOUT = 4
 NUMERICS = 1
 """Version of the results: increased whenever the results of a run change on purpose.
 
-Rows with equal ``numerics``, resolved settings and machine are equal bit for bit, whatever the
-version of the package. Rows with different ``numerics`` may differ in anything.
+Rows with equal ``numerics``, resolved settings and machine are equal bit for bit in all
+versions of the package. Rows with different ``numerics`` may differ in anything.
 """
 PACKAGE = Path(__file__).parents[1]
 

@@ -22,10 +22,10 @@ def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size:
     products, convolutions and attention, two FLOPs per multiply-accumulate, each time a layer runs,
     so a tied weight counts at each of its uses. The backward pass counts the gradients that
     training needs: not those of the inputs, nor those of frozen parameters. Everything else counts
-    zero: element-wise operations, normalisation, pooling, embeddings, products of a matrix with a
-    vector, and so the update; likewise terms that an algorithm or warm start adds to the loss.
-    Recurrent layers and attention are counted by their matrix products, whatever kernel trains
-    them, so the number depends on neither device nor executor.
+    zero: element-wise operations (the update among them), normalisation, pooling, embeddings,
+    matrix-vector products, and terms that an algorithm or warm start adds to the loss.
+    Recurrent layers and attention are counted by their matrix products for every kernel, so
+    the number depends on neither device nor executor.
 
     Args:
         objective: the model and its loss.

@@ -230,7 +230,7 @@ def test_who_and_what_come_together_is_drawn(kind):
         ("half", [3, 4] * 9, 1, 'clients is 1: split "half" needs two halves'),
         ("partial-overlap", [3, 4] * 9, 2, "needs at least 3 labels, and labels has 2"),
         ("partial-overlap", [3, 4, 5] * 9, 1, 'clients is 1: split "partial-overlap"'),
-        ("distinct", [3, 4] * 9, 3, "clients is 3: .*there are 2 labels. Have at most 2 clients"),
+        ("distinct", [3, 4] * 9, 3, "clients is 3: .*there are 2 labels. Use at most 2 clients"),
     ],
 )
 def test_impossible_requests_are_errors(kind, labels, clients, message):

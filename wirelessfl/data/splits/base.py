@@ -35,7 +35,7 @@ class Split(Choice, ABC):
     """Base of every split."""
 
     by_groups: ClassVar[bool] = False
-    """Whether clients come with samples of their own, whatever the labels of these."""
+    """Whether clients are groups of the data set, so that their labels cannot be chosen."""
 
     @abstractmethod
     def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:

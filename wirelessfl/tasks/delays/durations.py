@@ -27,13 +27,13 @@ PUBLISHED_STEP_SECONDS = {
 }
 """beta_m of a normal client, by data set, up to a common scale (Askin et al., Appendix C.6)."""
 SPEEDS = (1.3, 1.0, 0.7)
-"""What beta is multiplied by for slow, normal and fast clients (likewise)."""
+"""Factors of beta for slow, normal and fast clients (Appendix C.6)."""
 SHARES = (0.25, 0.5, 0.25)
-"""How many of the clients are slow, normal and fast."""
+"""Fractions of slow, normal and fast clients."""
 
 
 def client_speeds(clients: int, stream: Stream) -> FloatArray:
-    """[clients], the factor of beta of each: shares as even as whole clients allow, at random."""
+    """[clients], factor of beta of each client, assigned at random by ``SHARES``."""
     ends = np.round(np.cumsum(SHARES) * clients).astype(int)
     kinds = np.repeat(SPEEDS, np.diff(ends, prepend=0))
     return np.asarray(stream.generator().permutation(kinds))
@@ -43,8 +43,8 @@ class Elements(NamedTuple):
     """Numbers that cross the air for a whole model.
 
     Args:
-        up: of an update, in all of its payloads.
-        down: of what a client is sent.
+        up: elements of an update, in all of its payloads.
+        down: elements that a client is sent.
     """
 
     up: int
@@ -52,43 +52,43 @@ class Elements(NamedTuple):
 
     @classmethod
     def of(cls, algorithm: Algorithm, size: int) -> Elements:
-        """Those of an algorithm whose model has ``size`` parameters."""
+        """The numbers for an algorithm whose model has ``size`` parameters."""
         return cls(size * len(algorithm.payloads), size * len(algorithm.sends))
 
 
 class Delays(ABC):
-    """How long clients take over training requests, and what energy that costs them.
+    """Durations of training requests, and the energy that they cost the clients.
 
     Everything is proportional to the size of the submodel that a client trains.
     """
 
     @property
     def wireless(self) -> Wireless | None:
-        """Rates and energy of uploads that share a band; None: ``seconds`` covers the upload."""
+        """Rates and energy of uploads over a shared band; None if ``seconds`` includes them."""
         return None
 
     @abstractmethod
     def seconds(self, task: int, client: int, number: int) -> float:
-        """Duration of request ``number``, of ``task`` at ``client``; without a shared upload.
+        """Duration of request ``number`` of ``task`` at ``client``, without a shared upload.
 
-        Of the whole model; a submodel takes its share of it.
+        It is that of the whole model; a submodel takes its share.
         """
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
-        """Energy of the first ``seconds`` of a request; 0 where no energy is modelled.
+        """Energy of the first ``seconds`` of a request; 0 if no energy is modelled.
 
         Args:
-            task: the request's.
-            client: that trains.
-            seconds: since it began.
-            share: parameters that it trains, over those of the whole model.
+            task: task of the request.
+            client: client that trains.
+            seconds: seconds since it began.
+            share: trained parameters over those of the whole model.
         """
         return 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftedExponential(Delays):
-    """tau X seconds, one draw of X a training: P(X <= x) = 1 - exp(-(x - beta) / (2 beta)).
+    """tau X seconds, one draw of X per request: P(X <= x) = 1 - exp(-(x - beta) / (2 beta)).
 
     beta = beta_m times the client's factor; it covers everything from the request to the update, so
     that X has mean 3 beta (Askin et al., UAI 2024, Appendix C.6).
@@ -113,21 +113,21 @@ class ShiftedExponential(Delays):
         return exponential(self.stream)
 
     def seconds(self, task: int, client: int, number: int) -> float:
-        """Duration of request ``number``, of ``task`` at ``client``."""
+        """Duration of request ``number`` of ``task`` at ``client``."""
         return self.min_seconds[task] * self._factors[client] * (1 + 2 * self._excess[number])
 
 
 @dataclass(frozen=True, eq=False)
 class Wireless(Delays):
-    """Cycles over CPU speed, then an upload over a band shared by all concurrent uploads.
+    """CPU cycles over CPU speed, then an upload over a band shared by all concurrent uploads.
 
     Args:
         network: CPU speeds and channels.
-        uplink: how a band is shared.
+        uplink: multiple access of the band.
         steps: [tasks], tau_m.
-        step_seconds: [tasks] of [clients], what a step takes each.
-        elements: [tasks], what crosses the air.
-        downlink_bps: rate to a client; None: takes no time.
+        step_seconds: [tasks] of [clients], seconds per step.
+        elements: [tasks], elements that cross the air.
+        downlink_bps: rate to a client; None takes no time.
         stream: randomness of the channels.
     """
 
@@ -186,7 +186,7 @@ class Wireless(Delays):
         return self._snr[client] * self._gains[number]
 
     def seconds_per_bit(self, snrs: FloatArray) -> FloatArray:
-        """Of those who upload at present, from their SNR over the whole band."""
+        """Seconds per bit of the current uploads, from their SNR over the whole band."""
         return self.uplink.shared_seconds_per_bit(self._bandwidth_hz, snrs)
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
