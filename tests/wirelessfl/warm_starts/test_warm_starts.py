@@ -361,7 +361,7 @@ class Features(Base):
         ("Forgetful", "remember returned None. Return a value of type Past"),
         ("Strange", "penalties returned 1. Return entries of type Penalty"),
         ("Trial", "trial_model returned None"),
-        ("Features", 'executor "stacked" cannot train .* warm_start "own_starts:Features" does'),
+        ("Features", 'executor "stacked" cannot compare .* warm_start "own_starts:Features" does'),
     ],
 )
 def test_what_ones_own_warm_start_gives_is_checked(
@@ -380,7 +380,7 @@ def test_what_ones_own_warm_start_gives_is_checked(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"warm_start": "proposed", "history_keep": "diverse"}, "history_keep is 'diverse'"),
+        ({"warm_start": "proposed", "history_keep": "diverse"}, "history_keep='diverse' needs history"),
         ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
         ({"similarity_scale": 3}, 'is a setting of warm start "proposed" or "random-pilot", and'),
         ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
