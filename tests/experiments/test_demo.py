@@ -12,7 +12,7 @@ def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys, figur
     assert traffic[0] > 3.9 * traffic[1]
     seconds = [s["sim_seconds"] for s in summaries]
     assert seconds[0] > seconds[1] > seconds[2] > 3 * seconds[3]
-    assert "MiB per client" in capsys.readouterr().out
+    assert "MiB/client" in capsys.readouterr().out
     assert set(figures) == {"demo-accuracy-mib", "demo-accuracy-seconds"}
     for name, against in (("mib", "uplink_mib"), ("seconds", "sim_seconds")):
         figure = figures[f"demo-accuracy-{name}"]

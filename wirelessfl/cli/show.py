@@ -69,15 +69,15 @@ def progress(
 TOTALS: dict[str, tuple[str, str]] = {
     "round": ("rounds", "d"),
     "accuracy": ("accuracy", ".3f"),
-    "uplink_mib": ("MiB per client", ".2f"),
+    "uplink_mib": ("MiB/client", ".2f"),
     "sim_seconds": ("simulated s", ".2f"),
-    "joules": ("J per client", ".3f"),
+    "joules": ("J/client", ".3f"),
     "wall_seconds": ("wall s", ".1f"),
 }
 TO_TARGET: dict[str, tuple[str, str]] = {
     "accuracy": ("accuracy", ".3f"),
     "rounds_to_target": ("rounds", "d"),
-    "mib_to_target": ("MiB per client", ".2f"),
+    "mib_to_target": ("MiB/client", ".2f"),
     "seconds_to_target": ("simulated s", ".2f"),
     "wall_seconds": ("wall s", ".1f"),
 }
