@@ -48,7 +48,7 @@ def test_fixed_sizes_without_reuse_use_a_sample_once():
     parts = split(labels, 8, kind="dirichlet", alpha=5.0, samples_per_client=50, stream=Stream(1))
     together = np.concatenate(parts)
     assert len(np.unique(together)) == len(together) == 400
-    with pytest.raises(DataError, match=r"label \d has 200 samples, and this split wants \d+"):
+    with pytest.raises(DataError, match=r"label \d has 200 samples, and this split needs \d+"):
         split(labels, 18, kind="dirichlet", alpha=0.1, samples_per_client=55, stream=Stream(1))
     with pytest.raises(DataError, match="need 1100, and there are 1000"):
         split(labels, 20, kind="iid", samples_per_client=55, stream=Stream(1))
