@@ -1,7 +1,7 @@
 """Check the arguments of public functions against their annotations before any computation.
 
-Only kinds are checked: numbers, arrays of numbers, strings, instances of our own classes. Each
-function checks shapes and ranges itself.
+Only types are checked: numbers, arrays of numbers, strings and instances of the classes in the
+annotations. Each function checks shapes and ranges itself.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from channels.validation import is_tensor, shown
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
 ARRAYS = {"ArrayLike", *NUMBERS}
-"""Kinds for which the contents of an array or list must be checked, not only its type."""
+"""Annotations for which an array or a list is checked by its contents, not only by its type."""
 SCALARS = (Number, str, np.generic, type(None))
 
 
 def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function]:
-    """Return a decorator that rejects arguments of the wrong kind with a one-line error.
+    """Return a decorator that rejects arguments of the wrong type with a one-line error.
 
     The decorated function's module must have ``from __future__ import annotations``.
 
     Args:
-        error: exception to raise. If it is TypeError, several numbers where one is needed raise
-            ValueError instead.
+        error: exception to raise. With TypeError, a number or an array of numbers that does not
+            fit the annotation raises ValueError.
     """
 
     def decorate(function: Function) -> Function:
@@ -73,8 +73,8 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
             return "" if is_numeric(value) else "numbers, or an array of numbers"
         if kind in NUMBERS:
             return "" if is_number(value) else "a number"
-        names_texts = get_origin(names.get(kind)) is Literal  # an alias of a Literal of strings
-        if kind == "str" or kind.startswith("Literal['") or names_texts:
+        strings = get_origin(names.get(kind)) is Literal  # an alias of a Literal of strings
+        if kind == "str" or kind.startswith("Literal['") or strings:
             return "" if isinstance(value, str) else "a string"
         known = _class(kind, names)
         if known is not None:

@@ -17,9 +17,9 @@ from channels.arrays import FloatArray, IntArray
 
 WORDS = 4
 """Number of 64-bit words that Philox produces per counter value."""
-AT_ONCE = 8192  # words per block; small enough that intermediate results stay in the cache
+AT_ONCE = 8192  # words per block; intermediate results must fit in the cache
 HALF, LOW = np.uint64(32), np.uint64(2**32 - 1)
-BRIDGED = 256  # counter values; for gaps up to this, drawing and dropping is faster than a jump
+BRIDGED = 256  # largest gap, in counter values, that is faster to draw and discard than to skip
 
 
 def uniforms(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> FloatArray:
@@ -33,7 +33,7 @@ def uniforms(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) ->
 def normals(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> NDArray[np.float32]:
     """Standard normal numbers [rows, width].
 
-    Box-Muller: 32 bits of radius and 32 bits of angle give two numbers.
+    Box-Muller transform: 32 bits for the radius and 32 bits for the angle yield two numbers.
     """
     pairs = -(-width // 2)
     out = np.empty((len(rows), pairs, 2), dtype=np.float32)
@@ -49,7 +49,7 @@ def normals(key: NDArray[np.uint64], index: int, rows: IntArray, width: int) -> 
 def _words(
     key: NDArray[np.uint64], index: int, rows: IntArray, width: int
 ) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
-    """Yield random words [rows of a block, width] with their slice, a few rows at a time."""
+    """Yield blocks of random words [rows of the block, width], each with its slice of ``rows``."""
     counters = -(-width // WORDS)  # counter values per row
     # The 1 in the counter's third word separates these words from those of Stream.generator.
     philox = np.random.Philox(key=key, counter=np.array([0, 0, 1, index], dtype=np.uint64))
@@ -57,7 +57,7 @@ def _words(
     for start in range(0, len(rows), max_rows):
         some = rows[start : start + max_rows]
         steps = some[1:] - some[:-1]
-        # Rows with small gaps are drawn in one run; the words in between are dropped.
+        # Rows with small gaps are drawn in one run; the words between them are discarded.
         ends = (((steps < 1) | (steps * counters > BRIDGED)).nonzero()[0] + 1).tolist()
         parts = []
         for begin, end in zip([0, *ends], [*ends, len(some)], strict=True):

@@ -14,15 +14,15 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from channels.validation import shown
 
-_ROWS = 512  # channels correlated at a time, few enough to stay in the cache
+_ROWS = 512  # channels correlated per block; the block must fit in the cache
 
 
 @runtime_checkable
 class Fading(Protocol):
     """A fading model: any class with this method, e.g. a frozen dataclass with its settings.
 
-    A client's channel must depend only on the stream, the index and the client's index. A round
-    then draws the channels of its participants only, and they equal those of a draw of all clients.
+    A client's channel must depend only on the stream, the index and the client's index. A round can
+    then draw its participants' channels alone, with the same result as in a draw of all clients.
     ``stream.normals`` and ``stream.uniforms`` draw per client, and :func:`correlate` applies the
     correlation root per client.
     """
@@ -62,9 +62,9 @@ class Rician:
     h_i = sqrt(K/(K+1)) e^(j phi_i) s(theta_i) + sqrt(1/(K+1)) L g_i,  g_i ~ CN(0, I),
 
     with s(theta)_m = e^(j pi m sin theta), the response of a uniform linear array with spacing of
-    half a wavelength. The angle theta_i ~ U(-90, 90) degrees is the client's direction: it is fixed
+    half a wavelength. The angle theta_i ~ U(-90, 90) degrees is the client's direction; it is fixed
     for a stream and does not depend on the index. The phase phi_i ~ U(0, 360) degrees changes over
-    centimetres of movement: it is drawn for each index. Antenna correlation acts only on the
+    centimetres of movement, so it is drawn for each index. Antenna correlation acts only on the
     scattered part.
 
     Args:
@@ -101,11 +101,11 @@ class Rician:
 
 @checked()
 def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
-    """Apply L to each client's g, like ``white @ root.T`` but with rounding per client.
+    """Multiply each client's g by L; like ``white @ root.T``, but rounded per client.
 
-    The rounding of a matrix product depends on its number of rows. Here single-precision numbers
-    are multiplied and added element by element, so a client's result does not depend on the other
-    clients.
+    The rounding of a matrix product depends on its number of rows. This function multiplies and
+    adds single-precision numbers element by element, so a client's result does not depend on the
+    other clients.
 
     Args:
         white: g [clients, antennas], complex.

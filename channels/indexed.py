@@ -1,7 +1,4 @@
-"""Random numbers by index from a named stream.
-
-They are drawn in blocks, so that each costs a fraction of a microsecond.
-"""
+"""Random numbers by index from a named stream, drawn in blocks for speed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ BLOCK = 1024
 
 
 class Draws:
-    """Random numbers by index; a number depends on its index only, not on earlier accesses.
+    """Random numbers by index; each depends only on its index, not on earlier accesses.
 
     Args:
         draw: function that returns the ``BLOCK`` numbers of the block with a given index.
@@ -25,11 +22,11 @@ class Draws:
         self._block, self._values = -1, list[float]()
 
     def __getitem__(self, index: int) -> float:
-        block, place = divmod(index, BLOCK)
+        block, offset = divmod(index, BLOCK)
         if block != self._block:
             self._values = self._draw(block).tolist()
             self._block = block
-        return self._values[place]
+        return self._values[offset]
 
 
 def uniform(stream: Stream) -> Draws:

@@ -157,7 +157,7 @@ def seconds_per_parameter(
 
 @checked()
 def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
-    """Energy of local training at kappa F_i^2 joules per cycle (Burd and Brodersen, 1996).
+    """Energy of local training, kappa F_i^2 joules per CPU cycle (Burd and Brodersen, 1996).
 
     Arguments and errors are those of :func:`compute_seconds`.
 
@@ -170,7 +170,7 @@ def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> Floa
 
 @checked()
 def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
-    """Energy of transmission: transmit power times the seconds during which a client transmits.
+    """Transmission energy: transmit power times the airtime of each client.
 
     Args:
         network: network with transmit powers.
@@ -209,7 +209,7 @@ def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:
     if given.ndim == 0:
         return np.full(network.clients, given)
     if given.shape[-1] == network.clients:
-        return given  # comes first: with as many clients as cells, values are per client
+        return given  # checked first: if there are as many clients as cells, values are per client
     if given.shape[-1] == network.cells:
         return given[..., network.cell_of]
     raise ValueError(

@@ -57,7 +57,7 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
 def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
     """Seconds of upload per bit under time division, n_j / R_i (HIST, second term of (17)).
 
-    The n_j clients of a cell have equal slots of a frame, and each uses the whole band and power.
+    The n_j clients of a cell have equal time slots, in which they use the whole band at full power.
 
     Args:
         draw: channels.
@@ -79,8 +79,8 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
 def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
     """Seconds of upload per bit under frequency division, 1 / R_i (HIST, footnote 2).
 
-    Each of the n_j clients of a cell uses bandwidth B / n_j all the time with its whole power. Its
-    SNR is n_j times as high: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
+    Each of the n_j clients of a cell transmits continuously at full power in bandwidth B / n_j. Its
+    SNR is n_j times as high as over the whole band: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
 
     Arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
     """
@@ -138,8 +138,8 @@ def airtime_seconds_per_bit(
 ) -> FloatArray:
     """Airtime per bit in seconds: how long a client itself transmits, for computing energy.
 
-    It is 1 / R_i in both schemes: under ``tdma`` a client is silent in the slots of others; under
-    ``ofdma`` it transmits all the time.
+    It is 1 / R_i in both schemes: under ``tdma`` a client is silent in the other clients' slots;
+    under ``ofdma`` it transmits continuously.
 
     Other arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
 

@@ -35,7 +35,7 @@ LARGEST_DB = 300.0  # beyond this, squared amplitudes overflow single precision
 
 @checked()
 def even_cells(clients: int, cells: int) -> IntArray:
-    """Split clients evenly over cells; sizes differ by at most one, and the first are larger.
+    """Split clients evenly over cells; sizes differ by at most one, and larger cells come first.
 
     Args:
         clients: total number of clients, >= ``cells``.
@@ -60,7 +60,7 @@ def even_cells(clients: int, cells: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Network:
-    """Cells of clients, one edge server with several antennas per cell; immutable.
+    """Cells with their clients and one multi-antenna edge server per cell; immutable.
 
     Where a shape is [clients] or [cells], one number applies to all. Downlink and backhaul are not
     modelled.
@@ -167,7 +167,7 @@ class Network:
 
     @cached_property
     def cell_starts(self) -> IntArray:
-        """Position of the first client of each cell, [cells]."""
+        """Index of the first client of each cell, [cells]."""
         return np.searchsorted(self.cell_of, np.arange(self.cells))
 
     @cached_property
@@ -200,7 +200,7 @@ class Network:
         return found
 
     def of(self, clients: ArrayLike) -> Network:
-        """The sub-network of some clients; the cost of a draw is proportional to its size.
+        """The sub-network of the given clients; the cost of a draw is proportional to its size.
 
         The clients keep their cells and channels: a draw of the sub-network equals, bit for bit,
         these clients' rows of the draw of the whole network.
@@ -274,8 +274,8 @@ class Network:
         if clients is not None:
             return self.of(clients).draws(stream, indices)
         blocks = [self.draw(stream, index).h for index in indices]
-        none = np.empty((0, self.clients, self.antennas), dtype=np.complex64)
-        return ChannelDraw(self, np.stack(blocks) if blocks else none)
+        empty = np.empty((0, self.clients, self.antennas), dtype=np.complex64)
+        return ChannelDraw(self, np.stack(blocks) if blocks else empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +283,7 @@ class ChannelDraw:
     """Channels of a network or sub-network during one block or more; leading axes index blocks.
 
     Args:
-        network: network that the channels belong to.
+        network: network of the channels.
         h: [..., clients, antennas] complex64, channel of each client to its edge server, including
             the path gain.
 
@@ -314,7 +314,7 @@ class ChannelDraw:
         return np.asarray((real**2 + imag**2).sum(axis=-1))
 
     def of(self, clients: ArrayLike) -> ChannelDraw:
-        """The channels of some clients, see :meth:`Network.of`."""
+        """The channels of the given clients, see :meth:`Network.of`."""
         network = self.network.of(clients)
         if network is self.network:
             return self

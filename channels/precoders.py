@@ -11,7 +11,7 @@ of sigma_0:
   exceed P_i. The error of the complex estimate, sigma_0^2 / nu^2 per element (25), is added to
   real elements unchanged.
 - ``physical``: s_i = q_i rms_i sqrt(e sigma_0^2 / P_i), where rms_i is the root mean square of
-  client i's elements, which the server is told, and e is the number of elements per symbol. The
+  client i's elements, known to the server, and e is the number of elements per symbol. The
   weakest client meets its limit P_i on the mean power per symbol with equality. The server takes
   the real part, so the variance is sigma_0^2 / (2 nu^2) per real element.
 
@@ -61,8 +61,7 @@ class AirSum:
 
         Args:
             rms: [clients], root mean square of each client's elements.
-            mean_rms: root mean square of the weighted mean; it has an effect only if there is a
-                phase error.
+            mean_rms: root mean square of the weighted mean; has an effect only with a phase error.
             per_symbol: elements per symbol; two elements on a symbol interfere with each other.
         """
         variance = self.gain_variance[:per_symbol].sum(0)
@@ -173,50 +172,50 @@ def air_sum(
     numbers = np.arange(len(channels)) if clients is None else np.asarray(clients)
     if any(given.shape != (len(channels),) for given in (q, s, numbers)):
         raise ValueError(
-            f"weights have shape {q.shape}, scales {s.shape} and clients {numbers.shape}: give one "
-            f"of each for each of the {len(channels)} clients."
+            f"weights have shape {q.shape}, scales {s.shape} and clients {numbers.shape}: give "
+            f"[clients] values for each, here ({len(channels)},)."
         )
-    heard = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
+    effective = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
     sends = s > 0
-    if (sends & (heard == 0)).any():
-        deaf = int(np.flatnonzero(sends & (heard == 0))[0])
+    if (sends & (effective == 0)).any():
+        nulled = int(np.flatnonzero(sends & (effective == 0))[0])
         raise ValueError(
-            f"client {deaf} has |a^H h| = 0: the server cannot receive it at any power. Leave it "
+            f"client {nulled} has |a^H h| = 0: the server cannot receive it at any power. Leave it "
             "out, or choose another beamformer."
         )
-    heard = np.where(sends, heard, 1.0)
-    nu = float(np.min(np.abs(heard[sends]) / s[sends], initial=np.inf))
+    effective = np.where(sends, effective, 1.0)
+    nu = float(np.min(np.abs(effective[sends]) / s[sends], initial=np.inf))
     with np.errstate(invalid="ignore"):
-        precoders = np.where(sends, q * nu / heard, 0.0)
-    missed = csi / np.abs(heard) ** 2
-    blur = _errors(missed, phase_error, stream, numbers)
+        precoders = np.where(sends, q * nu / effective, 0.0)
+    variance = csi / np.abs(effective) ** 2
+    relative = _errors(variance, phase_error, stream, numbers)
     shrink = float(np.exp(-(phase_error**2) / 2))
     cosine, sine = (1 + shrink**4) / 2 - shrink**2, (1 - shrink**4) / 2
     return AirSum(
         weights=q,
         precoders=precoders,
-        gains=q * blur,
+        gains=q * relative,
         noise_variance=(1.0 if convention == "published" else 0.5) / nu**2,
-        gain_variance=np.square(q) * np.stack([cosine + missed / 2, sine + missed / 2]),
+        gain_variance=np.square(q) * np.stack([cosine + variance / 2, sine + variance / 2]),
         shrink=shrink,
     )
 
 
 def _errors(
-    missed: FloatArray, phase_error: float, stream: Stream | None, clients: IntArray
+    variance: FloatArray, phase_error: float, stream: Stream | None, clients: IntArray
 ) -> ComplexArray:
     """Relative gains c_i / q_i = (1 + a^H e_i / a^H h_i) e^(j phi_i).
 
     They depend on e_i only through its projection on a, so only the projection is drawn.
     """
-    if not missed.any() and not phase_error:
-        return np.ones(len(missed), np.complex128)
+    if not variance.any() and not phase_error:
+        return np.ones(len(variance), np.complex128)
     if stream is None:
         raise ValueError("stream is None: give a Stream, the randomness of the channel errors.")
     pairs = stream.child("csi").normals(0, clients, 2).astype(np.float64)
-    astray = np.sqrt(missed / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
+    deviation = np.sqrt(variance / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
     phase = phase_error * stream.child("phase").normals(0, clients, 1)[:, 0].astype(np.float64)
-    return np.asarray((1 + astray) * np.exp(1j * phase))
+    return np.asarray((1 + deviation) * np.exp(1j * phase))
 
 
 def _numbers(name: str, values: ArrayLike, min_value: float = -np.inf) -> FloatArray:

@@ -14,9 +14,9 @@ from channels.streams import Stream
 def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Network:
     """The heterogeneous network of the HIST paper (Fang, Han, Brinton), Section VI-C.
 
-    Cells j = 1..floor(N/2) are slow, F_i ~ U(1, 2) GHz and 30 dB; the others are fast, F_i ~
-    U(2, 4) GHz and 40 dB. With an odd number of cells there is one more fast cell than slow cells;
-    a single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. Use
+    Cells j = 1..floor(N/2) are slow, with F_i ~ U(1, 2) GHz and an SNR of 30 dB; the others are
+    fast, with F_i ~ U(2, 4) GHz and 40 dB. If N is odd, there is one more fast cell than slow
+    cells; a single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. Use
     ``dataclasses.replace`` to change a setting.
 
     Args:

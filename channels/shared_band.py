@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 
 class SharedBand:
-    """Active uploads with their remaining bits; a change costs O(uploads) operations.
+    """Active uploads and their remaining bits; each change costs O(uploads) operations.
 
     Between changes every upload proceeds at a constant rate. A change first advances all uploads to
     its time at the old rates, then computes new rates. A completed upload must be removed with
@@ -68,7 +68,7 @@ class SharedBand:
         client = key if client is None else whole_number("client", client)
         if key in self._keys:
             raise ValueError(
-                f"key is {key}, which is already uploading: give each active upload another key."
+                f"key is {key}, which is in use by an active upload: choose another key."
             )
         if not 0 <= bits < np.inf:
             raise ValueError(f"bits is {bits}: give a finite number >= 0.")
@@ -97,13 +97,13 @@ class SharedBand:
             ValueError: the upload is not active, is not complete at this time, or another upload
                 completed earlier.
         """
-        place = self._place(key)
-        if self._done_at[place] > now_seconds:
+        index = self._index_of(key)
+        if self._done_at[index] > now_seconds:
             raise ValueError(
                 f"now_seconds is {now_seconds}, but upload {key} completes at "
-                f"{self._done_at[place]}: finish it then, or remove it."
+                f"{self._done_at[index]}: finish it then, or remove it."
             )
-        self._take(now_seconds, place)
+        self._take(now_seconds, index)
 
     def remove(self, now_seconds: float, key: int) -> float:
         """Cancel an upload.
@@ -115,7 +115,7 @@ class SharedBand:
             ValueError: the upload is not active, or the time is before the last change or after
                 the end of an upload.
         """
-        return self._take(now_seconds, self._place(key))
+        return self._take(now_seconds, self._index_of(key))
 
     def snapshot(self) -> dict[str, Any]:
         """The state as a dictionary for JSON; None stands for infinity."""
@@ -140,24 +140,24 @@ class SharedBand:
         self._pace = np.array(paces, dtype=np.float64)
         self._done_at = _done_at(self._now, self._left, self._pace)
 
-    def _take(self, now: float, place: int) -> float:
-        """Remove the upload at ``place``; return its remaining bits."""
+    def _take(self, now: float, index: int) -> float:
+        """Remove the upload at ``index``; return its remaining bits."""
         left = self._left_at(now)
-        keys = self._keys[:place] + self._keys[place + 1 :]
-        clients, bits = np.delete(self._clients, place), np.delete(self._bits, place)
-        self._set(now, keys, clients, bits, np.delete(left, place))
-        return float(left[place])
+        keys = self._keys[:index] + self._keys[index + 1 :]
+        clients, bits = np.delete(self._clients, index), np.delete(self._bits, index)
+        self._set(now, keys, clients, bits, np.delete(left, index))
+        return float(left[index])
 
-    def _place(self, key: int) -> int:
+    def _index_of(self, key: int) -> int:
         try:
             return self._keys.index(key)
         except ValueError:
             raise ValueError(
-                f"key is {key}, which is not uploading: start it first, and end it only once."
+                f"key is {key}, which is not the key of an active upload: choose an active upload."
             ) from None
 
     def _left_at(self, now: float) -> FloatArray:
-        """Remaining bits of each upload at a time between the last change and the next end."""
+        """Remaining bits of each upload at ``now``, between the last change and the next end."""
         if not (np.isfinite(now) and now >= self._now):
             raise ValueError(
                 f"now_seconds is {now} after {self._now}: give a finite time, not before the last "
@@ -170,7 +170,7 @@ class SharedBand:
                 "at that time first."
             )
         if not self._keys or now == self._now:
-            # Several uploads may end at one instant, also those with almost no bits.
+            # Several uploads may end at the same instant, including those with almost no bits.
             return np.where(self._done_at <= now, 0.0, self._left)
         left = self._left - (now - self._now) / self._pace
         # An upload that is due now is complete, even if a rounding error remains.

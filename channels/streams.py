@@ -40,8 +40,8 @@ class Stream:
         if not isinstance(self.names, tuple | list):
             raise TypeError(f"names is {shown(self.names)}: give a tuple of strings and integers.")
         names = tuple(
-            name if isinstance(name, str) else whole_number(f"names[{place}]", name)
-            for place, name in enumerate(self.names)
+            name if isinstance(name, str) else whole_number(f"names[{i}]", name)
+            for i, name in enumerate(self.names)
         )
         object.__setattr__(self, "names", names)
 
@@ -50,7 +50,7 @@ class Stream:
         return Stream(self.seed, self.names + names)
 
     def key(self, index: int = 0) -> int:
-        """A 64-bit key for event ``index`` of this stream, to seed other kinds of generators.
+        """A 64-bit key for event ``index`` of this stream, for seeding other generators.
 
         Args:
             index: event of the stream, any integer.
@@ -76,10 +76,10 @@ class Stream:
     def normals(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float32]:
         """Standard normal numbers by row, e.g. by client; a row does not depend on other rows.
 
-        Row i has its own range of the counter. Drawing some rows therefore gives bit for bit the
-        same numbers as drawing all rows, and takes time only for those rows. The numbers are
-        independent of those of :meth:`generator`. Numbers with the same index and another width,
-        or from :meth:`uniforms`, are not independent: draw them from a child stream.
+        Row i has its own range of the counter. Drawing some rows therefore gives numbers that are
+        bit-identical to those of a draw of all rows, and takes time only for those rows. The
+        numbers are independent of those of :meth:`generator`. Numbers with the same index and
+        another width, or from :meth:`uniforms`, are not independent: draw them from a child stream.
 
         Args:
             index: event of the stream, in [0, 2^64).

@@ -152,7 +152,7 @@ def in_range(
         raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
     bad = ~(np.isfinite(given) & (given > above) & (given >= min_value) & (np.abs(given) <= limit))
     if bad.any():
-        place = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
+        index = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
         wanted = "a finite number"
         if above > -np.inf:
             wanted += f" > {above:g}"
@@ -160,7 +160,7 @@ def in_range(
             wanted += f" >= {min_value:g}"
         if limit < np.inf:
             wanted += f" within [{-limit:g}, {limit:g}]"
-        raise ValueError(f"{name}{place} is {given[bad].flat[0]}: give {wanted}.")
+        raise ValueError(f"{name}{index} is {given[bad].flat[0]}: give {wanted}.")
     full = np.full(count, given)
     full.setflags(write=False)
     return full

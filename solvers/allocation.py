@@ -63,8 +63,8 @@ def allocate_requests(
     # Scaling by a power of two is exact.
     shares = np.ldexp(sigma, -int(np.frexp(sigma.max())[1])) if sigma.any() else sigma + 1
     requests = _greedy(shares, low, quota)
-    busy = sigma > 0
-    objective = float((sigma[busy] ** 2 / requests[busy]).sum())
+    positive = sigma > 0
+    objective = float((sigma[positive] ** 2 / requests[positive]).sum())
     seconds = time.perf_counter() - start
     return Solution(requests, objective, objective, 0.0, Status.OPTIMAL, "greedy", seconds)
 
@@ -75,8 +75,8 @@ def _greedy(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
     squares = (weights**2).tolist()
 
     def entry(task: int) -> tuple[float, int]:
-        held, square = requests[task], squares[task]
-        saved = square / (held * (held + 1)) if held else (np.inf if square else 0.0)
+        count, square = requests[task], squares[task]
+        saved = square / (count * (count + 1)) if count else (np.inf if square else 0.0)
         return -saved, task
 
     heap = [entry(task) for task in range(len(requests))]
@@ -92,7 +92,7 @@ def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
     """Requests that the greedy algorithm is certain to allocate; about three per task remain.
 
     The requests k that save more than 1 / t^2 have k (k - 1) < (w t)^2, which implies k < w t + 1.
-    If there are at most ``quota`` of them in total, the greedy algorithm allocates all of them.
+    If there are at most ``quota`` of them over all tasks, the greedy algorithm allocates them all.
     """
     room = quota - len(low) - 1
     above = weights > 0
@@ -103,7 +103,7 @@ def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
         if not starved.any():
             break
         above &= ~starved
-    # One less, as a margin for rounding of the savings.
+    # One less, because the savings are rounded.
     certain = np.floor(np.where(above, weights * scale, 0.0)) - 1
     return np.maximum(low, certain.astype(np.int64))
 
@@ -130,8 +130,8 @@ def _floors(floor: Any, shape: tuple[int, ...]) -> IntArray:
         )
     wrong = (given < 0) | (given > _MAX_REQUESTS)
     if wrong.any():
-        place = f"[{int(wrong.argmax())}]" if given.ndim else ""
-        raise ValueError(f"floor{place} is {given[wrong].flat[0]}: give an integer from 0 to 2^50.")
+        index = f"[{int(wrong.argmax())}]" if given.ndim else ""
+        raise ValueError(f"floor{index} is {given[wrong].flat[0]}: give an integer from 0 to 2^50.")
     return np.full(shape, given, dtype=np.int64)
 
 

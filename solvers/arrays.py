@@ -1,4 +1,4 @@
-"""Conversion of arguments and results: array-likes, or torch tensors on any device."""
+"""Conversion of arguments and results between NumPy arrays and torch tensors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def like(given: Any, array: NDArray[Any]) -> Any:
 
 
 def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, float]:
-    """Index (as text) and value of the first entry that is not ``good``."""
+    """Index, e.g. "[0, 2]", and value of the first entry that is not ``good``."""
     index = np.unravel_index(int((~good).argmax()), good.shape)
     text = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
     return text, float(values[index])

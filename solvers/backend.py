@@ -1,4 +1,4 @@
-"""Backends: solution methods with their settings, chosen by name or given as objects."""
+"""Backends: solution methods and their settings, chosen by name or given as objects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Catalogue(Generic[Member]):
     Args:
         argument: name of the argument.
         classes: maps each name to its ``module:Class``.
-        others: sentence for the error message that says what the argument accepts besides names.
+        others: sentence for the error message: what the argument accepts besides names.
     """
 
     argument: str

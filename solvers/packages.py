@@ -1,4 +1,4 @@
-"""Optional solver packages: imported on use, with warnings suppressed that our checks cover."""
+"""Optional solver packages: import on first use, and suppression of redundant warnings."""
 
 from __future__ import annotations
 

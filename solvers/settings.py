@@ -1,4 +1,4 @@
-"""Validation of backend settings, and errors for settings given in the wrong place."""
+"""Validation of backend settings, and errors for settings passed to the wrong function."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ def check_time_limit(seconds: Any) -> None:
         raise ValueError(f"time_limit_seconds is {shown(seconds)}: give a number above 0.")
 
 
-def settings_elsewhere(**places: str) -> Callable[[Function], Function]:
+def settings_elsewhere(**remedies: str) -> Callable[[Function], Function]:
     """Return a decorator that rejects settings that belong to a backend object.
 
-    The error message says where to give the setting.
+    The error message says how to pass the setting.
 
     Args:
-        places: maps each such setting to the way of giving it.
+        remedies: maps each such setting to how it is passed.
     """
 
     def decorate(function: Function) -> Function:
         @wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs:
-                if name in places:
+                if name in remedies:
                     raise TypeError(
                         f"{function.__name__}() has no argument {name}, which is a setting of the "
-                        f"backend: give {places[name]}."
+                        f"backend: give {remedies[name]}."
                     )
             return function(*args, **kwargs)
 

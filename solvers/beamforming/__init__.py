@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from solvers.beamforming.sca import Sca
     from solvers.beamforming.sdr import Sdr
 
-_HOMES = {
+_MODULES = {
     "Anneal": "solvers.beamforming.anneal",
     "BranchAndBound": "solvers.beamforming.branch_and_bound",
     "MirrorProx": "solvers.beamforming.mirror_prox",
@@ -48,6 +48,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Load a class on first use, because importing torch takes a second."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'solvers.beamforming' has no attribute {name!r}")
-    return load(f"{_HOMES[name]}:{name}")
+    return load(f"{_MODULES[name]}:{name}")

@@ -1,7 +1,7 @@
 """Max-min receive beamforming by annealing: many starts on the sphere, then a polish of the best.
 
 The minimum over clients is not differentiable. Gradient ascent with momentum therefore maximises a
-soft minimum, the power mean of the |a^H h_i| with exponent -beta, while beta grows; this objective
+soft minimum, the power mean of the |a^H h_i| with exponent -beta, while beta grows; its maximiser
 does not depend on the channels' scale. Phase-SCA then polishes the best results: for fixed phases
 of the a^H h_i the best beamformer is a least-norm point, and no step decreases the objective.
 """
@@ -30,7 +30,7 @@ _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # elements of the largest ar
 
 @dataclass(frozen=True)
 class Anneal(FromRandomStarts):
-    """The method of this module.
+    """Annealing from random starts, followed by a polish of the best results.
 
     Args:
         starts: number of random starts, the same for every problem; None for
@@ -58,7 +58,7 @@ class Anneal(FromRandomStarts):
 
 
 def default_starts(clients: int) -> int:
-    """Number of starts that reach on average 0.9995 of the optimum (0.995 with 60 clients)."""
+    """Default number of starts; reaches 0.9995 of the optimum on average (60 clients: 0.995)."""
     return 64 if clients <= 16 else 112
 
 
@@ -125,7 +125,7 @@ def polish(h: Tensor, a: Tensor, *, steps: int = 4) -> Tensor:
     """Improve beamformers [problems, starts, antennas] by phase-SCA.
 
     Each step sets g_i = h_i e^(j arg(h_i^H a)), solves min ||m||^2 subject to Re(g_i^H m) >= 1, and
-    takes a = m / ||m|| if that is better.
+    sets a = m / ||m|| if this improves the objective.
     """
     for _ in range(steps):
         y = a @ h.mH

@@ -4,9 +4,9 @@ In the form  min ||m||^2  subject to  |h_i^H m| >= 1  the only nonconvexity is t
 client's received signal. If a phase is confined to an interval of at most 180 degrees, the convex
 hull of the feasible set is bounded by a chord and two rays (Lu and Liu, 2017), and the relaxation
 is a least-norm problem. A second relaxation also covers clients whose phase is not yet confined:
-for q of the semidefinite relaxation, ||m||^2 >= m^H (I - sum_i q_i h_i h_i^H) m + sum_i q_i. It is
-tight near the root of the tree, the first one near the leaves. Multipliers prove the bounds, and
-the proof holds even if they were computed with low accuracy.
+for q of the semidefinite relaxation, ||m||^2 >= m^H (I - sum_i q_i h_i h_i^H) m + sum_i q_i. The
+second relaxation is tight near the root of the tree, the first near the leaves. Multipliers prove
+the bounds, and the proof holds even if they were computed with low accuracy.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from solvers.settings import check_time_limit
 
 _CLOSED = 0.99 * PROVEN_GAP  # gap at which nodes are closed, with a margin for rounding
 _NODES = 512  # relaxations solved together
-_BENT = 0.97  # fraction of the semidefinite q; with 1 the quadratic form would be singular
+_Q_FRACTION = 0.97  # of the semidefinite q; with 1 the quadratic form would be singular
 _OTHERS = 0.1  # branching weight of clients that the semidefinite relaxation ignores
 _TURN = 2 * math.pi
 
 
 @dataclass(frozen=True)
 class BranchAndBound(BeamformerBackend, Certificate):
-    """The method of this module, as a backend or as a certificate for another backend's solution.
+    """Branch and bound, as a backend or as a certificate for another backend's solution.
 
     Args:
         time_limit_seconds: time limit per problem, after which it stops with the best solution and
@@ -109,7 +109,7 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
     clients, root = len(h), int(torch.linalg.vector_norm(h, dim=-1).argmin())
     q = relaxation_weights(h[None])[0]
     weight = q / q.max() + _OTHERS
-    bent, plain = _Relaxation.of(h, root, _BENT * q), _Relaxation.of(h, root, 0 * q)
+    quadratic, plain = _Relaxation.of(h, root, _Q_FRACTION * q), _Relaxation.of(h, root, 0 * q)
     low = torch.zeros(1, clients, dtype=torch.float64)
     width = torch.full((1, clients), _TURN, dtype=torch.float64)
     width[:, root] = 0  # a common phase has no effect, so the root's phase is fixed
@@ -120,18 +120,18 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
         proven = float(bound[order[0]])
         if time.monotonic() > deadline:
             break
-        now, later = order[:_NODES], order[_NODES:]
-        nodes += len(now)
-        here = _Nodes(bound[now], low[now], width[now])
-        for relaxation in (bent, plain):
-            proved, points = relaxation.solve(here.low, here.width)
-            here = here._replace(bound=torch.maximum(here.bound, proved))
+        current, rest = order[:_NODES], order[_NODES:]
+        nodes += len(current)
+        batch = _Nodes(bound[current], low[current], width[current])
+        for relaxation in (quadratic, plain):
+            proved, points = relaxation.solve(batch.low, batch.width)
+            batch = batch._replace(bound=torch.maximum(batch.bound, proved))
             found = relaxation.beamformers(points)
             scores = _score(h, found).nan_to_num()
             if scores.max() > 1 / min_square:
                 best, min_square = found[scores.argmax()], 1 / float(scores.max())
-        children = _split(here, plain.arrivals(points), weight)
-        others = _Nodes(bound[later], low[later], width[later])
+        children = _split(batch, plain.received(points), weight)
+        others = _Nodes(bound[rest], low[rest], width[rest])
         parts = (torch.cat(pair) for pair in zip(children, others, strict=True))
         bound, low, width = parts
         open_ = bound < min_square / (1 + _CLOSED)
@@ -191,10 +191,10 @@ class _Relaxation(NamedTuple):
 
     def relaxed(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
         """Constraints G [nodes, 3 clients, 2 antennas - 1] and b of the relaxations."""
-        held = width <= math.pi
-        rays = held & (width > 0)  # the root needs none: its signal is real by construction
+        confined = width <= math.pi
+        rays = confined & (width > 0)  # not for the root client: its signal is real already
         angles = torch.stack([low + width / 2, low + math.pi / 2, low + width - math.pi / 2], -2)
-        used = torch.stack([held, rays, rays], -2)
+        used = torch.stack([confined, rays, rays], -2)
         turned = torch.polar(used.to(angles), angles).unsqueeze(-1) * self.g
         rows = torch.cat([turned.real, turned.imag[..., 1:]], -1)
         cosine = (width / 2).cos()
@@ -202,7 +202,7 @@ class _Relaxation(NamedTuple):
         offset = torch.where(used, offset, -1.0)
         return rows.flatten(1, 2), offset.flatten(1, 2)
 
-    def arrivals(self, points: Tensor) -> Tensor:
+    def received(self, points: Tensor) -> Tensor:
         """Received signals h_i^H m [nodes, clients] at ``points``."""
         return self._complex(points) @ self.g.mH
 
@@ -217,13 +217,13 @@ class _Relaxation(NamedTuple):
         return torch.complex(points[:, :antennas], imaginary)
 
 
-def _split(nodes: _Nodes, arrived: Tensor, weight: Tensor) -> _Nodes:
-    """Split each node at the phase of a client with too weak a signal; full circles into three."""
+def _split(nodes: _Nodes, received: Tensor, weight: Tensor) -> _Nodes:
+    """Split each node at the phase of the most violated client; full circles into three."""
     bound, low, width = nodes
-    miss = weight * (1 - arrived.abs().square())
+    miss = weight * (1 - received.abs().square())
     weakest = torch.where(width > 1e-6, miss, -torch.inf).argmax(-1, keepdim=True)
     start, span = low.gather(1, weakest), width.gather(1, weakest)
-    phase = torch.remainder(arrived.gather(1, weakest).angle() - start, _TURN)
+    phase = torch.remainder(received.gather(1, weakest).angle() - start, _TURN)
     full = span > math.pi
     inside = (phase > 0.1 * span) & (phase < 0.9 * span)
     cut = torch.where(inside, phase, span / 2)

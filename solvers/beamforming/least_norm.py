@@ -20,11 +20,11 @@ _LARGEST = 1e12  # multipliers above this mean an infeasible problem
 
 
 class LeastNorm(NamedTuple):
-    """Solutions of a batch.
+    """Solutions of a batch of least-norm problems.
 
     Args:
         point: x [..., n], nearly feasible; meaningless if the problem is infeasible.
-        bound: proven lower bound [...] on ||x||^2; grows without limit if infeasible.
+        bound: proven lower bound [...] on ||x||^2; unlimited if the problem is infeasible.
     """
 
     point: Tensor
@@ -48,8 +48,8 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
     length = torch.where(length > 0, length, torch.ones_like(length))
     rows, offset = rows / length.unsqueeze(-1), offset / length
     if soft:
-        gives = torch.where((rows != 0).any(-1, keepdim=True), soft, 0.0).to(rows)
-        rows, n = torch.cat([rows, gives], -1), n + 1
+        slope = torch.where((rows != 0).any(-1, keepdim=True), soft, 0.0).to(rows)
+        rows, n = torch.cat([rows, slope], -1), n + 1
     columns = rows.mT
     slim = constraints <= n
     gram = rows @ columns if slim else None
@@ -72,7 +72,7 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
         change = solve(-error - slack + target)
         slack_change = target - slack - ratio * change
         max_step = _STEP * _longest(y, change, slack, slack_change)
-        # Converged problems stay fixed: further steps would only add rounding, and end in NaN.
+        # Converged problems stay fixed: further steps would add rounding errors and end in NaN.
         done = ~(torch.isfinite(change) & torch.isfinite(slack_change)).all(-1, keepdim=True)
         done |= mean * constraints <= _CLOSED * (offset * y).sum(-1, keepdim=True).abs()
         y = torch.where(done, y, (y + max_step * change).clamp(1e-300, _LARGEST))

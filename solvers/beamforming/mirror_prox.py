@@ -4,7 +4,7 @@ Around a beamformer b, |a^H h_i|^2 >= 2 Re(b^H h_i h_i^H a) - |h_i^H b|^2. The m
 bounds over the clients is maximised over ||a|| <= 1 as a saddle-point problem with weights on the
 simplex. The method takes extragradient steps, Euclidean in a and entropic in the weights: 30
 approximations of 20 steps, and each approximation starts from the weights of the previous one.
-(Averaged iterates, as in the theory, with new weights reached 0.85 of this objective.)
+(Averaged iterates, as in the theory, and new weights each time reached 0.85 of this objective.)
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from solvers.beamforming.directions import best_of, random_starts, unit_norm, wo
 from solvers.beamforming.problem import Problems
 
 _OUTER, _INNER = 30, 20
-_CHUNK = 16  # problems at a time, few enough to stay in the cache
+_CHUNK = 16  # problems per chunk; a chunk must fit in the cache
 
 
 @dataclass(frozen=True)
 class MirrorProx(FromRandomStarts):
-    """The paper's method, for comparison.
+    """The HIST paper's method, for comparison.
 
     Args:
         starts: number of random starts, the same for every problem; None for 20.

@@ -93,11 +93,11 @@ def optimize_beamformer(
             rounding.
         certificate: method that proves the bound. None: min_i ||h_i||^2 / s_i^2, at no cost;
             ``sdr``: the dual of the semidefinite relaxation, which is loose if clients outnumber
-            antennas; ``exact``: branch and bound from the solution, which it may improve, for up to
-            a minute per problem. ``BranchAndBound(time_limit_seconds=...)`` sets another limit;
-            instances of other subclasses of ``Certificate`` are also accepted.
+            antennas; ``exact``: branch and bound that starts at the solution and may improve it,
+            for up to a minute per problem. ``BranchAndBound(time_limit_seconds=...)`` sets another
+            limit; instances of other subclasses of ``Certificate`` are also accepted.
         scales: s [..., clients] >= 0, e.g. a client's data weight times the root mean square of its
-            update; a client with 0 is ignored. None means 1.
+            update; a client with scale 0 is ignored. None means 1.
 
     Returns:
         Beamformers [..., antennas] of unit norm, with the array type, dtype and device of ``h``;
@@ -152,7 +152,7 @@ def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | N
     if found.value.shape != h[:, 0].shape:
         raise RuntimeError(
             f"backend {method.name!r} returned beamformers of shape {tuple(found.value.shape)} for "
-            f"channels of shape {tuple(h.shape)}."
+            f"channels of shape {tuple(h.shape)}: it must return [problems, dimensions]."
         )
     if proof is not None and proof.name != method.name:
         found = found.then(proof.certify(problems, found))

@@ -74,9 +74,9 @@ def read_problems(h: Any, scales: Any) -> Problems:
         )
     finite = torch.isfinite(channels.real) & torch.isfinite(channels.imag)
     if not finite.all():
-        place = _first(~finite)
+        index = _first(~finite)
         raise ValueError(
-            f"h{place} is {complex(channels[tuple(place)])}: give finite channels. Is a path gain "
+            f"h{index} is {complex(channels[tuple(index)])}: give finite channels. Is a path gain "
             "missing, or a unit wrong?"
         )
     shape, (clients, antennas) = tuple(channels.shape[:-2]), channels.shape[-2:]
@@ -100,7 +100,7 @@ def read_problems(h: Any, scales: Any) -> Problems:
     level = length.log().mean(-1).exp()
     channels = channels / level[:, None, None]
     basis = None
-    if clients < antennas:  # components orthogonal to all channels cannot help
+    if clients < antennas:  # components orthogonal to all channels have no effect
         basis, root = torch.linalg.qr(channels.mT)
         channels = root.mT.contiguous()
     return Problems(given, shape, channels, basis, level * largest[:, 0, 0], blocked)
@@ -129,9 +129,9 @@ def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: s
     wrong = ~((largest >= _MIN_ENTRY) & (largest <= _MAX_ENTRY)) & ~skip
     if wrong.any():
         at = int(wrong.flatten().nonzero()[0])
-        place = [int(i) for i in np.unravel_index(at, (*shape, channels.shape[1]))]
+        index = [int(i) for i in np.unravel_index(at, (*shape, channels.shape[1]))]
         raise ValueError(
-            f"{name}{place} is of order {float(largest.flatten()[at]):.0e}: give channels within "
+            f"{name}{index} is of order {float(largest.flatten()[at]):.0e}: give channels within "
             f"{_MIN_ENTRY:g} to {_MAX_ENTRY:g}, or 0. Change the unit."
         )
 
@@ -155,9 +155,9 @@ def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tenso
         ) from None
     good = torch.isfinite(scale) & (scale >= 0)
     if not good.all():
-        place = _first(~good.reshape(shape))
+        index = _first(~good.reshape(shape))
         raise ValueError(
-            f"scales{place} is {scale[~good][0]:g}: give finite numbers >= 0; 0 means that the "
+            f"scales{index} is {scale[~good][0]:g}: give finite numbers >= 0; 0 means that the "
             "client is ignored."
         )
     if (scale == 0).all(-1).any():
@@ -168,8 +168,8 @@ def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tenso
 def _replace(channels: Tensor, absent: Tensor) -> Tensor:
     """Replace the channels of ``absent`` clients by that of the first client that is present."""
     first = (~absent).to(torch.int8).argmax(-1)
-    there = channels[torch.arange(len(channels), device=channels.device), first]
-    return torch.where(absent[:, :, None], there[:, None], channels)
+    present = channels[torch.arange(len(channels), device=channels.device), first]
+    return torch.where(absent[:, :, None], present[:, None], channels)
 
 
 def _first(wrong: Tensor) -> list[int]:
@@ -182,7 +182,7 @@ def _torch_type(dtype: Any) -> torch.dtype:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch on one CPU thread: more do not speed up small products, and change rounding."""
+    """Run torch on one CPU thread: more change rounding and do not speed up small products."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

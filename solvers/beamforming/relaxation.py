@@ -24,7 +24,7 @@ _CHUNK_NUMBERS = 1 << 20  # elements of the largest array of a chunk
 
 @dataclass(frozen=True)
 class RelaxationBound(Certificate):
-    """The bound of the semidefinite relaxation, computed by this module; it has no settings."""
+    """The bound of the semidefinite relaxation, by a barrier method; it has no settings."""
 
     name = "relaxation_bound"
 
@@ -42,7 +42,7 @@ def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:
     """
     p = p / p.sum(-1, keepdim=True)
     covariance = (h * p.unsqueeze(-1)).mT @ h.conj()
-    # Margin for the rounding error of eigvalsh, some units in the last place.
+    # Margin for the rounding error of eigvalsh, a few units in the last place.
     largest: Tensor = torch.linalg.eigvalsh(covariance)[..., -1]
     return largest * (1 + 1e-13)
 

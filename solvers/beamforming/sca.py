@@ -1,4 +1,4 @@
-"""Successive convex approximation with the subproblems of Mirror-Prox, solved by cvxpy."""
+"""Successive convex approximation as in ``mirror_prox``, with subproblems solved by cvxpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvers.beamforming.directions import best_of, random_starts, unit_norm, wo
 from solvers.beamforming.problem import Problems
 from solvers.packages import import_solver, quiet_cvxpy
 
-_TURNS, _GAIN = 30, 1e-4
+_MAX_APPROXIMATIONS, _MIN_GAIN = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Sca(FromRandomStarts):
         )
         points = first.cpu().clone()
         for number, channels in enumerate(h.cpu()):
-            for which, start in enumerate(first[number].cpu()):
+            for index, start in enumerate(first[number].cpu()):
                 a, score = start, 0.0
-                for _ in range(_TURNS):
+                for _ in range(_MAX_APPROXIMATIONS):
                     y = channels.conj() @ a
                     tangent = 2 * y[:, None] * channels
                     slope.value = torch.cat([tangent.real, tangent.imag], -1).numpy()
@@ -57,8 +57,8 @@ class Sca(FromRandomStarts):
                         break
                     a = unit_norm(torch.complex(*torch.from_numpy(variable.value).tensor_split(2)))
                     now = float(worst(channels[None], a[None, None])[0, 0])
-                    if now <= score * (1 + _GAIN):
+                    if now <= score * (1 + _MIN_GAIN):
                         break
                     score = now
-                points[number, which] = a
+                points[number, index] = a
         return Found(best_of(h, points.to(h.device)))

@@ -17,7 +17,7 @@ from solvers.solution import SolverUnavailableError
 
 @dataclass(frozen=True)
 class Sdr(BeamformerBackend):
-    """The method of this module, for comparison; cvxpy's multipliers prove its bounds.
+    """Semidefinite relaxation and sampling, for comparison; cvxpy's multipliers prove its bounds.
 
     Args:
         samples: number of Gaussian samples, of which the best is returned; None for 1000.

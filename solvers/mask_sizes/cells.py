@@ -1,4 +1,4 @@
-"""Cells of mask-size problems, measured in steps, and the number of steps that fit into a time."""
+"""Cells of mask-size problems: their latencies, and the steps that fit into a given time."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Cells:
         return self.seconds * (self.step * steps) + self.offset
 
     def rows(self, rows: Rows) -> Cells:
-        """The problems that ``rows`` [batch] selects."""
+        """The problems selected by ``rows`` [batch]."""
         arrays = (self.seconds, self.offset, self.low, self.high)
         seconds, offset, low, high = (array[rows] for array in arrays)
         return Cells(seconds, offset, low, high, self.step)
 
     def ended(self, level: Floats) -> Floats:
-        """Maximum number of steps within bounds that end by ``level`` [..., batch, 1].
+        """Maximum number of steps within the bounds whose latency is at most ``level``.
 
-        It is ``low`` if even these do not end by then.
+        If even ``low`` steps take longer, the result is ``low``. ``level`` is [..., batch, 1].
         """
         steps = np.floor((level - self.offset) / (self.seconds * self.step))
         steps = np.minimum(np.maximum(steps, self.low), self.high)
@@ -53,10 +53,10 @@ class Cells:
         return steps
 
     def _correct(self, steps: Floats, level: Floats, wrong: Rows) -> None:
-        """Correct ``steps`` in place by bisection if the division was rounded to a wrong step."""
+        """Correct the ``wrong`` entries of ``steps`` in place, by bisection."""
         arrays = np.broadcast_arrays(self.seconds, self.offset, self.low, self.high, steps, level)
         seconds, offset, low, high, near, level = (array[wrong] for array in arrays)
-        # The division's error is below 8 roundings of terms up to level + offset.
+        # The division's error is less than 8 roundings of terms up to level + offset.
         error = 8 * _EPS * (np.abs(level) + offset) / (seconds * self.step)
         reach = 2 + np.floor(error)
         low, high = np.maximum(low, near - reach), np.minimum(high, near + reach)

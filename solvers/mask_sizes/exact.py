@@ -1,4 +1,4 @@
-"""Exact mask sizes: allocate steps in the order in which they end, but not one by one.
+"""Exact mask sizes: allocate steps in order of their latencies, most of them in bulk.
 
 A cell that trains k steps needs f(k) = c g k + b seconds, computed in float64 and nondecreasing in
 k. The slowest cell's latency is therefore minimal if the steps with the smallest f over all cells
@@ -19,12 +19,12 @@ from solvers.mask_sizes.cells import Cells, Floats, Rows
 from solvers.mask_sizes.problem import Problem
 
 _EPS = float(np.finfo(np.float64).eps)
-_TURNS = 12  # of Newton's method; two or three are usual
+_MAX_ITERATIONS = 12  # of Newton's method; two or three usually suffice
 
 
 @dataclass(frozen=True)
 class Exact(MaskSizeBackend):
-    """The method of this module: the integer optimum, in about a millisecond for 1000 cells.
+    """The exact method: finds the integer optimum, in about a millisecond for 1000 cells.
 
     It solves batches and has no settings.
     """
@@ -33,27 +33,27 @@ class Exact(MaskSizeBackend):
     batches = True
 
     def solve(self, problem: Problem) -> Found:
-        """Find steps with the smallest maximum latency."""
+        """Find the steps with the smallest maximum latency."""
         return Found(exact_steps(problem.cells, problem.quota), np.inf)
 
 
 def exact_steps(cells: Cells, quota: int) -> Floats:
     """Steps [batch, cells] that sum to ``quota`` in each row, with the smallest maximum latency.
 
-    Every row must be feasible. If several allocations are optimal, steps that end at the same time
+    Every row must be feasible. If several allocations are optimal, steps with equal latencies
     go to the cells with the smallest index.
     """
     ended = cells.ended(_water_levels(cells, quota)[..., None])
     sums = ended.sum(-1)
-    wide = (sums[0] > quota) | (sums[1] < quota) | _crowded(sums, cells)
+    wide = (sums[0] > quota) | (sums[1] < quota) | _too_many(sums, cells)
     if wide.any():
         ended[:, wide] = _bisect(cells.rows(wide), quota)
         sums = ended.sum(-1)
     steps: Floats = ended[0]
     between = ended[1] - steps
     missing = quota - sums[0]
-    # If offsets are much larger than c g, many steps end at one float64 time: do not list them.
-    equal = _crowded(sums, cells)[:, None]
+    # If offsets are much larger than c g, many steps have equal latencies: do not list them.
+    equal = _too_many(sums, cells)[:, None]
     before, ties = _select(cells, steps, np.where(equal, 0, between), missing)
     ties = np.where(equal, between, ties)
     left = (missing - before.sum(-1))[:, None] - (ties.cumsum(-1) - ties)
@@ -62,10 +62,10 @@ def exact_steps(cells: Cells, quota: int) -> Floats:
     return steps
 
 
-def _crowded(sums: Floats, cells: Cells) -> Rows:
-    """Rows [batch] with too many steps between two levels, ``sums`` [2, batch], to be listed."""
-    crowded: Rows = sums[1] - sums[0] > 4 * cells.low.shape[-1] + 64
-    return crowded
+def _too_many(sums: Floats, cells: Cells) -> Rows:
+    """Whether too many steps remain between the two levels to list them, [batch]."""
+    many: Rows = sums[1] - sums[0] > 4 * cells.low.shape[-1] + 64
+    return many
 
 
 def _water_levels(cells: Cells, quota: int) -> Floats:
@@ -79,7 +79,7 @@ def _water_levels(cells: Cells, quota: int) -> Floats:
     start, stop = cells.offset + width * cells.low, cells.offset + width * cells.high
     growing = cells.low < cells.high
     full = np.zeros_like(growing)
-    for _ in range(_TURNS):
+    for _ in range(_MAX_ITERATIONS):
         rate = np.maximum((growing / width).sum(-1), 1e-120)
         fixed = np.where(full, cells.high, np.where(growing, -cells.offset / width, cells.low))
         level = (quota - fixed.sum(-1)) / rate
@@ -95,7 +95,7 @@ def _water_levels(cells: Cells, quota: int) -> Floats:
 def _bisect(cells: Cells, quota: int) -> Floats:
     """Steps [2, batch, cells] that end by two levels around the optimum, with few in between.
 
-    Many steps remain in between only if all of them end at the same time, or if the first sum
+    Many steps remain in between only if all of them have the same latency, or if the first sum
     equals the quota.
     """
     first = np.where(cells.low < cells.high, cells.latency(cells.low + 1), 1e300).min(-1)
@@ -103,12 +103,12 @@ def _bisect(cells: Cells, quota: int) -> Floats:
     ended = np.stack([cells.low, cells.high])
     while True:
         sums = ended.sum(-1)
-        rows = _crowded(sums, cells) & (sums[0] < quota)
+        rows = _too_many(sums, cells) & (sums[0] < quota)
         rows &= np.nextafter(levels[0], np.inf) < levels[1]
         if not rows.any():
             return ended
         below, above = levels[:, rows]
-        # The geometric mean finds the magnitude first.
+        # The geometric mean finds the order of magnitude first.
         level = np.where(above > 2 * below, np.sqrt(below) * np.sqrt(above), (below + above) / 2)
         steps = cells.rows(rows).ended(level[:, None])
         side = np.where(steps.sum(-1) <= quota, 0, 1)
@@ -119,11 +119,14 @@ def _bisect(cells: Cells, quota: int) -> Floats:
 def _select(
     cells: Cells, steps: Floats, between: Floats, missing: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Select the ``missing``-th [batch] to end of the ``between`` steps that follow ``steps``.
+    """Select the steps that complete the quota, in order of their latencies.
+
+    Each cell has ``between`` candidates, the steps after its first ``steps``. The last step to
+    allocate is the ``missing``-th candidate [batch].
 
     Returns:
-        The number of these steps that end before it, and the number that end with it, each
-        [batch, cells].
+        The number of candidates with a lower latency than the last step, and the number with the
+        same latency, each [batch, cells].
     """
     batch, number = steps.shape
     each = between.ravel().astype(np.int64)
@@ -139,8 +142,8 @@ def _select(
     table[row, np.arange(len(cell)) - row_start[row]] = latency
     table.sort(-1)
     none = (missing == 0) | (row_end == row_start)
-    place = np.where(none, 1, missing).astype(np.int64) - 1
-    last = np.where(none, -np.inf, table[np.arange(batch), place])[row]
+    index = np.where(none, 1, missing).astype(np.int64) - 1
+    last = np.where(none, -np.inf, table[np.arange(batch), index])[row]
     before = np.bincount(cell[latency < last], minlength=batch * number)
     ties = np.bincount(cell[latency == last], minlength=batch * number)
     return before.reshape(batch, number), ties.reshape(batch, number)

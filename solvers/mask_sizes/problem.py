@@ -47,7 +47,7 @@ class Problem:
         return fits
 
     def rows(self, rows: NDArray[np.bool_]) -> Problem:
-        """The problems that ``rows`` [batch] selects, as a batch with one axis."""
+        """The problems selected by ``rows`` [batch], as a batch with one axis."""
         cells = self.cells.rows(rows)
         return Problem(cells.low.shape[:1], cells, self.lower[rows], self.cap[rows], self.total)
 
@@ -100,12 +100,12 @@ def read_problem(
         )
     usable = (seconds >= _MIN_SECONDS) & (seconds <= _MAX_SECONDS)
     if not usable.all():
-        _refuse_latency(seconds, usable)
+        _reject_latency(seconds, usable)
     shape = seconds.shape
     offset = _per_cell("offset_seconds", offset_seconds, shape, _MAX_SECONDS)
     lower = _per_cell("lower", lower, shape, _MAX_UNITS)
     cap = _per_cell("cap", np.inf if cap is None else cap, shape, np.inf)
-    # A cell never gets more than total. Bounds are rounded to units first, then to steps.
+    # No cell gets more than total. Bounds are rounded to units first, then to steps.
     cap = np.minimum(cap, total)
     low, high = np.ceil(np.ceil(lower) / step), np.floor(np.floor(cap) / step)
     rows = (-1, shape[-1])
@@ -132,9 +132,9 @@ def _per_cell(name: str, values: Any, shape: tuple[int, ...], max_value: float) 
     array = numbers(name, values)
     good = (array >= 0) & (array <= max_value)
     if not good.all():
-        place, value = first(good, array)
+        index, value = first(good, array)
         limits = ">= 0" if max_value == np.inf else f"from 0 to {max_value:g}"
-        raise ValueError(f"{name}{place} is {value}: give a number {limits}.")
+        raise ValueError(f"{name}{index} is {value}: give a number {limits}.")
     if array.ndim == 0:
         return np.full(shape, array)
     try:
@@ -146,8 +146,8 @@ def _per_cell(name: str, values: Any, shape: tuple[int, ...], max_value: float) 
         ) from None
 
 
-def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
-    place, value = first(usable, seconds)
+def _reject_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
+    index, value = first(usable, seconds)
     if value > 0 and value < np.inf:
         remedy = (
             f"give seconds from {_MIN_SECONDS:g} to {_MAX_SECONDS:g}, or change the unit of time."
@@ -158,7 +158,7 @@ def _refuse_latency(seconds: Floats, usable: NDArray[np.bool_]) -> None:
         remedy = "a cell needs a finite latency per unit. If its data rate is zero, leave it out."
     else:
         remedy = "a cell needs a finite, positive latency per unit."
-    raise ValueError(f"seconds_per_unit{place} is {value}: {remedy}")
+    raise ValueError(f"seconds_per_unit{index} is {value}: {remedy}")
 
 
 def _units(number: float) -> str:

@@ -2,9 +2,9 @@
 
 Each backend solves  min t  with  w_j q_j + b_j <= t,  sum_j q_j = quota,  low <= q <= high integer.
 The solvers' tolerances are absolute, so latencies are scaled to make t about 1000. (In units of the
-median of w = c g, ratios of 1e6 between cells put t below the tolerances; the measured answers were
-up to 15 times too slow.) The tolerances still limit the number of steps that can be distinguished,
-and a solver may return a wrong answer without an error, so its claims are checked.
+median of w = c g, ratios of 1e6 between cells put t below the tolerances, and the solutions found
+were up to 15 times too slow.) The tolerances still limit the number of steps that can be
+distinguished, and a solver may return a wrong answer without an error, so its claims are checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from solvers.mask_sizes.problem import Problem
 from solvers.settings import check_time_limit
 from solvers.solution import PROVEN_GAP, SolverUnavailableError
 
-_MAX_STEPS = 10**9  # at 10^10 steps, "optimal" answers were measured up to 4.5 times too slow
+_MAX_STEPS = 10**9  # at 10^10 steps, some "optimal" answers were 4.5 times too slow
 
 
 class Program(NamedTuple):
@@ -36,7 +36,7 @@ class Program(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A package's answer to a program: steps [cells], a bound, and whether it finished.
+    """A package's answer to a program: steps [cells], a bound, and whether it ran to completion.
 
     Steps or bound are None if the package found none.
     """
@@ -51,7 +51,7 @@ class ProgramBackend(MaskSizeBackend):
     """A backend that solves a mixed-integer program, for a single problem of up to 10^9 steps.
 
     Args:
-        time_limit_seconds: after this time it stops with its best solution; None for no limit.
+        time_limit_seconds: time after which it stops with its best solution; None for no limit.
 
     Raises:
         ValueError: a setting is out of range.
@@ -124,7 +124,7 @@ def find_obstacle(backend: type[ProgramBackend]) -> str | None:
 
 
 def _bracket(program: Program) -> tuple[float, float]:
-    """Bounds around the optimum: latency of the relaxation, and of its solution rounded."""
+    """Bounds on the optimum: the latencies of the relaxation and of its rounded solution."""
     width, offset, low, high, quota = program
     min_latency = float((offset + width * low).max())
     below, above = 0.0, max(float((offset + width * high).max()), min_latency)

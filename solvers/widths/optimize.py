@@ -60,11 +60,12 @@ def fastest_widths(
 
     Returns:
         Level of each client, [clients] int64, with the array type and device of ``seconds``: the
-        largest level that ends within the objective, which uses coverage that costs no time.
-        The objective is in seconds. The bound equals it: within less time some client does not
-        finish its level 0, or some layer has fewer than Gamma* K_l neurons even if every client
-        takes the largest level that ends. The problem is infeasible, with no value, if ``coverage``
-        exceeds the number of clients; the message names the layer and the shortfall in neurons.
+        largest level that the client finishes within the objective, so that coverage which costs no
+        time is included. The objective is in seconds. The bound equals it: in less time some client
+        cannot finish level 0, or some layer has fewer than Gamma* K_l neurons even if every client
+        takes the largest level that it can finish. The problem is infeasible, with no value, if
+        ``coverage`` exceeds the number of clients; the message names the layer and the shortfall in
+        neurons.
 
     Raises:
         ValueError: ``seconds``, ``neurons`` or ``coverage`` is out of range, decreases, or has a
@@ -98,7 +99,7 @@ def widths_by_deadline(
 def widths_by_deadline(
     seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor, deadline: float
 ) -> Solution[Any]:
-    """Find the largest widths with which every client ends its round by a deadline.
+    """Find the largest widths with which every client finishes by a deadline.
 
     Solves  max_k min_l sum_n w_l(k_n) / K_l  over levels k_n with seconds[n, k_n] <= deadline. The
     objective is the mean coverage of the layer with the lowest mean coverage. Rounded down, it is
@@ -111,10 +112,10 @@ def widths_by_deadline(
 
     Returns:
         Level of each client, [clients] int64, with the array type and device of ``seconds``: the
-        largest level that ends by the deadline. The objective is the mean coverage in masks per
-        neuron. The bound equals it, because the clients' levels are independent of each other. If
-        a client misses the deadline even at level 0, there is no value and the objective is -inf;
-        the message names the slowest client and the time it needs.
+        largest level that the client finishes by the deadline. The objective is the mean coverage
+        in masks per neuron. The bound equals it, because the clients' levels are independent of
+        each other. If a client misses the deadline even at level 0, there is no value and the
+        objective is -inf; the message names the slowest client and the time it needs.
 
     Raises:
         ValueError: ``seconds``, ``neurons`` or ``deadline`` is out of range, decreases, or has a
@@ -147,8 +148,8 @@ def coverage_frontier(seconds: ArrayLike, neurons: ArrayLike | Tensor) -> Soluti
 def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) -> Solution[Any]:
     """Compute the objectives of :func:`fastest_widths` for all Gamma*.
 
-    A single sort of the seconds gives all of them. To get the widths for one of them, pass the
-    objective as the deadline of :func:`widths_by_deadline`.
+    A single sort of the seconds yields all of them. To get the widths for one of them, pass its
+    objective as the deadline to :func:`widths_by_deadline`.
 
     Args:
         seconds: [clients, levels], as for :func:`fastest_widths`.
@@ -173,7 +174,7 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
     times = np.append(begin, ends[order])
     wanted = np.arange(1, len(later) + 1)
     soonest = np.full(len(wanted), begin)
-    # Each level that ends adds its gain. Levels that end together share one time, so their order
+    # Each finished level adds its gain. Levels that finish together share one time, so their order
     # does not matter.
     for gain, kept, full in zip(levels.gains, levels.kept(begin), levels.full, strict=True):
         reached = np.append(kept, gain[level]).cumsum()
@@ -187,9 +188,9 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
 
 
 def _soonest(levels: Levels, coverage: int) -> float:
-    """Minimum time in which all layers reach ``coverage``; 1 <= coverage <= clients.
+    """Minimum time in which all layers reach ``coverage``, from 1 to the number of clients.
 
-    The answer is one of the levels' end times. Repeated median selection halves the candidates,
+    The result is an entry of ``levels.seconds``. Repeated median selection halves the candidates,
     which costs less than sorting all of them for a bisection.
     """
     wanted = coverage * levels.full

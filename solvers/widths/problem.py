@@ -41,20 +41,20 @@ class Levels:
 
     @property
     def begin(self) -> float:
-        """Minimum duration of a round in seconds: every client has ended level 0."""
+        """Minimum duration of a round: the seconds of the slowest client at level 0."""
         return float(self.seconds[:, 0].max())
 
     def by(self, limit: float) -> IntArray:
-        """The largest level of each client that ends within ``limit`` seconds, [clients]."""
+        """The largest level that each client finishes within ``limit`` seconds, [clients]."""
         return np.asarray(np.count_nonzero(self.seconds <= limit, axis=-1) - 1, dtype=np.int64)
 
     def kept(self, limit: float) -> IntArray:
-        """Total neurons [layers] over clients at their largest level within ``limit`` seconds."""
+        """Neurons [layers] of the largest levels within ``limit`` seconds, summed over clients."""
         ended = np.count_nonzero(self.seconds <= limit, axis=0)
         return np.asarray(self.gains @ ended, dtype=np.int64)
 
     def explain(self, coverage: int) -> str:
-        """Say why even full models do not reach ``coverage``, for the layer with most neurons."""
+        """Explain why even full models do not reach ``coverage``; names the widest layer."""
         clients, layer = len(self.seconds), int(self.full.argmax())
         width = int(self.full[layer])
         return (
@@ -73,11 +73,11 @@ def read_levels(seconds: Any, neurons: Any) -> Levels:
         )
     good = (times >= 0) & (times < np.inf)
     if not good.all():
-        place, value = first(good, times)
+        index, value = first(good, times)
         remedy = "give a finite number >= 0"
         if value == np.inf:
-            remedy += ", and omit clients and levels that never end"
-        raise ValueError(f"seconds{place} is {value}: {remedy}.")
+            remedy += ", and omit clients and levels that never finish"
+        raise ValueError(f"seconds{index} is {value}: {remedy}.")
     _check_rising(
         "seconds",
         times,
@@ -92,8 +92,8 @@ def read_levels(seconds: Any, neurons: Any) -> Levels:
         )
     good = (widths >= 1) & (widths <= _MAX_NEURONS) & (widths == np.rint(widths))
     if not good.all():
-        place, value = first(good, widths)
-        raise ValueError(f"neurons{place} is {value}: give a whole number from 1 to 2^30.")
+        index, value = first(good, widths)
+        raise ValueError(f"neurons{index} is {value}: give a whole number from 1 to 2^30.")
     _check_rising("neurons", widths, "sort levels by increasing width")
     return Levels(times, np.atleast_2d(widths).astype(np.int64))
 
@@ -107,8 +107,8 @@ def _check_rising(name: str, values: FloatArray, remedy: str) -> None:
     good = np.ones(values.shape, dtype=bool)
     np.greater_equal(values[..., 1:], values[..., :-1], out=good[..., 1:])
     if not good.all():
-        place, value = first(good, values)
+        index, value = first(good, values)
         _, before = first(good, np.roll(values, 1, axis=-1))
         raise ValueError(
-            f"{name}{place} is {value}, less than {before} at the previous level: {remedy}."
+            f"{name}{index} is {value}, less than {before} at the previous level: {remedy}."
         )

@@ -1,4 +1,4 @@
-"""Over-the-air sums against their formulas (Monte Carlo) and a symbol-by-symbol reference.
+"""Over-the-air sums: Monte Carlo checks of the formulas and a symbol-level reference.
 
 Tolerances are at least three standard errors, which each test states.
 """
@@ -32,22 +32,25 @@ CONVENTIONS: list[dict[str, Any]] = [
 
 
 def channels_and_beamformer(seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-    dice = np.random.default_rng(seed)
-    numbers = dice.standard_normal((CLIENTS + 1, ANTENNAS, 2)).view(complex)[..., 0]
+    rng = np.random.default_rng(seed)
+    numbers = rng.standard_normal((CLIENTS + 1, ANTENNAS, 2)).view(complex)[..., 0]
     return numbers[:-1] / np.sqrt(2), numbers[-1] / np.linalg.norm(numbers[-1])
 
 
 def updates(elements: int, seed: int = 0) -> NDArray[np.float64]:
     """Elements with unequal scales and means, like accumulated gradients."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     size = np.array([0.1, 1.0, 3.0, 0.5, 2.0, 1.0])[:, None]
-    return size * (dice.standard_normal((CLIENTS, elements)) + 0.5)
+    return size * (rng.standard_normal((CLIENTS, elements)) + 0.5)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_unbiased_with_the_variance_of_the_formula(convention: Any, weights: Any) -> None:
-    """2e5 elements: standard error 0.32 % for the variance, 0.22 % of sigma for the mean."""
+def test_estimate_is_unbiased_with_predicted_variance(convention: Any, weights: Any) -> None:
+    """Over 2e5 elements, the error has mean 0 and the predicted variance.
+
+    Standard errors: 0.32 % for the variance, 0.22 % of sigma for the mean.
+    """
     h, a = channels_and_beamformer()
     x = updates(200_000)
     got = aircomp_mean(x, h, a, snr_db=5.0, stream=Stream(1), weights=weights, **convention)
@@ -58,8 +61,8 @@ def test_unbiased_with_the_variance_of_the_formula(convention: Any, weights: Any
     assert got.realised_error == pytest.approx((error**2).mean(), rel=1e-9)
 
 
-def test_the_formulas_by_hand() -> None:
-    """(25) and its physical counterparts, from min |a^H h|^2 alone."""
+def test_predicted_error_matches_closed_form() -> None:
+    """The predicted error equals (25), or its physical counterpart, for the weakest client."""
     h, a = channels_and_beamformer()
     x, snr = updates(50), 10**0.5
     gain = np.abs(h @ a.conj()) ** 2
@@ -82,10 +85,11 @@ def test_the_formulas_by_hand() -> None:
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_against_symbols_sent_one_by_one(convention: Any) -> None:
-    """(22) step by step: precoded symbols, channels, noise per antenna, combining by a / nu.
+def test_sum_matches_symbol_level_simulation(convention: Any) -> None:
+    """Precoders, noise variance and power match a simulation of (22).
 
-    2e5 elements: the error's power has a standard error of 0.32 %, per client power of under 0.5 %.
+    The simulation applies precoding, channels, noise per antenna and combining by a / nu. Over 2e5
+    elements, the error's power has a standard error of 0.32 %, a client's power one below 0.5 %.
     """
     h, a = channels_and_beamformer(3)
     x, snr_db = updates(200_000, 1), -3.0
@@ -95,8 +99,8 @@ def test_against_symbols_sent_one_by_one(convention: Any) -> None:
     air = air_sum(h, a, WEIGHTS, scales, convention=convention["convention"])
     nu = (np.abs(h @ a.conj()) / scales).min()
     symbols = x.astype(complex) if per_symbol == 1 else x[:, 0::2] + 1j * x[:, 1::2]
-    dice = np.random.default_rng(5)
-    z = dice.standard_normal((ANTENNAS, symbols.shape[1], 2)).view(complex)[..., 0] / np.sqrt(2)
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((ANTENNAS, symbols.shape[1], 2)).view(complex)[..., 0] / np.sqrt(2)
     sent = air.precoders[:, None] * symbols
     received = (a / nu).conj() @ (h.T @ sent + z)
     if per_symbol == 1:
@@ -108,7 +112,8 @@ def test_against_symbols_sent_one_by_one(convention: Any) -> None:
     error = ((estimate - WEIGHTS @ x) ** 2).mean()
     if convention["convention"] == "physical":
         assert error == pytest.approx(air.noise_variance, rel=0.01)
-        assert power.max() == pytest.approx(limit, rel=1e-9)  # with equality at the weakest
+        # The weakest client meets its limit with equality.
+        assert power.max() == pytest.approx(limit, rel=1e-9)
     else:
         # The real part has half the noise variance of the published convention.
         assert error == pytest.approx(air.noise_variance / 2, rel=0.01)
@@ -117,8 +122,8 @@ def test_against_symbols_sent_one_by_one(convention: Any) -> None:
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_no_client_exceeds_its_power_in_the_physical_convention(convention: Any) -> None:
-    """Under the published convention unnormalised gradients may exceed the power limit."""
+def test_only_the_physical_convention_limits_power(convention: Any) -> None:
+    """With large updates, clients exceed their power limits only in the published convention."""
     snr_db = np.array([0.0, 5, -5, 10, 3, 0])
     x = 20 * updates(300)
     for seed in range(5):
@@ -132,8 +137,10 @@ def test_no_client_exceeds_its_power_in_the_physical_convention(convention: Any)
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize(("csi_error", "phase_error"), [(0.05, 0.0), (0.0, 0.3), (0.05, 0.3)])
-def test_imperfect_channels(convention: Any, csi_error: float, phase_error: float) -> None:
-    """The predicted error is the mean over channel errors: 2000 draws, 3 standard errors."""
+def test_predicted_error_with_imperfect_channels(
+    convention: Any, csi_error: float, phase_error: float
+) -> None:
+    """The mean error of 2000 draws equals the predicted error within 3 standard errors."""
     h, a = channels_and_beamformer(4)
     x = updates(64, 2)
     options: dict[str, Any] = {
@@ -153,11 +160,11 @@ def test_imperfect_channels(convention: Any, csi_error: float, phase_error: floa
     off, allowed = gains.mean(0) - shrunk, 4 * gains.std(0) / np.sqrt(len(got))
     assert (np.abs(off) < allowed).all()
     if phase_error and not csi_error:
-        assert (allowed < (WEIGHTS - shrunk)).all()  # the test would notice missing shrinkage
+        assert (allowed < (WEIGHTS - shrunk)).all()  # the test would detect missing shrinkage
 
 
-def test_crosstalk_written_out() -> None:
-    """Two elements per symbol and a rotated channel: (c x).real and (c x).imag of pairs."""
+def test_phase_error_mixes_the_two_elements_of_a_symbol() -> None:
+    """Two elements per symbol are the real and imaginary part of the received sum of c x."""
     h, a = channels_and_beamformer()
     x = updates(7)
     options: dict[str, Any] = {"snr_db": 300.0, "phase_error": 0.5, "stream": Stream(2)}
@@ -169,8 +176,8 @@ def test_crosstalk_written_out() -> None:
     assert got.estimate[6] == pytest.approx(by_hand[6], abs=1e-9)
 
 
-def test_kinds_and_repeats() -> None:
-    """Torch input gives torch output of the same type; only equal streams give equal draws."""
+def test_torch_input_and_reproducibility() -> None:
+    """Torch input gives torch output of the same dtype; only equal streams give equal noise."""
     h, a = channels_and_beamformer()
     x = updates(40).astype(np.float32)
     one = aircomp_mean(x, h, a, snr_db=0.0, stream=Stream(1))
@@ -182,7 +189,7 @@ def test_kinds_and_repeats() -> None:
     assert not np.allclose(one.estimate, again.estimate)
 
 
-def test_a_silent_client_costs_nothing() -> None:
+def test_a_silent_client_does_not_limit_the_others() -> None:
     """A client with zero updates or zero weight does not limit the others' power."""
     h, a = channels_and_beamformer()
     x = updates(30)
@@ -197,8 +204,8 @@ def test_a_silent_client_costs_nothing() -> None:
     assert silent.realised_error == silent.predicted_error == 0
 
 
-def test_seconds_are_those_of_one_client() -> None:
-    """(34), (35): B / Delta_f elements per t_s for any number of clients."""
+def test_upload_time_does_not_depend_on_the_number_of_clients() -> None:
+    """Any number of clients uploads B / Delta_f elements per t_s (HIST, (34) and (35))."""
     draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
     seconds = aircomp_seconds_per_element(draw)
     np.testing.assert_allclose(seconds, 1e-3 / 14 / (9e6 / 15e3))
@@ -213,8 +220,8 @@ def test_seconds_are_those_of_one_client() -> None:
     assert aircomp_seconds_per_element(blocks).shape == (5, 60)
     half = aircomp_seconds_per_element(draw, elements_per_symbol=2)
     np.testing.assert_allclose(half, seconds / 2)
-    nobody = aircomp_seconds_per_element(draw, np.arange(60) < 3)
-    assert (nobody[3:] == 0).all()
+    three = aircomp_seconds_per_element(draw, np.arange(60) < 3)
+    assert (three[3:] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,7 @@ def test_seconds_are_those_of_one_client() -> None:
         ({"h": np.zeros((6, 4))}, r"client 0 has \|a\^H h\| = 0"),
     ],
 )
-def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
+def test_invalid_input_is_named(change: dict[str, Any], message: str) -> None:
     h, a = channels_and_beamformer()
     good: dict[str, Any] = {"updates": updates(5), "h": h, "beamformer": a, "snr_db": 0.0}
     with pytest.raises(ValueError, match=message):
@@ -250,7 +257,7 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_small_and_large_updates_keep_their_scale() -> None:
-    """Elements whose squares overflow or underflow in single precision are handled correctly."""
+    """Power and error are right even if squares overflow or underflow in single precision."""
     h, a = channels_and_beamformer()
     for factor in (1e-24, 1e20):
         x = (factor * updates(50)).astype(np.float32)
@@ -260,7 +267,7 @@ def test_small_and_large_updates_keep_their_scale() -> None:
             assert got.realised_error == pytest.approx(got.predicted_error, rel=0.5)
 
 
-def test_scales_and_sums_refuse_what_is_no_number() -> None:
+def test_scales_and_sums_reject_invalid_arguments() -> None:
     h, a = channels_and_beamformer()
     with pytest.raises(ValueError, match="rms contains nan"):
         transmit_scales(WEIGHTS, np.full(6, np.nan), snr_db=0.0)
@@ -270,15 +277,15 @@ def test_scales_and_sums_refuse_what_is_no_number() -> None:
         air_sum(h, a, WEIGHTS, np.ones(6), phase_error=0.1)
 
 
-def test_errors_of_some_clients_are_theirs_among_all() -> None:
-    """Errors depend on client indices: gains over weights do not depend on the others' power."""
+def test_a_client_has_the_same_channel_error_in_any_subset() -> None:
+    """Channel errors depend on the client's index, not on its row or the other clients."""
     h, a = channels_and_beamformer()
     errors: dict[str, Any] = {"csi_error": 0.1, "phase_error": 0.3, "stream": Stream(4)}
-    everybody = air_sum(h, a, WEIGHTS, np.ones(6), clients=np.arange(10, 16), **errors)
+    whole = air_sum(h, a, WEIGHTS, np.ones(6), clients=np.arange(10, 16), **errors)
     some = np.array([1, 4, 5])
     found = air_sum(h[some], a, WEIGHTS[some], np.ones(3), clients=10 + some, **errors)
-    assert np.array_equal(found.gains, everybody.gains[some])
-    by_place = air_sum(h[some], a, WEIGHTS[some], np.ones(3), **errors)
-    assert (by_place.gains != found.gains).all()
-    with pytest.raises(ValueError, match=r"clients \(2,\): give one of each for each of the 3"):
+    assert np.array_equal(found.gains, whole.gains[some])
+    by_row = air_sum(h[some], a, WEIGHTS[some], np.ones(3), **errors)
+    assert (by_row.gains != found.gains).all()
+    with pytest.raises(ValueError, match=r"clients \(2,\): give \[clients\] values for each"):
         air_sum(h[some], a, WEIGHTS[some], np.ones(3), clients=[0, 1], **errors)

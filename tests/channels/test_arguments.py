@@ -1,4 +1,4 @@
-"""Every public function of channels and solvers names an argument of the wrong kind."""
+"""Public functions of channels and solvers name an argument of the wrong type."""
 
 import inspect
 from fractions import Fraction
@@ -98,15 +98,15 @@ GOOD = {
     },
     "widths_by_deadline": WIDTHS | {"deadline": 2.0},
 }
-WRONG = {"text": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
+WRONG = {"string": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
 
 
 def function(name):
     return getattr(channels, name, None) or getattr(solvers, name)
 
 
-def test_every_public_function_is_here():
-    """All public functions with arguments are covered."""
+def test_every_public_function_is_covered():
+    """GOOD lists all public functions that take arguments."""
     public = {
         name
         for package in (channels, solvers)
@@ -117,7 +117,7 @@ def test_every_public_function_is_here():
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_what_is_of_the_wrong_kind_is_named_in_a_line(name):
+def test_an_argument_of_the_wrong_type_is_named_in_one_line(name):
     call, good = function(name), GOOD[name]
     call(**good)
     for argument, right in good.items():
@@ -138,7 +138,7 @@ def test_none_is_named_where_an_object_is_needed(name):
         function(name)(**GOOD[name] | {argument: None})
 
 
-def test_numbers_of_every_kind_pass():
+def test_all_numeric_types_are_accepted():
     @checked()
     def area(sides: "ArrayLike", scale: "float" = 1.0) -> "float":  # noqa: F821
         return float(np.prod([float(side) for side in np.asarray(sides)])) * float(scale)
@@ -154,7 +154,9 @@ def test_numbers_of_every_kind_pass():
         area([1], scal=2)
 
 
-def test_a_right_value_does_not_vouch_for_all_of_its_type():
+def test_a_valid_value_does_not_make_its_type_pass():
+    """After a valid list or array, an invalid one of the same type is still rejected."""
+
     @checked()
     def area(sides: "ArrayLike", scale: "float" = 1.0) -> "float":  # noqa: F821
         return float(np.prod(sides)) * float(scale)
@@ -171,7 +173,7 @@ def test_a_right_value_does_not_vouch_for_all_of_its_type():
             area(1, np.ones(2))
 
 
-def test_long_values_are_cut():
+def test_long_values_are_shortened_in_messages():
     with pytest.raises(ValueError, match=r"^cells is array") as caught:
         channels.even_cells(4, np.zeros((9, 9)))
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Draws by row: equal to the same rows of a full draw, to the bit; normal and uniform."""
+"""Draws by row are bit-identical to rows of a full draw and have the right distributions."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from channels import Stream
 
 STREAM = Stream(8, ("rows",))
-WHOLE = 9000  # rows: more than one block
+WHOLE = 9000  # rows in a full draw; more than one block
 WIDTHS = (1, 2, 7, 8, 9, 20, 33)
 ALL = {
     kind: {width: getattr(STREAM, kind)(3, np.arange(WHOLE), width) for width in WIDTHS}
@@ -20,7 +20,7 @@ SAMPLES = 200_000
 
 
 def by_hand(row, width, index, kind):
-    """Row ``row``, word by word, from a separate generator."""
+    """Compute row ``row`` word by word from a separate generator."""
     words_of_row = math.ceil(width / 2) if kind == "normals" else width
     counters = math.ceil(words_of_row / 4)
     key = STREAM.generator(index).bit_generator.state["state"]["key"]
@@ -39,8 +39,8 @@ def by_hand(row, width, index, kind):
 
 @pytest.mark.parametrize("kind", ["normals", "uniforms"])
 @given(st.data())
-def test_any_rows_are_those_of_all(kind, data):
-    """Rows in runs, with gaps of all sizes, in any order, repeated, one or thousands."""
+def test_any_rows_equal_those_of_a_full_draw(kind, data):
+    """Holds for consecutive, spaced, repeated and unsorted rows, from one to thousands."""
     width = data.draw(st.sampled_from(WIDTHS))
     start = data.draw(st.integers(0, WHOLE - 1))
     gap = data.draw(st.integers(1, 700))
@@ -60,18 +60,19 @@ def test_any_rows_are_those_of_all(kind, data):
 
 @pytest.mark.parametrize("kind", ["normals", "uniforms"])
 @given(st.sampled_from(WIDTHS), st.integers(0, 2**48 - 1), st.integers(0, 2**64 - 1))
-def test_a_row_is_where_its_number_says(kind, width, row, index):
-    """A large row index has its own counter range, distinct from its neighbours'."""
+def test_a_row_comes_from_its_own_counter_range(kind, width, row, index):
+    """Rows with any index match a separate Philox generator at the counter of that row."""
     rows = np.array([max(row - 1, 0), row])
     found = getattr(STREAM, kind)(index, rows, width)
-    wanted = [by_hand(own, width, index, kind) for own in rows.tolist()]
+    wanted = [by_hand(one, width, index, kind) for one in rows.tolist()]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=4e-6)
 
 
 def test_normals_are_normal():
-    """Mean, variance, fourth moment, tails, and no dependence between columns or rows.
+    """Moments and tails are standard normal; neighbouring rows and columns are uncorrelated.
 
-    4e5 numbers: standard errors 0.0016, 0.0022 and 0.0155, and 0.0022 for the mean of 2e5 products.
+    4e5 numbers: standard errors 0.0016 (mean), 0.0022 (variance) and 0.0155 (fourth moment), and
+    0.0022 for the mean of 2e5 products.
     """
     pairs = STREAM.normals(0, np.arange(SAMPLES), 2).astype(float)
     assert pairs.shape == (SAMPLES, 2)
@@ -91,7 +92,10 @@ def test_normals_are_normal():
 
 
 def test_uniforms_are_uniform():
-    """2e5 numbers: standard errors 0.00065 and 0.00017, and 0.0007 for a tenth's share."""
+    """Mean, variance and histogram are those of U(0, 1).
+
+    2e5 numbers: standard errors 0.00065 (mean), 0.00017 (variance) and 0.0007 (share of a tenth).
+    """
     found = STREAM.uniforms(0, np.arange(SAMPLES // 4), 4)
     assert found.dtype == np.float64
     assert 0 <= found.min() <= found.max() < 1
@@ -113,7 +117,7 @@ def test_rows_differ_by_stream_and_index_and_from_the_generator():
     assert len(np.unique(own)) == own.size
 
 
-def test_a_row_does_not_depend_on_how_many_there_are():
+def test_draws_without_rows_or_columns_have_the_right_shape():
     assert STREAM.normals(0, [], 5).shape == (0, 5)
     assert STREAM.normals(0, [1, 2], 0).shape == (2, 0)
     assert STREAM.uniforms(0, np.array([7], dtype=np.uint8), 1).shape == (1, 1)
@@ -132,7 +136,7 @@ def test_a_row_does_not_depend_on_how_many_there_are():
         ((0.5, [0], 2), TypeError, "index is 0.5"),
     ],
 )
-def test_what_is_no_block_of_rows(arguments, kind, message):
+def test_invalid_blocks_are_rejected(arguments, kind, message):
     for draw in (STREAM.normals, STREAM.uniforms):
         with pytest.raises(kind, match=message):
             draw(*arguments)

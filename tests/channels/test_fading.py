@@ -1,4 +1,4 @@
-"""Fading: power and correlation by Monte-Carlo, against definitions written out here."""
+"""Fading: Monte Carlo power and correlation match definitions that are written out here."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from channels import (
 
 STREAM = Stream(5, ("fading",))
 SAMPLES = 200_000
-EVERYBODY = np.arange(SAMPLES)
+ALL_CLIENTS = np.arange(SAMPLES)
 
 
 def standard_error(samples):
@@ -34,10 +34,10 @@ def correlation_by_definition(antennas, rho):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.5 - 0.6j])
-def test_rayleigh_has_the_correlation_asked_for(rho):
+def test_rayleigh_has_the_given_correlation(rho):
     """E[h h^H] = R and E[h h^T] = 0; standard error at most 1/sqrt(2e5) = 0.0023."""
     antennas = 4
-    h = Rayleigh().draw(STREAM, 0, EVERYBODY, correlation_root(antennas, rho))
+    h = Rayleigh().draw(STREAM, 0, ALL_CLIENTS, correlation_root(antennas, rho))
     assert h.dtype == np.complex64
     assert h.shape == (SAMPLES, antennas)
     products = h[:, :, None] * h[:, None, :].conj()
@@ -50,16 +50,16 @@ def test_rayleigh_has_the_correlation_asked_for(rho):
 
 def test_rayleigh_power_is_exponential():
     """P(|h|^2 > x) = e^-x; standard error of a probability below 0.5/sqrt(2e5) = 0.0011."""
-    power = np.abs(Rayleigh().draw(STREAM, 1, EVERYBODY, np.eye(1))[:, 0]) ** 2
+    power = np.abs(Rayleigh().draw(STREAM, 1, ALL_CLIENTS, np.eye(1))[:, 0]) ** 2
     for x in (0.1, 0.7, 1.0, 3.0):
         assert abs((power > x).mean() - np.exp(-x)) < 0.004
 
 
 @pytest.mark.parametrize("k_db", [-100.0, -3.0, 6.0, 100.0])
 def test_rician_moments(k_db):
-    """Mean power 1 per antenna; its variance (2K+1)/(K+1)^2 depends on the line of sight."""
+    """Power per antenna has mean 1 and variance (2K+1)/(K+1)^2."""
     k = 10 ** (k_db / 10)
-    h = Rician(k_db).draw(STREAM, 0, EVERYBODY, correlation_root(3, 0.4))
+    h = Rician(k_db).draw(STREAM, 0, ALL_CLIENTS, correlation_root(3, 0.4))
     assert h.dtype == np.complex64
     power = np.abs(h.astype(complex)) ** 2
     assert standard_error(power) < 0.01 / 3
@@ -79,17 +79,20 @@ def test_line_of_sight_is_a_plane_wave_from_a_fixed_angle():
     assert np.abs(turn - turn[:, :1]).max() < 2e-4
     assert np.abs(second[:, 1:] / second[:, :-1] - turn).max() < 2e-4
     assert np.abs(second - first).mean() > 0.5
-    # sin(angle) of uniform angles: an arcsine law of variance 1/2; standard error 0.016.
+    # The sine of a uniform angle has an arcsine law with variance 1/2; standard error 0.016.
     sine = np.angle(turn[:, 0]) / np.pi
     assert abs((sine**2).mean() - 0.5) < 0.05
-    elsewhere = Rician(100.0).draw(Stream(6), 0, np.arange(500), np.eye(6))
-    assert np.abs(elsewhere[:, 1] / elsewhere[:, 0] - turn[:, 0]).mean() > 0.5
+    other = Rician(100.0).draw(Stream(6), 0, np.arange(500), np.eye(6))
+    assert np.abs(other[:, 1] / other[:, 0] - turn[:, 0]).mean() > 0.5
 
 
-def test_rician_correlates_only_what_is_scattered():
-    """E[h h^H] off the diagonal: rho/(K+1) + K/(K+1) J_0(pi) for neighbours; error 0.0023."""
+def test_rician_correlates_only_the_scattered_part():
+    """Neighbouring antennas have E[h_1 h_0^*] = (rho + K J_0(pi)) / (K+1).
+
+    The tolerance is at least three standard errors.
+    """
     k, rho, bessel = 2.0, 0.8, -0.30424217764409386
-    h = Rician(10 * np.log10(k)).draw(STREAM, 0, EVERYBODY, correlation_root(2, rho))
+    h = Rician(10 * np.log10(k)).draw(STREAM, 0, ALL_CLIENTS, correlation_root(2, rho))
     products = h[:, 1] * h[:, 0].conj()
     assert standard_error(products) < 0.01 / 3
     assert abs(products.mean() - (rho + k * bessel) / (k + 1)) < 0.01
@@ -100,6 +103,7 @@ def test_rician_correlates_only_what_is_scattered():
     st.complex_numbers(max_magnitude=1).filter(lambda rho: abs(rho) < 1),
 )
 def test_root_squares_to_the_definition(antennas, rho):
+    """L is lower triangular, and L L^H equals R."""
     wanted = correlation_by_definition(antennas, rho)
     root = correlation_root(antennas, rho)
     assert np.allclose(root @ root.conj().T, wanted, rtol=0, atol=1e-12)
@@ -108,31 +112,31 @@ def test_root_squares_to_the_definition(antennas, rho):
 
 
 @given(st.integers(0, 700), st.integers(1, 12), st.integers(0, 3), st.integers(0, 99))
-def test_correlation_is_a_matrix_product_client_by_client(clients, antennas, kind, seed):
-    """For any root, a client's channel does not depend on the other clients drawn, to the bit."""
-    dice = np.random.default_rng(seed)
-    root = dice.standard_normal((antennas, antennas, 2)).view(complex)[..., 0]
+def test_correlate_is_a_matrix_product_rounded_per_client(clients, antennas, kind, seed):
+    """For any root, a client's channel is bit-identical whichever other clients are given."""
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((antennas, antennas, 2)).view(complex)[..., 0]
     root = [root, np.tril(root).real, np.eye(antennas), np.diag(root.diagonal())][kind]
-    white = dice.standard_normal((clients, antennas, 2)).view(complex)[..., 0]
+    white = rng.standard_normal((clients, antennas, 2)).view(complex)[..., 0]
     h = correlate(white, root)
     assert h.dtype == np.complex64
     np.testing.assert_allclose(h, white @ root.T, rtol=1e-5, atol=1e-5)
-    some = np.flatnonzero(dice.random(clients) < dice.random())
+    some = np.flatnonzero(rng.random(clients) < rng.random())
     assert np.array_equal(correlate(white[some], root), h[some])
 
 
 @given(st.sampled_from([Rayleigh(), Rician(3.0)]), st.sampled_from([0.0, 0.6, 0.3j]), st.data())
-def test_some_clients_have_the_channels_that_they_have_among_all(model, rho, data):
+def test_channels_of_some_clients_equal_those_in_a_full_draw(model, rho, data):
     antennas = data.draw(st.integers(1, 11))
     root = correlation_root(antennas, rho)
-    everybody = model.draw(STREAM, 2, np.arange(600), root)
+    whole = model.draw(STREAM, 2, np.arange(600), root)
     some = np.array(data.draw(st.lists(st.integers(0, 599), unique=True)), dtype=np.int64)
     first = data.draw(st.integers(0, 599))
     for clients in (some, np.arange(first, 600), np.array([first])):
-        assert np.array_equal(model.draw(STREAM, 2, clients, root), everybody[clients])
+        assert np.array_equal(model.draw(STREAM, 2, clients, root), whole[clients])
 
 
-def test_root_survives_nearly_equal_antennas():
+def test_root_is_exact_for_nearly_equal_antennas():
     root = correlation_root(64, 1 - 2**-53)
     assert np.allclose(root @ root.T, 1, rtol=0, atol=1e-12)
 
@@ -144,14 +148,14 @@ def test_fading_models_are_recognised():
 
 
 def test_path_loss_by_hand():
-    """A kilometre is 3 decades: 15.3 + 112.8 = 128.1 dB, the constant of TR 36.942."""
+    """At 1 km the loss is 15.3 + 3 * 37.6 = 128.1 dB, the constant of TR 36.942."""
     assert np.allclose(path_loss_db([1.0, 1000.0, 2000.0]), [15.3, 128.1, 128.1 + 37.6 * 0.30103])
     free_space = path_loss_db(40.0, exponent=2, reference_db=30, reference_m=4)
     assert free_space == pytest.approx(50)
 
 
 @pytest.mark.parametrize("antennas", [0, -1, 2.5, True])
-def test_antennas_must_be_a_positive_number(antennas):
+def test_antennas_must_be_a_positive_integer(antennas):
     with pytest.raises(ValueError, match="antennas is"):
         correlation_root(antennas, 0)
 

@@ -1,4 +1,4 @@
-"""Rates, latency and energy against (17), (18) written as scalar loops."""
+"""Rates, latency and energy match scalar loops over (17) and (18)."""
 
 import math
 
@@ -59,7 +59,7 @@ def activity_of(network, seed):
 
 
 def rate_by_hand(draw, i, *, share=1.0):
-    """Bit/s of client i with ``share`` of the band, its power concentrated there."""
+    """Bit/s of client i at full power in a fraction ``share`` of the band."""
     network = draw.network
     norm = sum(abs(complex(x)) ** 2 for x in draw.h[i])
     snr = 10 ** (network.snr_db[i] / 10) * norm / share
@@ -67,7 +67,7 @@ def rate_by_hand(draw, i, *, share=1.0):
 
 
 def edge_round_by_hand(draw, cell, parameters, steps, scheme, sends, bits=32):
-    """(17), client by client, with the parameters and steps of each client."""
+    """Seconds of (17) from a loop over clients; ``parameters`` and ``steps`` are per client."""
     network, slowest = draw.network, 0.0
     senders = [i for i in range(network.clients) if network.cell_of[i] == cell and sends[i]]
     for i in senders:
@@ -86,7 +86,7 @@ SCHEMES = {"tdma": tdma_seconds_per_bit, "ofdma": ofdma_seconds_per_bit}
 
 
 @given(draws(), st.integers(0, 50), st.integers(1, 9), st.integers(0, 99), st.booleans())
-def test_latency_is_17_and_18(draw, steps, edge_rounds, seed, everyone):
+def test_latency_equals_17_and_18(draw, steps, edge_rounds, seed, everyone):
     network = draw.network
     parameters = parameters_of(network, seed)
     active = None if everyone else activity_of(network, seed)
@@ -114,7 +114,7 @@ def test_latency_is_17_and_18(draw, steps, edge_rounds, seed, everyone):
 
 @given(draws(), st.integers(0, 99))
 def test_clients_of_a_cell_may_differ(draw, seed):
-    """Parameters and steps may be given per client, also as 8-bit integers."""
+    """Parameters and steps may differ within a cell; each parameter has 8 bits."""
     network, rng = draw.network, np.random.default_rng(seed)
     parameters = rng.integers(0, D + 1, network.clients)
     steps = rng.integers(0, 9, network.clients)
@@ -133,8 +133,8 @@ def test_clients_of_a_cell_may_differ(draw, seed):
 
 
 @given(draws(), st.integers(0, 99))
-def test_the_draw_of_a_part_costs_what_its_clients_do_among_all(draw, seed):
-    """Equal to the bit in each scheme; a cell without such clients takes 0 s."""
+def test_a_sub_network_has_the_seconds_and_joules_of_its_clients(draw, seed):
+    """They are bit-identical to those of the whole network; a cell without clients takes 0 s."""
     network = draw.network
     active = activity_of(network, seed)
     some, part = np.flatnonzero(active), draw.of(np.flatnonzero(active))
@@ -153,11 +153,11 @@ def test_the_draw_of_a_part_costs_what_its_clients_do_among_all(draw, seed):
         aircomp_seconds_per_element(part), aircomp_seconds_per_element(draw, active)[some]
     )
     for joules, values in ((compute_joules, (5, 0.5)), (transmit_joules, (np.ones(len(some)),))):
-        everybody = [np.ones(network.clients) if np.ndim(v) else v for v in values]
-        assert np.array_equal(joules(part.network, *values), joules(network, *everybody)[some])
+        whole_values = [np.ones(network.clients) if np.ndim(v) else v for v in values]
+        assert np.array_equal(joules(part.network, *values), joules(network, *whole_values)[some])
 
 
-def test_batched_rounds_equal_single_ones():
+def test_batched_rounds_equal_single_rounds():
     network = Network([0, 0, 1], cpu_hz=[1e9, 2e9, 3e9], snr_db=10, antennas=2)
     stream, rng = Stream(9), np.random.default_rng(0)
     batch = network.draws(stream, range(4))
@@ -187,7 +187,7 @@ def test_batched_rounds_equal_single_ones():
 
 
 def test_rate_by_hand():
-    """10 MHz at SNR 20 dB and gain 0.63: log2(1 + 63) = 6 bit/s/Hz; tiny SNR keeps its digits."""
+    """10 MHz, SNR 20 dB, gain 0.63: log2(1 + 63) = 6 bit/s/Hz; a tiny SNR loses no precision."""
     assert snr_linear(20.0) == pytest.approx(100)
     assert rate_bps(1e7, 100, 0.63) == pytest.approx(6e7, rel=1e-12)
     assert rate_bps(1.0, 1e-18, 1.0) == pytest.approx(1e-18 / math.log(2), rel=1e-12)
@@ -204,7 +204,7 @@ def test_rate_by_hand():
         ((1e6, 1.0, math.nan), "gain contains nan"),
     ],
 )
-def test_no_rate_is_negative(arguments, message):
+def test_rates_reject_negative_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         rate_bps(*arguments)
     assert rate_bps(0, 0, 0) == 0
@@ -212,7 +212,7 @@ def test_no_rate_is_negative(arguments, message):
 
 @pytest.fixture
 def unit_draw():
-    """Three clients in cell 0, one in cell 1, gains 1, 3, 0, 1 at SNR 0 dB over 1 MHz."""
+    """Three clients in cell 0 and one in cell 1, with gains 1, 3, 0, 1 at SNR 0 dB over 1 MHz."""
     network = Network(
         [0, 0, 0, 1],
         cpu_hz=[1e9, 2e9, 1e9, 1e9],
@@ -225,8 +225,8 @@ def unit_draw():
     return ChannelDraw(network, np.sqrt([[1.0], [3.0], [0.0], [1.0]]))
 
 
-def test_shares_of_the_band(unit_draw):
-    """TDMA: n/R. OFDMA: B/n at n times the SNR. A client with a zero channel takes forever."""
+def test_seconds_per_bit_of_each_scheme(unit_draw):
+    """TDMA takes n/R; OFDMA has bandwidth B/n at n times the SNR; a zero channel takes forever."""
     inf = math.inf
     tdma = tdma_seconds_per_bit(unit_draw)
     assert tdma == pytest.approx([3e-6, 1.5e-6, inf, 1e-6])
@@ -236,7 +236,7 @@ def test_shares_of_the_band(unit_draw):
     assert np.array_equal(airtime_seconds_per_bit(unit_draw, "ofdma"), ofdma)
 
 
-def test_only_active_clients_share(unit_draw):
+def test_only_active_clients_share_the_band(unit_draw):
     active = np.array([True, False, False, False])
     for scheme, seconds_per_bit in SCHEMES.items():
         assert seconds_per_bit(unit_draw, active) == pytest.approx([1e-6, 0, 0, 0])
@@ -255,19 +255,19 @@ def test_only_active_clients_share(unit_draw):
 
 
 @given(draws(sizes=st.integers(1, 5).map(lambda cells: [1] * cells)))
-def test_alone_in_a_cell_the_schemes_agree(draw):
+def test_schemes_agree_with_one_client_per_cell(draw):
     tdma = tdma_seconds_per_bit(draw)
     assert np.array_equal(tdma, ofdma_seconds_per_bit(draw))
     assert np.array_equal(tdma, airtime_seconds_per_bit(draw, "tdma"))
 
 
 @given(draws())
-def test_concentrated_power_never_costs_time(draw):
-    """OFDMA is at least as fast as TDMA: n log2(1 + s) >= log2(1 + n s) (Bernoulli)."""
+def test_ofdma_is_never_slower_than_tdma(draw):
+    """Bernoulli's inequality: n log2(1 + s) >= log2(1 + n s)."""
     assert (ofdma_seconds_per_bit(draw) <= tdma_seconds_per_bit(draw) * (1 + 1e-12)).all()
 
 
-def test_nothing_to_send_takes_no_time(unit_draw):
+def test_empty_uploads_take_no_time(unit_draw):
     settings = {
         "model_parameters": 10,
         "local_steps": 1,
@@ -279,7 +279,7 @@ def test_nothing_to_send_takes_no_time(unit_draw):
 
 
 def test_energy_by_hand(unit_draw):
-    """Half a model, 20 steps: 1e7 cycles; kappa f^2 is 2e-10 and 8e-10 J per cycle."""
+    """20 steps of half a model are 1e7 cycles; kappa f^2 is 2e-10 or 8e-10 J per cycle."""
     network = unit_draw.network
     assert compute_seconds(network, 20, 0.5) == pytest.approx([0.01, 0.005, 0.01, 0.01])
     joules = compute_joules(network, 20, [0.5, 0.25])
@@ -288,7 +288,7 @@ def test_energy_by_hand(unit_draw):
     assert transmit_joules(network, airtime) == pytest.approx([0.1, 0.1, 0.0, 0.4])
 
 
-def test_torch_tensors_are_welcome(unit_draw):
+def test_torch_tensors_are_accepted(unit_draw):
     active = torch.tensor([True, True, False, True])
     per_bit = tdma_seconds_per_bit(unit_draw, active)
     settings = {"model_parameters": 10, "local_steps": 1}

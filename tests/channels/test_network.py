@@ -1,4 +1,4 @@
-"""Networks: validation, cells, and draws that repeat for equal names."""
+"""Networks: validation, cells, sub-networks and reproducible draws."""
 
 import dataclasses
 import doctest
@@ -28,7 +28,7 @@ def test_even_cells(cells, extra):
     assert len(cell_of) == cells + extra
     assert sizes.min() >= 1
     assert sizes.max() - sizes.min() <= 1
-    assert (np.diff(sizes) <= 0).all()  # the larger ones first
+    assert (np.diff(sizes) <= 0).all()  # larger cells come first
     assert (np.diff(cell_of) >= 0).all()
 
 
@@ -42,7 +42,7 @@ def test_even_cells_leave_no_cell_empty(clients, cells):
     ("clients", "cells", "message"),
     [(6, 2.5, "cells is 2.5"), (6, 2.0, "cells is 2.0"), (6.0, 2, "clients is 6.0: give an int")],
 )
-def test_cells_and_clients_are_whole_numbers(clients, cells, message):
+def test_cells_and_clients_must_be_integers(clients, cells, message):
     with pytest.raises(TypeError, match=message):
         even_cells(clients, cells)
     with pytest.raises(TypeError, match=message):
@@ -51,7 +51,7 @@ def test_cells_and_clients_are_whole_numbers(clients, cells, message):
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
-def test_cells_know_their_clients(sizes):
+def test_cell_sizes_and_starts(sizes):
     network = small(cell_of=np.repeat(np.arange(len(sizes)), sizes))
     assert (network.cells, network.clients) == (len(sizes), sum(sizes))
     assert network.cell_sizes.tolist() == sizes
@@ -60,7 +60,7 @@ def test_cells_know_their_clients(sizes):
         assert network.cell_starts[cell] == wanted[0]
 
 
-def test_one_number_stands_for_all():
+def test_one_number_applies_to_all():
     network = small(bandwidth_hz=5e6, transmit_power_w=[0.1, 0.2, 0.3])
     assert network.cpu_hz.tolist() == [1e9] * 3
     assert network.bandwidth_hz.tolist() == [5e6] * 2
@@ -71,7 +71,7 @@ def test_one_number_stands_for_all():
     assert faster.transmit_power_w.tolist() == [0.1, 0.2, 0.3]
 
 
-def test_a_network_does_not_change():
+def test_a_network_is_immutable():
     given_cells = np.array([0, 0, 1])
     network = small(cell_of=given_cells)
     given_cells[2] = 0
@@ -108,12 +108,12 @@ def test_a_network_does_not_change():
         ({"cell_of": [1, 1, 2]}, "cell 0 has no client"),
     ],
 )
-def test_what_a_network_cannot_be(changes, message):
+def test_invalid_networks_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         small(**changes)
 
 
-def test_fading_is_a_model_not_a_name():
+def test_fading_must_be_a_model():
     with pytest.raises(TypeError, match="fading is 'rayleigh'"):
         small(fading="rayleigh")
 
@@ -121,7 +121,7 @@ def test_fading_is_a_model_not_a_name():
 @pytest.mark.parametrize(
     "changes", [{}, {"fading": Rician(3.0), "antenna_correlation": 0.3 + 0.4j}]
 )
-def test_draws_repeat_by_name_and_differ_by_index(changes):
+def test_draws_depend_on_stream_and_index_only(changes):
     network = small(**changes)
     draw = network.draw(STREAM, 7)
     assert draw.h.shape == (3, 2)
@@ -131,10 +131,10 @@ def test_draws_repeat_by_name_and_differ_by_index(changes):
         assert (draw.h != other.h).all()
     batch = network.draws(STREAM, [7, 0, 7])
     assert batch.h.shape == (3, 3, 2)
-    for place, index in enumerate([7, 0, 7]):
+    for block, index in enumerate([7, 0, 7]):
         single = network.draw(STREAM, index)
-        assert np.array_equal(batch.h[place], single.h)
-        assert np.array_equal(batch.gain[place], single.gain)
+        assert np.array_equal(batch.h[block], single.h)
+        assert np.array_equal(batch.gain[block], single.gain)
     assert network.draws(STREAM, []).gain.shape == (0, 3)
 
 
@@ -142,25 +142,25 @@ def test_draws_repeat_by_name_and_differ_by_index(changes):
 def networks(draw):
     """A network with different values per client and cell, and some of its clients."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
-    clients, dice = sum(sizes), np.random.default_rng(draw(st.integers(0, 2**32)))
+    clients, rng = sum(sizes), np.random.default_rng(draw(st.integers(0, 2**32)))
     network = Network(
         np.repeat(np.arange(len(sizes)), sizes),
-        cpu_hz=10 ** dice.uniform(7, 10, clients),
-        snr_db=dice.uniform(-20, 40, clients),
-        bandwidth_hz=10 ** dice.uniform(5, 8, len(sizes)),
+        cpu_hz=10 ** rng.uniform(7, 10, clients),
+        snr_db=rng.uniform(-20, 40, clients),
+        bandwidth_hz=10 ** rng.uniform(5, 8, len(sizes)),
         antennas=draw(st.integers(1, 11)),
         fading=draw(st.sampled_from([Rayleigh(), Rician(2.0)])),
         antenna_correlation=draw(st.sampled_from([0.0, 0.7, 0.2 - 0.5j])),
-        path_gain_db=dice.uniform(-90, 10, clients),
-        transmit_power_w=dice.uniform(0, 1, clients),
-        switched_capacitance=dice.uniform(0, 1e-27, clients),
+        path_gain_db=rng.uniform(-90, 10, clients),
+        transmit_power_w=rng.uniform(0, 1, clients),
+        switched_capacitance=rng.uniform(0, 1e-27, clients),
     )
-    return network, np.flatnonzero(dice.random(clients) < dice.random())
+    return network, np.flatnonzero(rng.random(clients) < rng.random())
 
 
 @given(networks(), st.integers(0, 2**40))
-def test_a_part_of_a_network_draws_its_rows(case, index):
-    """Channels and gains are equal to the bit, also for a part of a part and a part of a draw."""
+def test_a_sub_network_draws_rows_of_the_whole_draw(case, index):
+    """Channels and gains are bit-identical, also for nested sub-networks and subsets of a draw."""
     network, some = case
     whole, part = network.draw(STREAM, index), network.of(some)
     fewer = some[::2]
@@ -180,8 +180,8 @@ def test_a_part_of_a_network_draws_its_rows(case, index):
 
 
 @given(networks())
-def test_clients_of_a_part_are_what_they_were(case):
-    """A part keeps its clients' values and cells; some cells may be empty."""
+def test_a_sub_network_keeps_values_and_cells_of_its_clients(case):
+    """Cells may become empty; ``over_cells`` then gives 0 for them."""
     network, some = case
     part = network.of(some)
     assert (part.clients, part.cells) == (len(some), network.cells)
@@ -198,8 +198,8 @@ def test_clients_of_a_part_are_what_they_were(case):
         np.testing.assert_allclose(total[:, cell], values[:, rows].sum(1), rtol=1e-12)
 
 
-def test_a_changed_part_stays_a_part():
-    """The channels of a part differ from those of clients 0, 1, ...."""
+def test_replace_keeps_the_client_indices_of_a_sub_network():
+    """A modified sub-network of client 2 draws the channels of client 2, not of client 0."""
     network = small(cell_of=[0, 0, 0], fading=Rician(5.0))
     changed = dataclasses.replace(network.of([2]), snr_db=3.0)
     assert np.array_equal(changed.draw(STREAM).h, network.draw(STREAM).h[2:])
@@ -218,10 +218,10 @@ def test_a_changed_part_stays_a_part():
         ([[0]], r"clients has shape \(1, 1\)"),
     ],
 )
-def test_what_is_no_part(clients, message):
-    for what in (small().of, small().draw(STREAM).of):
+def test_invalid_subsets_are_rejected(clients, message):
+    for subset in (small().of, small().draw(STREAM).of):
         with pytest.raises(ValueError, match=message):
-            what(clients)
+            subset(clients)
     with pytest.raises(ValueError, match="clients contains 1: choose from the network's"):
         small().of([0, 2]).of([1])
 
@@ -235,7 +235,7 @@ def test_what_is_no_part(clients, message):
         ({"part": [0, 1, 2], "cell_of": [0, 2, 3]}, "give cells below 3, the number of cells"),
     ],
 )
-def test_what_a_part_cannot_be(changes, message):
+def test_invalid_parts_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         small(**({"bandwidth_hz": [1.0, 2.0, 3.0]} | changes))
 
@@ -250,7 +250,7 @@ def test_gain_is_the_squared_norm_with_path_gain():
     assert plain.network.clients == 3
 
 
-def test_a_draw_may_be_measured_data():
+def test_a_draw_accepts_measured_channels():
     network = small()
     assert ChannelDraw(network, [[3, 4j], [1, 0], [0, 0]]).gain.tolist() == [25.0, 1.0, 0.0]
     with pytest.raises(ValueError, match=r"h has shape \(3, 1\)"):
@@ -261,15 +261,15 @@ def test_a_draw_may_be_measured_data():
 
 @pytest.mark.parametrize(("cells", "clients"), [(1, 5), (2, 300), (4, 600), (5, 603)])
 def test_section_vi_c(cells, clients):
-    """Cells up to floor(N/2) are slow. Standard error of the mean < 0.58/sqrt(120) = 0.053."""
+    """The first floor(N/2) cells are slow; standard error of the mean < 0.58/sqrt(120) = 0.053."""
     network = section_vi_c(cells, clients, stream=Stream(3))
     assert (network.cells, network.clients, network.antennas) == (cells, clients, 10)
     assert network.bandwidth_hz.tolist() == [9e6] * cells
     assert network.cycles_per_step == 1e6
     for cell in range(cells):
-        there = network.cell_of == cell
-        ghz = network.cpu_hz[there] / 1e9
-        snr_db = set(network.snr_db[there].tolist())
+        members = network.cell_of == cell
+        ghz = network.cpu_hz[members] / 1e9
+        snr_db = set(network.snr_db[members].tolist())
         low, high, snr = (1, 2, 30.0) if cell < cells // 2 else (2, 4, 40.0)
         assert snr_db == {snr}
         assert low <= ghz.min() <= ghz.max() <= high
@@ -280,8 +280,8 @@ def test_section_vi_c(cells, clients):
     assert (network.cpu_hz != section_vi_c(cells, clients, stream=Stream(4)).cpu_hz).all()
 
 
-def test_mean_gain_of_section_vi_c_is_its_antennas():
-    """E ||h||^2 = M = 10, variance 10: 6000 clients have a standard error of 0.041."""
+def test_mean_gain_of_section_vi_c_is_the_number_of_antennas():
+    """||h||^2 has mean M = 10 and variance 10; over 6000 draws the standard error is 0.041."""
     gain = section_vi_c(clients=60, stream=STREAM).draws(STREAM, range(100)).gain
     assert abs(gain.mean() - 10) < 0.15
 
@@ -291,7 +291,7 @@ def test_the_example_in_the_docstring_runs():
     assert doctest.testmod(channels).attempted > 3
 
 
-def test_channels_stands_alone():
+def test_channels_imports_only_numpy():
     code = "import channels, sys; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""A shared band against two uploads by hand, small time steps and a separate fluid model."""
+"""A shared band matches hand computation, small time steps and a separate fluid model."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from channels import (
     tdma_seconds_per_bit,
 )
 
-RATES = np.array([1.0, 2.0, 0.5, 4.0, 1.0, 0.25, 3.0, 1.0])  # bit/s of each client without others
+RATES = np.array([1.0, 2.0, 0.5, 4.0, 1.0, 0.25, 3.0, 1.0])  # bit/s of each client alone
 
 
 def tdma(clients):
@@ -26,13 +26,13 @@ def tdma(clients):
 
 
 def ofdma(clients):
-    """Power concentrated on the share: each client has more than 1/n of its full rate."""
+    """Full power in 1/n of the band: each client has more than 1/n of its full rate."""
     n, snr = len(clients), RATES[clients]
     return n / np.log2(1 + n * snr)
 
 
 def uneven(clients):
-    """An asymmetric rule: rates depend on the order of the starts."""
+    """An asymmetric rule: rates depend on the order in which uploads started."""
     return (1 + np.arange(len(clients))) / RATES[clients]
 
 
@@ -48,18 +48,21 @@ def drain(band):
     return ends
 
 
-def play(band, starts, given_up=()):
-    """Run uploads (seconds, key, bits, client) and removals (seconds, key); ends by key."""
+def play(band, starts, cancelled=()):
+    """Run uploads (seconds, key, bits, client) and cancellations (seconds, key).
+
+    Returns the completion times by key.
+    """
     ends, events = {}, [(seconds, 0, (key, bits, client)) for seconds, key, bits, client in starts]
-    events = sorted(events + [(seconds, 1, key) for seconds, key in given_up], key=lambda e: e[:2])
-    for seconds, kind, what in events:
+    events = sorted(events + [(seconds, 1, key) for seconds, key in cancelled], key=lambda e: e[:2])
+    for seconds, kind, upload in events:
         while (end := band.next_done()) is not None and end[0] <= seconds:
             band.finish(*end)
             ends[end[1]] = end[0]
         if not kind:
-            band.start(seconds, *what)
-        elif what in band.snapshot()["keys"]:
-            band.remove(seconds, what)
+            band.start(seconds, *upload)
+        elif upload in band.snapshot()["keys"]:
+            band.remove(seconds, upload)
     return ends | {key: seconds for seconds, key in drain(band)}
 
 
@@ -80,11 +83,11 @@ def uploads(draw, most=6):
     return starts, gone
 
 
-def fluid(pace, starts, given_up):
-    """Reference: an event loop over dictionaries, with fluid levels instead of end times."""
+def fluid(pace, starts, cancelled):
+    """Reference: an event loop that updates the remaining bits of each upload, in dictionaries."""
     now, left, client_of, ends = 0.0, {}, {}, {}
     changes = [(s, key, bits, client) for s, key, bits, client in starts]
-    changes = sorted(changes + [(s, key, None, None) for s, key in given_up], key=lambda c: c[0])
+    changes = sorted(changes + [(s, key, None, None) for s, key in cancelled], key=lambda c: c[0])
     while changes or left:
         paces = pace(np.array([client_of[k] for k in left], dtype=int)) if left else []
         paces = dict(zip(left, paces, strict=True))
@@ -107,19 +110,19 @@ def fluid(pace, starts, given_up):
 
 @pytest.mark.parametrize("pace", PACES)
 @given(uploads())
-def test_ends_are_those_of_a_fluid(pace, problem):
-    starts, given_up = problem
-    ends = play(SharedBand(PACES[pace]), starts, given_up)
-    assert ends.keys() >= {key for _, key, _, _ in starts} - {key for _, key in given_up}
-    for key, seconds in fluid(PACES[pace], starts, given_up).items():
+def test_completion_times_match_a_fluid_model(pace, problem):
+    starts, cancelled = problem
+    ends = play(SharedBand(PACES[pace]), starts, cancelled)
+    assert ends.keys() >= {key for _, key, _, _ in starts} - {key for _, key in cancelled}
+    for key, seconds in fluid(PACES[pace], starts, cancelled).items():
         # An upload cancelled exactly at its end may count as completed or cancelled.
         if key in ends:
             assert ends[key] == pytest.approx(seconds, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("pace", PACES)
-def test_ends_are_those_of_small_steps(pace):
-    """Brute force: rates integrated over steps of 1 ms; each change is late by up to a step."""
+def test_completion_times_match_small_time_steps(pace):
+    """The reference integrates rates over steps of 1 ms; each change is up to one step late."""
     rng = np.random.default_rng(5)
     starts = [
         (s, i, b, i)
@@ -147,7 +150,10 @@ def test_ends_are_those_of_small_steps(pace):
 
 
 def test_two_uploads_by_hand():
-    """10 bits from 0 s and 4 from 2 s at 1 bit/s: 8 bits remain at 2 s; 4 bits each take 8 s."""
+    """At 1 bit/s, 10 bits start at 0 s and 4 bits at 2 s: the second upload ends at 10 s.
+
+    Both then share the band for 8 s, with 4 bits each; the 4 bits that remain end at 14 s.
+    """
     band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
     band.start(0.0, 1, 10.0)
     assert band.next_done() == (10.0, 1)
@@ -157,7 +163,7 @@ def test_two_uploads_by_hand():
     assert band.next_done() is None
 
 
-def test_an_upload_given_up_leaves_its_share():
+def test_a_cancelled_upload_frees_its_share():
     band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
     band.start(0.0, 1, 10.0)
     band.start(0.0, 2, 10.0)
@@ -176,12 +182,12 @@ def test_one_upload_takes_its_bits_times_seconds_per_bit(now, bits, pace):
 
 @given(uploads(), st.sampled_from(sorted(PACES)))
 def test_no_bit_is_lost(problem, pace):
-    """Rates integrated over time equal the bits uploaded, of completed and cancelled uploads."""
-    starts, given_up = problem
+    """The integral of the rates plus the bits left by cancelled uploads equals all bits."""
+    starts, cancelled = problem
     carried, sent, dropped = 0.0, sum(bits for _, _, bits, _ in starts), 0.0
     band, now, speed = SharedBand(PACES[pace]), 0.0, 0.0
     clients, events = {}, [(s, 1, (k, b, c)) for s, k, b, c in starts]
-    events += [(s, 0, k) for s, k in given_up]
+    events += [(s, 0, k) for s, k in cancelled]
     events = sorted(events, key=lambda event: event[:2])
     while events or clients:
         end = band.next_done()
@@ -192,13 +198,13 @@ def test_no_bit_is_lost(problem, pace):
             band.finish(*end)
             del clients[end[1]]
         else:
-            _, kind, what = events.pop(0)
+            _, kind, upload = events.pop(0)
             if kind:
-                band.start(at, *what)
-                clients[what[0]] = what[2]
-            elif what in clients:
-                dropped += band.remove(at, what)
-                del clients[what]
+                band.start(at, *upload)
+                clients[upload[0]] = upload[2]
+            elif upload in clients:
+                dropped += band.remove(at, upload)
+                del clients[upload]
         speed = (
             (1 / PACES[pace](np.array(list(clients.values()), dtype=int))).sum() if clients else 0.0
         )
@@ -206,7 +212,7 @@ def test_no_bit_is_lost(problem, pace):
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=8), st.floats(1e-3, 1e3))
-def test_equal_uploads_end_at_once_in_order_of_their_starts(clients, bits):
+def test_equal_uploads_end_together_in_order_of_their_starts(clients, bits):
     band = SharedBand(lambda clients: np.full(len(clients), 0.1 * len(clients)))
     keys = [31 * i % 97 for i in range(len(clients))]
     for key, client in zip(keys, clients, strict=True):
@@ -216,8 +222,8 @@ def test_equal_uploads_end_at_once_in_order_of_their_starts(clients, bits):
     assert {seconds for seconds, _ in ends} == {0.3 + bits * (0.1 * len(clients))}
 
 
-def test_rounding_leaves_nothing_unfinished():
-    """A thousand uploads of odd sizes, late on the clock: a bit takes less than its resolution."""
+def test_all_uploads_finish_despite_rounding():
+    """1000 uploads of random sizes all end, although the clock resolves only 1e-10 s at 1e6 s."""
     rng = np.random.default_rng(2)
     band = SharedBand(lambda clients: 1e-9 * len(clients) * (1 + clients % 7 / 3))
     starts = [
@@ -232,8 +238,8 @@ def test_rounding_leaves_nothing_unfinished():
 
 
 @given(uploads(), st.integers(0, 12))
-def test_restored_is_uninterrupted(problem, cut):
-    """Equal to the bit through JSON; the rates from before the snapshot still apply."""
+def test_a_restored_band_continues_without_a_difference(problem, cut):
+    """Completion times are bit-identical after a round trip through JSON."""
     starts, _ = problem
     plain, whole = SharedBand(uneven), play(SharedBand(uneven), starts)
     ends = {}
@@ -243,20 +249,21 @@ def test_restored_is_uninterrupted(problem, cut):
             ends[end[1]] = end[0]
         plain.start(seconds, *upload)
         if number == cut:
-            text = json.dumps(plain.snapshot(), allow_nan=False)
+            stored = json.dumps(plain.snapshot(), allow_nan=False)
             plain = SharedBand(uneven)
-            plain.restore(json.loads(text))
-            assert json.dumps(plain.snapshot()) == text
+            plain.restore(json.loads(stored))
+            assert json.dumps(plain.snapshot()) == stored
     assert ends | {key: seconds for seconds, key in drain(plain)} == whole
 
 
-def test_an_empty_band_and_one_without_a_channel_are_restored():
+def test_an_empty_and_a_blocked_band_are_restored():
+    """A blocked band has an upload at rate 0; stored rates apply until the next change."""
     band = SharedBand(lambda clients: np.where(clients == 1, np.inf, 2.0))
-    other = SharedBand(lambda clients: np.ones(len(clients)))  # applies from the next change on
+    other = SharedBand(lambda clients: np.ones(len(clients)))  # used from the next change on
     other.restore(json.loads(json.dumps(band.snapshot(), allow_nan=False)))
     assert other.next_done() is None
     band.start(1.0, 1, 5.0)
-    assert band.next_done() is None  # never done
+    assert band.next_done() is None  # never completes
     band.start(2.0, 2, 5.0)
     other.restore(json.loads(json.dumps(band.snapshot(), allow_nan=False)))
     assert other.next_done() == band.next_done() == (12.0, 2)
@@ -268,7 +275,7 @@ def test_an_empty_band_and_one_without_a_channel_are_restored():
 
 @pytest.mark.parametrize("scheme", [tdma_seconds_per_bit, ofdma_seconds_per_bit])
 def test_the_band_of_a_network(scheme):
-    """Two cells with a scheme of channels.links: the docstring's example, and rates by hand."""
+    """The docstring's example in two cells gives the completion times computed by hand."""
     network = Network([0, 0, 0, 1], cpu_hz=1e9, snr_db=[0, 10, 5, 3], bandwidth_hz=[1e6, 2e6])
     draw = network.draw(Stream(3))
     band = SharedBand(lambda clients: scheme(draw, np.isin(np.arange(4), clients))[clients])
@@ -289,7 +296,7 @@ def test_the_band_of_a_network(scheme):
     assert ends[second] == pytest.approx(ends[first] + rest / bps(second, 1))
 
 
-def test_errors():
+def test_invalid_calls_raise_and_change_nothing():
     band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
     with pytest.raises(ValueError, match="now_seconds is nan after -inf"):
         band.start(np.nan, 1, 1.0)
@@ -300,9 +307,9 @@ def test_errors():
         band.start(7.0, 2, 1.0)
     with pytest.raises(ValueError, match=r"upload 1 completes at 6.0: finish it then, or"):
         band.finish(5.0, 1)
-    with pytest.raises(ValueError, match="key is 1, which is already uploading"):
+    with pytest.raises(ValueError, match="key is 1, which is in use by an active upload"):
         band.start(3.0, 1, 1.0)
-    with pytest.raises(ValueError, match="key is 9, which is not uploading"):
+    with pytest.raises(ValueError, match="key is 9, which is not the key of an active upload"):
         band.remove(3.0, 9)
     with pytest.raises(ValueError, match="bits is -1: give a finite number"):
         band.start(3.0, 2, -1)

@@ -1,4 +1,4 @@
-"""Named streams: equal names give equal draws, different names different draws, in any order."""
+"""Named streams: equal names give equal draws, and different names give different draws."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ names = st.lists(st.one_of(st.integers(-5, 5), st.text(max_size=3)), max_size=4)
 
 
 @given(st.integers(0, 2**63), names, st.integers(0, 2**40))
-def test_a_stream_repeats(seed, path, index):
+def test_a_stream_is_reproducible(seed, path, index):
     first = Stream(seed, path).generator(index).random(8)
     assert np.array_equal(first, Stream(seed).child(*path).generator(index).random(8))
     assert not np.array_equal(first, Stream(seed, path).generator(index + 1).random(8))
@@ -20,7 +20,7 @@ def test_a_stream_repeats(seed, path, index):
     assert Stream(seed, path).key(index) != Stream(seed, path).key(index + 1)
 
 
-def test_a_name_is_not_its_spelling():
+def test_names_of_different_types_or_lengths_differ():
     draws = [Stream(1, path).key() for path in [(1, 2), (12,), ("1", 2), ("1", "2"), ("12",)]]
     assert len(set(draws)) == len(draws)
     assert Stream(np.int64(1), (np.int32(3),)).key() == Stream(1, (3,)).key()
@@ -52,8 +52,8 @@ def test_a_name_is_not_its_spelling():
         ),
     ],
 )
-def test_draws_stay_what_they_were(stream, index, key, key_of_minus_index, draws):
-    """Draws are the same under later versions: they equal stored values of the first version."""
+def test_draws_do_not_change_between_versions(stream, index, key, key_of_minus_index, draws):
+    """Draws equal stored values of the first version."""
     assert stream.key(index) == key
     assert stream.key(-index) == key_of_minus_index
     assert stream.generator(index).integers(0, 2**63, 2).tolist() == draws
@@ -71,21 +71,21 @@ def test_draws_stay_what_they_were(stream, index, key, key_of_minus_index, draws
         (lambda: Stream(1).generator(2.0), "index is 2.0"),
     ],
 )
-def test_what_is_no_integer_names_no_stream(make, message):
+def test_names_and_indices_of_other_types_are_rejected(make, message):
     with pytest.raises(TypeError, match=message):
         make()
 
 
 @pytest.mark.parametrize("index", [-1, 2**64])
-def test_a_generator_has_2_to_the_64_events(index):
-    """Indices beyond 2^64 would repeat earlier ones; keys have no such limit."""
+def test_generator_indices_are_below_2_to_the_64(index):
+    """Larger indices would repeat earlier ones; keys have no such limit."""
     with pytest.raises(ValueError, match=f"index is {index}: give an integer from 0 to 2"):
         Stream(1).generator(index)
     assert Stream(1).key(index) != Stream(1).key(index % 2**64)
 
 
 def test_draws_are_uniform():
-    """Mean of 10^5 uniforms from 1000 events: standard error 9e-4."""
+    """10^5 numbers from 1000 events have the mean and variance of U(0, 1); standard error 9e-4."""
     draws = np.concatenate([Stream(0, ("u",)).generator(i).random(100) for i in range(1000)])
     assert abs(draws.mean() - 0.5) < 4e-3
     assert abs(draws.var() - 1 / 12) < 2e-3

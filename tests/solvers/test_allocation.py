@@ -1,4 +1,4 @@
-"""Allocation of requests against brute force, plain greedy, and examples by hand."""
+"""Allocation of requests matches brute force, plain greedy and examples by hand."""
 
 import heapq
 from fractions import Fraction
@@ -36,7 +36,7 @@ def cost(weights, requests):
 
 
 def plain_greedy(weights, total, floors):
-    """Greedy: one request at a time, to the best of all tasks."""
+    """Allocate one request at a time to the task with the largest saving."""
     requests = [max(f, w > 0) for w, f in zip(weights, floors, strict=True)]
     shares = [w / 2.0**500 for w in weights] if any(weights) else [1.0 for _ in weights]
     while sum(requests) < total:
@@ -48,7 +48,7 @@ def plain_greedy(weights, total, floors):
 
 @given(problems())
 def test_no_split_costs_less(problem):
-    """Brute force over all splits, in exact arithmetic."""
+    """The cost equals that of brute force over all splits, in exact arithmetic."""
     weights, total, floor = problem
     floors = np.full(len(weights), floor).tolist()
     solution = allocate_requests(weights, total, floor=floor)
@@ -73,17 +73,18 @@ def test_no_split_costs_less(problem):
 
 @given(st.lists(WEIGHTS, min_size=1, max_size=8), st.integers(0, 900), st.data())
 def test_the_head_start_changes_nothing(weights, total, data):
+    """Allocating most requests in bulk gives the same result as plain greedy."""
     floors = data.draw(st.lists(st.integers(0, 200), min_size=len(weights), max_size=len(weights)))
     solution = allocate_requests(weights, total, floor=floors)
     if solution.value is not None:
-        # Its scale is another power of two, which is also exact.
+        # Scaling by another power of two is exact as well.
         scaled = [w * 2.0**480 for w in weights]
         assert solution.value.tolist() == plain_greedy(scaled, total, floors)
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=8), st.integers(10**6, 2**50))
 def test_many_requests_are_in_proportion(weights, total):
-    """Within one or two requests of the continuous solution, R_m = total w_m / sum w."""
+    """R_m is within two requests of the continuous solution, total w_m / sum w."""
     value = allocate_requests(weights, total).value
     ideal = total * np.array(weights) / sum(weights)
     assert value.sum() == total
@@ -95,7 +96,7 @@ def test_by_hand():
         return allocate_requests(weights, total, **floor).value.tolist()
 
     assert split([1, 2, 3], 60) == [10, 20, 30]
-    assert split([1, 1, 1], 8) == [3, 3, 2]  # ties go to the first task
+    assert split([1, 1, 1], 8) == [3, 3, 2]  # on ties the first task comes first
     assert split([0, 0, 0], 8) == [3, 3, 2]
     assert split([0, 0, 0], 8, floor=[5, 0, 0]) == [5, 2, 1]
     assert split([0, 2, 2], 9, floor=[0, 1, 1]) == [0, 5, 4]  # a finished task
@@ -105,7 +106,7 @@ def test_by_hand():
     assert allocate_requests([3, 4], 4).objective == 9 / 2 + 16 / 2
 
 
-def test_infeasible_problems_say_by_how_much():
+def test_infeasibility_messages_state_the_shortfall():
     solution = allocate_requests([1, 2], 5, floor=[4, 3])
     assert solution.status is Status.INFEASIBLE
     assert solution.message == "floors add up to 7, 2 more than total 5"
@@ -128,24 +129,24 @@ def test_infeasible_problems_say_by_how_much():
         (([1, 2], 5, [1, -1]), ValueError, r"floor\[1\] is -1: give an integer from 0"),
     ],
 )
-def test_errors(arguments, error, message):
+def test_invalid_arguments_are_rejected(arguments, error, message):
     weights, total, *floor = arguments
     with pytest.raises(error, match=message):
         allocate_requests(weights, total, **({"floor": floor[0]} if floor else {}))
 
 
 @pytest.mark.parametrize("total", [40, 1000, 10**6, 2**50])
-def test_the_work_does_not_grow_with_the_total(monkeypatch, total):
-    """For any total, about three requests per task are allocated one by one."""
-    handed, replace = [], heapq.heapreplace
+def test_cost_does_not_grow_with_the_total(monkeypatch, total):
+    """For any total, at most four requests per task are allocated one by one."""
+    replaced, replace = [], heapq.heapreplace
     heap = SimpleNamespace(
         heapify=heapq.heapify,
-        heapreplace=lambda queue, entry: (handed.append(entry), replace(queue, entry))[1],
+        heapreplace=lambda queue, entry: (replaced.append(entry), replace(queue, entry))[1],
     )
     monkeypatch.setattr("solvers.allocation.heapq", heap)
     for seed in range(20):
         weights = np.random.default_rng(seed).random(10)
-        handed.clear()
+        replaced.clear()
         found = allocate_requests(weights, total).value
         assert found.sum() == total
-        assert len(handed) <= 4 * len(weights)
+        assert len(replaced) <= 4 * len(weights)

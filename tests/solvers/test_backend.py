@@ -1,4 +1,4 @@
-"""Backends by name and by object: error messages and their remedies."""
+"""Backends given by name or as objects: error messages and their remedies."""
 
 import pytest
 
@@ -10,7 +10,7 @@ H = [[1 + 1j, 2.0, 0.5j], [1j, 1.0, 1.0]]
 
 
 @pytest.mark.parametrize("wrong", ["best", None, 3, ["exact"], int])
-def test_an_unknown_backend_gets_the_names_and_hears_of_objects(wrong):
+def test_errors_for_unknown_backends_list_names_and_classes(wrong):
     names = "choose one of exact, gurobi, highs, cvxpy"
     with pytest.raises(ValueError, match=f"^backend is .*{names}.*MaskSizeBackend class") as caught:
         optimize_mask_sizes([1.0, 2.0], 3, backend=wrong)
@@ -33,12 +33,12 @@ def test_an_unknown_backend_gets_the_names_and_hears_of_objects(wrong):
         (optimize_mask_sizes, "time_limit_seconds", r"backend=Highs\(time_limit_seconds=...\)"),
     ],
 )
-def test_settings_of_methods_are_no_arguments(call, setting, remedy):
+def test_backend_settings_are_rejected_as_arguments(call, setting, remedy):
     with pytest.raises(TypeError, match=rf"has no argument {setting}, .*{remedy}"):
         call([[1.0]], **{setting: 3})
 
 
-def test_other_arguments_are_left_to_python():
+def test_other_unknown_arguments_raise_the_usual_error():
     @settings_elsewhere(seed="Method(seed=...)")
     def solve(problem, *, cap=None):
         """Solve it."""
@@ -50,8 +50,8 @@ def test_other_arguments_are_left_to_python():
         solve(1, cups=2)
 
 
-def test_every_class_is_a_name_of_its_package():
-    """The classes of beamforming are loaded on first use."""
+def test_every_exported_name_can_be_loaded():
+    """The packages export their classes; beamforming loads them on first use."""
     for package in (solvers.beamforming, solvers.mask_sizes):
         for name in package.__all__:
             assert getattr(package, name) is not None

@@ -1,4 +1,4 @@
-"""Receive beamforming: against closed forms, brute force, duality and the exact method."""
+"""Receive beamforming matches closed forms, brute force, duality and the exact method."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from solvers.beamforming import Anneal, BranchAndBound
 from solvers.beamforming.branch_and_bound import branch_and_bound
 
 Channels = NDArray[np.complex128]
-ENDLESS = BranchAndBound(time_limit_seconds=math.inf)  # independent of the machine's load
+ENDLESS = BranchAndBound(time_limit_seconds=math.inf)  # results do not depend on the load
 
 
 def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:
     """CN(0, I) channels with path gains within +-``path_gain_db``."""
-    dice = np.random.default_rng(seed)
-    h = dice.standard_normal((*shape, 2)).view(complex)[..., 0] / np.sqrt(2)
-    gain = dice.uniform(-path_gain_db, path_gain_db, (*shape[:-1], 1))
+    rng = np.random.default_rng(seed)
+    h = rng.standard_normal((*shape, 2)).view(complex)[..., 0] / np.sqrt(2)
+    gain = rng.uniform(-path_gain_db, path_gain_db, (*shape[:-1], 1))
     return h * 10 ** (gain / 20)
 
 
-def served(h: Channels, a: Channels) -> NDArray[np.float64]:
-    """min_i |a^H h_i|^2, client by client."""
+def min_gain(h: Channels, a: Channels) -> NDArray[np.float64]:
+    """min_i |a^H h_i|^2, from a loop over clients."""
     each = [np.abs((a.conj() * h[..., i, :]).sum(-1)) ** 2 for i in range(h.shape[-2])]
     return np.min(each, axis=0)
 
@@ -44,7 +44,7 @@ def test_one_client_gets_the_matched_filter() -> None:
     assert (solution.status == Status.OPTIMAL).all()
 
 
-def test_one_antenna_leaves_no_choice() -> None:
+def test_one_antenna_has_the_gain_of_the_weakest_client() -> None:
     h = rayleigh(2, 6, 1)
     solution = optimize_beamformer(h)
     assert solution.objective == pytest.approx(np.abs(h).min() ** 2, rel=1e-12)
@@ -53,8 +53,8 @@ def test_one_antenna_leaves_no_choice() -> None:
 
 
 @pytest.mark.parametrize("clients", [2, 3])
-def test_up_to_three_clients_duality_is_tight(clients: int) -> None:
-    """The semidefinite relaxation then has a solution of rank one (Huang and Palomar, 2010)."""
+def test_duality_is_tight_for_up_to_three_clients(clients: int) -> None:
+    """The semidefinite relaxation has a rank-one solution then (Huang and Palomar, 2010)."""
     solution = optimize_beamformer(rayleigh(3, 20, clients, 4), certificate="sdr")
     assert solution.gap.max() < 1e-3
     assert np.median(solution.gap) < 1e-6
@@ -69,13 +69,13 @@ def test_orthogonal_clients_share_evenly() -> None:
     assert solution.objective == pytest.approx(1 / (1 / norms**2).sum(), rel=1e-6)
 
 
-def test_branch_and_bound_against_a_grid() -> None:
-    """With two antennas every beamformer is (cos u, sin u e^jv) up to a phase."""
+def test_branch_and_bound_matches_a_grid_search() -> None:
+    """With two antennas, every beamformer is (cos u, sin u e^jv) up to a common phase."""
     u, v = np.meshgrid(np.linspace(0, np.pi / 2, 400), np.linspace(0, 2 * np.pi, 800))
     grid = np.stack([np.cos(u) + 0j, np.sin(u) * np.exp(1j * v)], -1).reshape(-1, 2)
     for seed in range(4):
         h = rayleigh(seed, 6, 2)
-        best = served(h, grid).max()
+        best = min_gain(h, grid).max()
         solution = optimize_beamformer(h, backend=ENDLESS)
         assert solution.status is Status.OPTIMAL
         assert best <= solution.bound * (1 + 1e-9)
@@ -84,7 +84,7 @@ def test_branch_and_bound_against_a_grid() -> None:
 
 @pytest.mark.parametrize("path_gain_db", [0.0, 20.0])
 @pytest.mark.parametrize(("antennas", "clients"), [(3, 9), (4, 15)])
-def test_the_default_against_certified_optima(
+def test_the_default_is_close_to_certified_optima(
     antennas: int, clients: int, path_gain_db: float
 ) -> None:
     h = rayleigh(antennas, 4, clients, antennas, path_gain_db=path_gain_db)
@@ -96,7 +96,7 @@ def test_the_default_against_certified_optima(
     assert ratio.min() >= 0.95
 
 
-def test_ten_antennas_against_certified_optima() -> None:
+def test_ten_antennas_are_close_to_certified_optima() -> None:
     h = rayleigh(8, 3, 7, 10)
     exact = optimize_beamformer(h, certificate=ENDLESS)
     assert (exact.status == Status.OPTIMAL).all()
@@ -115,12 +115,12 @@ def test_the_scale_of_the_channels_does_not_matter(factor: float, backend: str) 
 
 
 @pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
-def test_every_backend_keeps_its_word(backend: str) -> None:
-    """Unit norm, the stated objective, and a value below its bound and the certificate."""
+def test_every_backend_returns_valid_solutions(backend: str) -> None:
+    """Values have unit norm and the stated objective; it is below its own and the exact bound."""
     h = rayleigh(6, 2, 2, 5, 3)
     solution = optimize_beamformer(h, backend=backend)
     np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1, rtol=1e-12)
-    np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-9)
+    np.testing.assert_allclose(min_gain(h, solution.value), solution.objective, rtol=1e-9)
     certified = optimize_beamformer(h, certificate=ENDLESS)
     assert (solution.objective <= solution.bound).all()
     assert (solution.objective <= certified.bound * (1 + 1e-9)).all()
@@ -131,7 +131,7 @@ def test_every_backend_keeps_its_word(backend: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
-    """Repeated channels, as replacement of ignored clients makes them, and a random start."""
+    """Starts are random; repeated channels arise where ignored clients are replaced."""
     h = torch.from_numpy(rayleigh(seed, 7, 3))
     for channels in (h, torch.cat([h, h[:4]]), h[[0, 1, 2, 2, 2, 3, 3]]):
         start = torch.from_numpy(rayleigh(seed + 100, 3))
@@ -142,22 +142,20 @@ def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
         assert exact.bound <= exact.objective * (1 + 1.1e-4)
 
 
-def test_absent_clients_do_not_loosen_certificates() -> None:
+def test_ignored_clients_do_not_loosen_certificates() -> None:
     h = rayleigh(20, 40, 11, 4)
     scales = np.r_[np.ones(10), 0.0]
     for certificate in ("sdr", "exact"):
         few = slice(None) if certificate == "sdr" else slice(2)
         options: Any = {"certificate": "sdr" if certificate == "sdr" else ENDLESS}
-        with_absent = optimize_beamformer(h[few], scales=scales, **options)
+        with_ignored = optimize_beamformer(h[few], scales=scales, **options)
         without = optimize_beamformer(h[few, :10], **options)
-        np.testing.assert_allclose(with_absent.bound, without.bound, rtol=1.1e-4)
+        np.testing.assert_allclose(with_ignored.bound, without.bound, rtol=1.1e-4)
 
 
 @pytest.mark.parametrize("spread", [1e8, 1e20, 1e60])
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox", "branch_and_bound"])
-def test_a_client_far_stronger_than_the_others_is_as_good_as_absent(
-    spread: float, backend: str
-) -> None:
+def test_a_far_stronger_client_has_no_effect(spread: float, backend: str) -> None:
     h = rayleigh(21, 2, 6, 4)
     method = ENDLESS if backend == "branch_and_bound" else backend
     alone = optimize_beamformer(h[:, 1:], backend=method)
@@ -166,19 +164,19 @@ def test_a_client_far_stronger_than_the_others_is_as_good_as_absent(
     assert np.isfinite(solution.value).all()
     if backend != "mirror_prox":  # its step size depends on the strongest client
         np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-2)
-    np.testing.assert_allclose(served(h, solution.value), solution.objective, rtol=1e-6)
+    np.testing.assert_allclose(min_gain(h, solution.value), solution.objective, rtol=1e-6)
 
 
-@pytest.mark.parametrize("looks", [0, 3])
-def test_exact_runs_out_of_time_honestly(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
-    """With a clock that advances by 0.1 s per reading, the result does not depend on the load."""
+@pytest.mark.parametrize("readings", [0, 3])
+def test_bounds_hold_at_the_time_limit(monkeypatch: pytest.MonkeyPatch, readings: int) -> None:
+    """A fake clock advances by 0.1 s per reading, so the result does not depend on the load."""
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: 0.1 * next(ticks))
     monkeypatch.setattr("solvers.beamforming.branch_and_bound.time", clock)
     h = rayleigh(7, 15, 10)
-    limit = 0.1 * looks + 0.05
+    limit = 0.1 * readings + 0.05
     solution = optimize_beamformer(h, backend=BranchAndBound(time_limit_seconds=limit))
-    assert next(ticks) == looks + 2  # one reading for the deadline, the last one after it
+    assert next(ticks) == readings + 2  # one reading for the deadline, the last one after it
     better = optimize_beamformer(h, backend=Anneal(starts=300, seed=3))
     assert solution.status is Status.FEASIBLE
     assert f"{limit:g} s" in solution.message
@@ -188,19 +186,20 @@ def test_exact_runs_out_of_time_honestly(monkeypatch: pytest.MonkeyPatch, looks:
 @settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 10**6))
 def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int) -> None:
+    """No random beamformer exceeds the bounds, and "sdr" is at least as tight as the default."""
     h = rayleigh(seed, clients, antennas, path_gain_db=20)
     a = rayleigh(seed + 1, 2000, antennas)
     a /= np.linalg.norm(a, axis=-1, keepdims=True)
     solution = optimize_beamformer(h, backend=Anneal(starts=4), certificate="sdr")
     crude = optimize_beamformer(h, backend=Anneal(starts=4))
-    assert served(h, a).max() <= solution.bound * (1 + 1e-9)
+    assert min_gain(h, a).max() <= solution.bound * (1 + 1e-9)
     assert solution.objective <= solution.bound <= crude.bound * (1 + 1e-9)
     assert crude.bound == pytest.approx(max((np.abs(h) ** 2).sum(-1).min(), crude.objective))
 
 
 @pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
-def test_the_gap_alone_says_what_is_optimal(certificate: Any) -> None:
-    """OPTIMAL if within 1e-4 of the bound, for every method and certificate."""
+def test_status_depends_on_the_gap_only(certificate: Any) -> None:
+    """With any certificate, the status is OPTIMAL if and only if the gap is at most 1e-4."""
     h = np.concatenate([rayleigh(seed, 8, 3, 4, path_gain_db=10) for seed in range(3)])
     proof = ENDLESS if certificate == "exact" else certificate
     solution = optimize_beamformer(h, certificate=proof)
@@ -209,8 +208,8 @@ def test_the_gap_alone_says_what_is_optimal(certificate: Any) -> None:
     assert (solution.status == Status.OPTIMAL).any()
 
 
-def test_kinds_and_batches() -> None:
-    """NumPy or torch, single or double precision, any batch: equal answers of the input's type."""
+def test_array_types_and_batches() -> None:
+    """NumPy and torch, both precisions and any batch give equal results of the input's type."""
     h = rayleigh(9, 2, 3, 8, 4)
     double = optimize_beamformer(h)
     assert double.value.shape == (2, 3, 4)
@@ -230,7 +229,7 @@ def test_kinds_and_batches() -> None:
     assert optimize_beamformer(strided).value.shape == (2, 3, 4)
 
 
-def test_scales_are_those_of_the_channels() -> None:
+def test_scales_divide_the_channels() -> None:
     h, s = rayleigh(10, 5, 6, 4), np.random.default_rng(0).uniform(0.1, 10, (5, 6))
     one, other = optimize_beamformer(h, scales=s), optimize_beamformer(h / s[..., None])
     np.testing.assert_allclose(one.objective, other.objective, rtol=1e-9)
@@ -242,6 +241,7 @@ def test_scales_are_those_of_the_channels() -> None:
 
 
 def test_few_or_repeated_clients() -> None:
+    """Beamformers are combinations of the channels; repeated clients change nothing."""
     h = rayleigh(11, 3, 10)
     solution = optimize_beamformer(h, certificate="sdr")
     assert solution.status is Status.OPTIMAL
@@ -252,7 +252,7 @@ def test_few_or_repeated_clients() -> None:
     assert twice.status is Status.OPTIMAL
 
 
-def test_zero_channels_of_absent_clients_do_not_count() -> None:
+def test_zero_channels_of_ignored_clients_have_no_effect() -> None:
     h = rayleigh(13, 4, 3)
     h[1] = 0
     solution = optimize_beamformer(h, scales=[0, 1, 1, 1])
@@ -261,13 +261,14 @@ def test_zero_channels_of_absent_clients_do_not_count() -> None:
     assert optimize_beamformer(h, scales=[1, 0, 1, 1]).objective > 0
 
 
-def test_read_only_and_strided_channels() -> None:
+def test_read_only_and_strided_channels_are_accepted() -> None:
     h = rayleigh(14, 6, 5, 4)
     h.setflags(write=False)
     assert optimize_beamformer(h[::2]).objective.shape == (3,)
 
 
-def test_a_zero_channel_leaves_nothing_to_gain() -> None:
+def test_a_zero_channel_gives_status_zero() -> None:
+    """The value is still a good beamformer for the other clients."""
     h = rayleigh(12, 3, 5, 4)
     h[1, 2] = 0
     h[2] = 0
@@ -281,13 +282,13 @@ def test_a_zero_channel_leaves_nothing_to_gain() -> None:
         assert "item [1]: client 2's channel is zero" in solution.message
         np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1)
     others = np.delete(h[1], 2, 0)
-    assert served(others, solution.value[1]) > 0.5 * optimize_beamformer(others).objective
+    assert min_gain(others, solution.value[1]) > 0.5 * optimize_beamformer(others).objective
     assert optimize_beamformer(h[1]).status is Status.ZERO
 
 
 @pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
 @pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
-def test_an_empty_batch(backend: str, certificate: Any) -> None:
+def test_an_empty_batch_gives_an_empty_solution(backend: str, certificate: Any) -> None:
     solution = optimize_beamformer(
         np.zeros((0, 3, 2), complex), backend=backend, certificate=certificate
     )
@@ -324,7 +325,7 @@ def test_an_empty_batch(backend: str, certificate: Any) -> None:
         ),
     ],
 )
-def test_bad_input_is_named(h: Any, options: dict[str, Any], message: str) -> None:
+def test_invalid_input_is_named(h: Any, options: dict[str, Any], message: str) -> None:
     def solve(backend: Any = "anneal", **more: Any) -> None:
         optimize_beamformer(h, backend=backend() if callable(backend) else backend, **more)
 
@@ -332,8 +333,8 @@ def test_bad_input_is_named(h: Any, options: dict[str, Any], message: str) -> No
         solve(**options)
 
 
-def test_threads_change_no_bit_and_are_left_as_they_were() -> None:
-    """One thread: more threads slow small problems down and change rounding."""
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    """The solver runs on one thread and restores the caller's setting."""
     h = rayleigh(3, 4, 6, 5)
     before = torch.get_num_threads()
     try:

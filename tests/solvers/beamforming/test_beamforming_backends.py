@@ -1,4 +1,4 @@
-"""Backends for beamforming: names equal objects, settings are checked, user classes work."""
+"""Beamforming backends: names match objects, settings are checked, user classes work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from solvers.beamforming import (
     Sdr,
 )
 
-KINDS = (Anneal, MirrorProx, Sca, Sdr, BranchAndBound)
+CLASSES = (Anneal, MirrorProx, Sca, Sdr, BranchAndBound)
 
 
 def channels(seed: int, *shape: int) -> Any:
@@ -32,18 +32,18 @@ def channels(seed: int, *shape: int) -> Any:
 
 
 def same(one: Any, other: Any) -> None:
-    """Equal to the last bit."""
+    """Assert that two solutions are bit-identical."""
     for field in ("value", "objective", "bound", "gap"):
         assert np.array_equal(getattr(one, field), getattr(other, field)), field
     assert (one.status == other.status).all()
     assert (one.backend, one.message) == (other.backend, other.message)
 
 
-def test_every_name_has_its_class() -> None:
-    assert tuple(kind.name for kind in KINDS) == BEAMFORMER_BACKENDS
+def test_backend_names_are_those_of_the_classes() -> None:
+    assert tuple(kind.name for kind in CLASSES) == BEAMFORMER_BACKENDS
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=BEAMFORMER_BACKENDS)
+@pytest.mark.parametrize("kind", CLASSES, ids=BEAMFORMER_BACKENDS)
 def test_name_and_object_agree(kind: type[BeamformerBackend]) -> None:
     h = channels(1, 2, 6, 3)
     same(optimize_beamformer(h, backend=kind.name), optimize_beamformer(h, backend=kind()))
@@ -74,7 +74,7 @@ def test_more_starts_find_better_beamformers(few: Any, many: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Anneal, MirrorProx, Sca, Sdr])
-def test_another_seed_is_another_search(kind: Any) -> None:
+def test_the_seed_determines_the_result(kind: Any) -> None:
     h = channels(4, 12, 4)
     one, again, other = (
         optimize_beamformer(h, backend=kind(1, seed=seed)).value for seed in (0, 0, 1)
@@ -109,8 +109,8 @@ def test_settings_are_checked(kind: Any, settings: dict[str, Any], message: str)
         kind(**settings)
 
 
-def test_settings_stay_as_they_are() -> None:
-    """An object is immutable: it can be shared, compared, hashed and sent to another process."""
+def test_backends_are_immutable() -> None:
+    """They can therefore be shared, compared, hashed and pickled."""
     method: Any = BranchAndBound(time_limit_seconds=5, start=Anneal(starts=16, seed=3))
     with pytest.raises(FrozenInstanceError):
         method.time_limit_seconds = 10
@@ -137,7 +137,7 @@ class Blend(BeamformerBackend):
         return Found(self.length * a, message=f"{self.rounds} rounds")
 
 
-def test_a_class_of_ones_own_works() -> None:
+def test_a_user_defined_backend_works() -> None:
     h = channels(5, 3, 5, 3)
     best = optimize_beamformer(h, certificate="exact")
     mine = optimize_beamformer(h, backend=Blend(), certificate="sdr")
@@ -149,8 +149,8 @@ def test_a_class_of_ones_own_works() -> None:
     np.testing.assert_allclose(mine.objective, reached, rtol=1e-9)
 
 
-def test_its_beamformers_may_have_any_norm() -> None:
-    """With a wrong norm branch and bound would claim a gain that no beamformer reaches."""
+def test_beamformers_of_a_backend_may_have_any_norm() -> None:
+    """They are normalised; branch and bound would otherwise claim too large a gain."""
     h = channels(6, 2, 5, 3)
     one, long = (Blend(length=length) for length in (1.0, 3.0))
     for options in ({}, {"certificate": "exact"}):
@@ -175,8 +175,8 @@ class TraceBound(Certificate):
         return Found(found.value, power, "mean power")
 
 
-def test_a_certificate_of_ones_own_works() -> None:
-    """A certificate never gives a worse bound than min ||h_i||^2; messages are joined."""
+def test_a_user_defined_certificate_works() -> None:
+    """The bound is never looser than min ||h_i||^2, and messages are joined."""
     h = channels(7, 3, 5, 3)
     plain = optimize_beamformer(h, backend=Blend())
     mine = optimize_beamformer(h, backend=Blend(), certificate=TraceBound())
@@ -215,6 +215,6 @@ def test_beamformers_without_a_found_are_named() -> None:
         optimize_beamformer(channels(8, 2, 5, 3), backend=Bare())
 
 
-def test_a_base_without_a_method_is_no_backend() -> None:
+def test_the_base_class_is_abstract() -> None:
     with pytest.raises(TypeError, match="abstract"):
         BeamformerBackend()  # type: ignore[abstract]

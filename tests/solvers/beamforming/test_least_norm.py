@@ -1,4 +1,4 @@
-"""Least-norm points and the semidefinite bound: against cvxpy and their own guarantees."""
+"""Least-norm points and the semidefinite bound match cvxpy and satisfy their guarantees."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from solvers.beamforming.relaxation import relaxation_bound, relaxation_weights
 
 @pytest.mark.parametrize(("constraints", "n"), [(5, 8), (30, 8), (40, 19)])
 @pytest.mark.parametrize("spread", [0.0, 2.0])
-def test_against_a_quadratic_program(constraints: int, n: int, spread: float) -> None:
-    dice = np.random.default_rng(constraints)
-    rows = dice.standard_normal((6, constraints, n))
-    rows *= np.sign(rows @ dice.standard_normal(n))[..., None]  # satisfies all constraints
-    rows *= 10 ** dice.uniform(-spread, spread, (6, constraints, 1))
-    offset = dice.uniform(0, 1, (6, constraints))
+def test_least_norm_matches_a_quadratic_program(constraints: int, n: int, spread: float) -> None:
+    rng = np.random.default_rng(constraints)
+    rows = rng.standard_normal((6, constraints, n))
+    rows *= np.sign(rows @ rng.standard_normal(n))[..., None]  # satisfies all constraints
+    rows *= 10 ** rng.uniform(-spread, spread, (6, constraints, 1))
+    offset = rng.uniform(0, 1, (6, constraints))
     found = least_norm(torch.from_numpy(rows), torch.from_numpy(offset), steps=14)
     for number in range(6):
         x = cp.Variable(n)
@@ -33,7 +33,7 @@ def test_against_a_quadratic_program(constraints: int, n: int, spread: float) ->
         assert ((rows[number] @ point - offset[number]) / length).min() > -1e-5 * np.sqrt(best)
 
 
-def test_an_infeasible_problem_proves_itself() -> None:
+def test_an_infeasible_problem_has_a_large_bound() -> None:
     rows = torch.tensor([[[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]], dtype=torch.float64)
     offset = torch.tensor([[1.0, 0.5, 0.1]], dtype=torch.float64)
     assert least_norm(rows, offset, soft=1e-3).bound.item() > 1e5
@@ -55,7 +55,7 @@ def test_the_barrier_method_reaches_the_semidefinite_bound(clients: int, antenna
     np.testing.assert_allclose(relaxation_bound(h), reference, rtol=1e-4)
 
 
-def test_the_weights_leave_a_positive_form() -> None:
+def test_relaxation_weights_are_feasible_and_reach_the_bound() -> None:
     generator = torch.Generator().manual_seed(0)
     h = torch.randn(5, 12, 4, dtype=torch.complex128, generator=generator)
     q = relaxation_weights(h)

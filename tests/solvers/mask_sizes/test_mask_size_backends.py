@@ -1,4 +1,4 @@
-"""Backends for mask sizes: names equal objects, settings are checked, user classes work."""
+"""Mask-size backends: names match objects, settings are checked, user classes work."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from solvers import SolverUnavailableError, Status, available_backends, optimize
 from solvers.mask_sizes import Cvxpy, Exact, Found, Gurobi, Highs, MaskSizeBackend
 from solvers.mask_sizes.program import Answer, ProgramBackend
 
-KINDS = (Exact, Gurobi, Highs, Cvxpy)
+CLASSES = (Exact, Gurobi, Highs, Cvxpy)
 SECONDS = [1.0, 2.0, 4.0]
 
 
-def test_every_name_has_its_class():
-    assert [kind.name for kind in KINDS] == list(available_backends())
+def test_backend_names_are_those_of_the_classes():
+    assert [kind.name for kind in CLASSES] == list(available_backends())
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+@pytest.mark.parametrize("kind", CLASSES, ids=[kind.name for kind in CLASSES])
 @pytest.mark.parametrize("cap", [None, 60, 20])
 def test_name_and_object_agree(kind, cap):
     reason = available_backends()[kind.name]
@@ -64,7 +64,7 @@ class Even(MaskSizeBackend):
         return Found(steps, self.bound)
 
 
-def test_a_class_of_ones_own_works():
+def test_a_user_defined_backend_works():
     best = optimize_mask_sizes(SECONDS, 100)
     mine = optimize_mask_sizes(SECONDS, 100, backend=Even())
     assert mine.value.tolist() == [34, 33, 33]
@@ -76,7 +76,7 @@ def test_a_class_of_ones_own_works():
     assert optimize_mask_sizes(SECONDS, 9, granularity=3, backend=Even()).value.tolist() == [3] * 3
 
 
-def test_its_batches_work():
+def test_a_user_defined_backend_solves_batches():
     """The second problem is infeasible; the bound proves that the third is optimal."""
     seconds = np.array([[1.0, 2.0], [1.0, 1.0], [3.0, 3.0]])
     cap = np.array([[9.0], [4.0], [9.0]])
@@ -96,14 +96,14 @@ def test_its_batches_work():
 
 @pytest.mark.parametrize("seconds", [SECONDS, [SECONDS, SECONDS]])
 @pytest.mark.parametrize("bound", [float("nan"), -1.0])
-def test_a_bound_that_is_none_proves_nothing(seconds, bound):
+def test_an_invalid_bound_is_replaced_by_zero(seconds, bound):
     mine = optimize_mask_sizes(seconds, 100, backend=Even(bound=bound))
     assert (np.array(mine.status) == Status.FEASIBLE).all()
     assert (np.array(mine.bound) == 0).all()
     assert (np.array(mine.gap) == 1).all()
 
 
-def test_what_it_returns_is_checked():
+def test_sizes_that_violate_bounds_or_sum_are_rejected():
     for seconds in (SECONDS, [SECONDS, SECONDS]):
         with pytest.raises(RuntimeError, match="backend 'even' returned sizes that violate"):
             optimize_mask_sizes(seconds, 100, backend=Even(extra=1))
@@ -133,12 +133,12 @@ class Fixed(MaskSizeBackend):
         ((float("nan"), 5.0), "returned sizes that violate"),
     ],
 )
-def test_what_is_no_split_is_refused(steps, message):
+def test_invalid_steps_are_rejected(steps, message):
     with pytest.raises(RuntimeError, match=f"backend 'fixed' {message}"):
         optimize_mask_sizes([1.0, 1.0], 10, backend=Fixed(steps))
 
 
-def test_nothing_found():
+def test_no_steps_give_status_unknown():
     assert optimize_mask_sizes([1.0, 1.0], 10, backend=Fixed()).status is Status.UNKNOWN
     with pytest.raises(RuntimeError, match="backend 'fixed' returned no sizes for a batch"):
         optimize_mask_sizes([[1.0, 1.0]], 10, backend=Fixed())
@@ -149,12 +149,12 @@ class Cheapest(ProgramBackend):
     """A program backend that gives all units to the first cell, and may be unavailable."""
 
     name = "cheapest"
-    away = False
+    missing = False
 
     @classmethod
     def check(cls):
-        if cls.away:
-            raise SolverUnavailableError("it is away")
+        if cls.missing:
+            raise SolverUnavailableError("it is missing")
 
     def run(self, program):
         steps = np.zeros(len(program.low))
@@ -163,12 +163,12 @@ class Cheapest(ProgramBackend):
 
 
 @dataclass(frozen=True)
-class Away(Cheapest):
-    away = True
+class Unavailable(Cheapest):
+    missing = True
 
 
-def test_a_program_of_ones_own_is_scaled_and_checked():
-    """Without a bound from the backend the relaxation's bound remains: close, but no proof."""
+def test_a_user_defined_program_backend_works():
+    """Without a bound from the backend, the bound is 0 and the status FEASIBLE."""
     mine = optimize_mask_sizes([1.0, 1000.0], 10, backend=Cheapest(time_limit_seconds=1))
     assert mine.value.tolist() == [10, 0]
     assert mine.objective == 10.0
@@ -176,8 +176,8 @@ def test_a_program_of_ones_own_is_scaled_and_checked():
     assert mine.status is Status.FEASIBLE
     with pytest.raises(ValueError, match="backend 'cheapest' solves one problem"):
         optimize_mask_sizes([[1.0, 1000.0]], 10, backend=Cheapest())
-    with pytest.raises(SolverUnavailableError, match="backend 'cheapest': it is away"):
-        optimize_mask_sizes([1.0, 1000.0], 10, backend=Away())
+    with pytest.raises(SolverUnavailableError, match="backend 'cheapest': it is missing"):
+        optimize_mask_sizes([1.0, 1000.0], 10, backend=Unavailable())
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,6 @@ class Listed(MaskSizeBackend):
         return Found([[5.0, 5.0]])
 
 
-def test_steps_that_are_no_array_are_named():
+def test_steps_must_be_an_array():
     with pytest.raises(RuntimeError, match="backend 'listed' returned steps of type list: it must"):
         optimize_mask_sizes([1.0, 1.0], 10, backend=Listed())

@@ -1,4 +1,4 @@
-"""Exact mask sizes against brute force, a heap-based greedy method and an optimality proof."""
+"""Exact mask sizes match brute force and a greedy method, and pass an optimality check."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def check_feasible(problem, sizes):
 
 @given(problems())
 def test_no_split_is_faster(problem):
-    """Brute force over all splits of small problems; objectives are exactly equal."""
+    """The objective exactly equals that of brute force over all splits of small problems."""
     solution = problem.solve()
     best = min(map(problem.slowest, problem.splits()), default=None)
     if best is None:
@@ -105,7 +105,7 @@ def test_no_split_is_faster(problem):
 
 
 def greedy(problem):
-    """Give steps one by one to the cell whose next step ends first; exact for min-max."""
+    """Allocate steps one by one to the cell with the smallest next latency; optimal for min-max."""
     step = problem.granularity
     sizes = [-(-int(np.ceil(low)) // step) * step for low in problem.lower]
 
@@ -124,7 +124,7 @@ def greedy(problem):
 
 
 @given(problems(cells=(1, 40), total=(0, 3000)))
-def test_larger_problems_equal_greedy(problem):
+def test_larger_problems_match_greedy(problem):
     solution = problem.solve()
     if solution.status is Status.INFEASIBLE:
         with pytest.raises((IndexError, AssertionError)):
@@ -145,7 +145,7 @@ def count_ended(seconds, offset, cap, level):
 
 
 def check_certificate(seconds, offset, cap, total, solution):
-    """No earlier float64 time reaches the quota (and offsets alone end before)."""
+    """Assert that no smaller float64 reaches the quota, or that the longest offset is attained."""
     sizes, objective = solution.value, solution.objective
     assert sizes.sum() == total
     assert (sizes >= 0).all()
@@ -156,10 +156,10 @@ def check_certificate(seconds, offset, cap, total, solution):
     assert fewer < total or objective == offset.max()
 
 
-@pytest.mark.parametrize("kind", ["plain", "capped", "offsets", "ratios", "equal", "offsets dwarf"])
+@pytest.mark.parametrize("kind", ["plain", "capped", "offsets", "ratios", "equal", "huge offsets"])
 @pytest.mark.parametrize("cells", [3, 700])
-def test_certificate(kind, cells):
-    """Totals too large for counting one by one, in all cases of the bracket."""
+def test_optimality_for_large_totals(kind, cells):
+    """Totals are too large for the other references; all cases of the bracket occur."""
     rng = np.random.default_rng(cells)
     for _ in range(10):
         power = {"ratios": 3, "equal": 0}.get(kind, 0.5)
@@ -168,7 +168,7 @@ def test_certificate(kind, cells):
         offset, cap = np.zeros(cells), np.full(cells, total)
         if kind in ("offsets", "ratios"):
             offset = rng.uniform(0, 1, cells) * rng.choice([1e-6, 1, 100])
-        if kind == "offsets dwarf":
+        if kind == "huge offsets":
             offset = rng.choice([1.0, 1.0 + 1e-9], cells) * rng.choice([1e6, 1e12])
         if kind in ("capped", "ratios"):
             cap = rng.integers(0, 3 * total // cells, cells)
@@ -177,7 +177,7 @@ def test_certificate(kind, cells):
         check_certificate(seconds, offset, cap, total, solution)
 
 
-def test_certificate_of_a_million_cells():
+def test_optimality_for_a_million_cells():
     rng = np.random.default_rng(0)
     seconds = rng.uniform(0.1, 10, 10**6) * 1e-6
     total = 75 * 10**6
@@ -189,8 +189,8 @@ def test_certificate_of_a_million_cells():
 @given(
     st.sampled_from([0.0, 0.3, 1e3, 1e9, 1e15]), st.sampled_from([1, 3]), st.integers(0, 2**32 - 1)
 )
-def test_counts_at_the_very_latencies(offset, step, seed):
-    """Levels equal to a latency or one float64 off, for which divisions round wrongly."""
+def test_counts_are_right_despite_rounding(offset, step, seed):
+    """Levels equal a latency or are one float64 off, so that divisions round wrongly."""
     rng = np.random.default_rng(seed)
     seconds, offset = rng.uniform(0.1, 1, (2, 50)), offset * rng.uniform(1, 2, (2, 50))
     low, high = rng.integers(0, 10, (2, 50)), rng.integers(10, 10**7, (2, 50))
@@ -205,7 +205,7 @@ def test_counts_at_the_very_latencies(offset, step, seed):
             assert ((cells.latency(ended + 1) > level) | (ended == high)).all()
 
 
-def test_steps_that_end_at_one_time_are_not_listed():
+def test_steps_of_equal_latency_are_not_listed():
     """2^40 units whose latency is negligible beside the offset are counted, not listed."""
     for total in (2**40, 2**40 - 1):
         solution = optimize_mask_sizes([1e-40, 3e-40, 1.0], total, offset_seconds=[1.0, 1.0, 0.0])
@@ -213,8 +213,8 @@ def test_steps_that_end_at_one_time_are_not_listed():
         assert solution.objective == 1
 
 
-def test_several_leftover_units_to_one_cell():
-    """One unit above the water level for each of the cheapest cells is not always optimal."""
+def test_one_cell_may_get_several_leftover_units():
+    """Rounding down and adding one unit to each of the best cells is not always optimal."""
     rng = np.random.default_rng(5)
     worse = 0
     for _ in range(200):
@@ -235,7 +235,7 @@ def test_several_leftover_units_to_one_cell():
 
 @given(st.lists(problems(cells=(3, 3), total=(12, 12)), min_size=1, max_size=6))
 def test_batch_equals_single(items):
-    """Sizes are equal too, though optima are not unique: ties do not depend on the bracket."""
+    """Sizes are equal too, although optima are not unique."""
     items = [item._replace(granularity=items[0].granularity) for item in items]
     seconds, offset, cap, lower = (
         np.array([getattr(item, name) for item in items])[None]
@@ -264,7 +264,7 @@ def test_batch_equals_single(items):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_torch_in_torch_out(dtype):
+def test_torch_input_gives_torch_output(dtype):
     seconds = torch.rand(5, 4, dtype=dtype, requires_grad=True) + 0.1
     cap = torch.full((4,), 40)
     solution = optimize_mask_sizes(seconds, 100, cap=cap)
@@ -281,13 +281,13 @@ def test_torch_in_torch_out(dtype):
     assert optimize_mask_sizes(seconds[0], 100, cap=3).value is None
 
 
-def test_an_empty_batch_is_a_batch():
+def test_an_empty_batch_gives_an_empty_solution():
     solution = optimize_mask_sizes(np.ones((0, 4)), 10)
     assert solution.value.shape == (0, 4)
     assert solution.objective.shape == solution.status.shape == (0,)
 
 
-def test_inputs_stay_as_they_were():
+def test_inputs_are_not_modified():
     arrays = [np.array([1.0, 2.0, 3.0]), np.array([0.5, 0, 0]), np.array([5.0, 9, 9]), np.ones(3)]
     copies = [array.copy() for array in arrays]
     seconds, offset, cap, lower = arrays

@@ -1,4 +1,4 @@
-"""Mask sizes: the exact method against mixed-integer programs, and errors of backends."""
+"""Mask sizes: mixed-integer programs confirm the exact method; errors of their backends."""
 
 import sys
 from types import SimpleNamespace
@@ -44,7 +44,7 @@ def random_problem(seed):
 
 
 def compare(backend, seeds):
-    """Compare optima to a relative 1e-9; return the number of feasible problems."""
+    """Assert that optima agree to a relative 1e-9; return the number of feasible problems."""
     feasible = 0
     for seed in seeds:
         seconds, total, given = random_problem(seed)
@@ -68,13 +68,13 @@ def test_gurobi_agrees_on_500_problems():
 
 
 @pytest.mark.parametrize("backend", ["highs", "cvxpy"])
-def test_highs_agrees(backend):
+def test_highs_and_cvxpy_agree(backend):
     assert compare(backend, range(1, 24)) > 15
 
 
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
-def test_small_optima_need_the_scale_of_the_optimum(backend):
-    """Cheap cells get all units; in units of the median latency the optimum is below tolerances."""
+def test_optima_far_below_the_median_latency_are_found(backend):
+    """Cheap cells get all units; scaled by the median, the optimum would be below tolerances."""
     if backend == "gurobi":
         needs_licence()
     for seed in range(4):
@@ -85,8 +85,8 @@ def test_small_optima_need_the_scale_of_the_optimum(backend):
 
 
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
-def test_totals_beyond_the_tolerances_are_refused(backend):
-    """The limit is on steps, not units. Infeasible problems never reach the backend."""
+def test_totals_beyond_the_tolerances_are_rejected(backend):
+    """The limit applies to steps, not units; infeasible problems never reach the backend."""
     if backend == "gurobi":
         needs_licence()
     message = rf"total is 10000000000, .*1e\+09 steps .*{backend}.* Use backend 'exact'"
@@ -99,8 +99,8 @@ def test_totals_beyond_the_tolerances_are_refused(backend):
     assert optimize_mask_sizes([1.0], 10**10, cap=5, backend=backend).status is Status.INFEASIBLE
 
 
-def assert_honest(solution, exact):
-    """The bound is valid and a solution called optimal is optimal, each to a relative 1e-6."""
+def assert_valid(solution, exact):
+    """Assert that the bound is valid, and that a solution with status OPTIMAL is optimal."""
     assert solution.bound <= exact.objective * (1 + 1e-6)
     assert solution.status is (Status.OPTIMAL if solution.gap <= 1e-6 else Status.FEASIBLE)
     if solution.status is Status.OPTIMAL:
@@ -111,8 +111,8 @@ def assert_honest(solution, exact):
     ("backend", "seeds"),
     [("gurobi", [153, *range(60)]), ("highs", range(20)), ("cvxpy", range(12))],
 )
-def test_nothing_is_called_optimal_that_is_not(backend, seeds):
-    """With a billion steps backends are wrong: Gurobi once by 36 %, with a gap of 0 (seed 153)."""
+def test_wrong_answers_are_never_called_optimal(backend, seeds):
+    """With 1e9 steps, backends may be wrong: Gurobi by 36 % with a gap of 0 (seed 153)."""
     if backend == "gurobi":
         needs_licence()
     optimal = 0
@@ -132,13 +132,13 @@ def test_nothing_is_called_optimal_that_is_not(backend, seeds):
         if exact.value is None:
             continue
         other = optimize_mask_sizes(seconds, total, backend=backend, **given)
-        assert_honest(other, exact)
+        assert_valid(other, exact)
         optimal += other.status is Status.OPTIMAL
     assert optimal > len(seeds) / 2
 
 
 def claim(monkeypatch, steps, share, finished):
-    """A substitute for HiGHS: ``steps`` with a bound of ``share`` times their latency."""
+    """Make HiGHS return ``steps`` and a bound of ``share`` times their latency."""
 
     def run(backend, program):
         if steps is None:
@@ -166,7 +166,7 @@ def claim(monkeypatch, steps, share, finished):
 def test_claims_of_a_backend_are_checked(
     monkeypatch, steps, share, status, objective, bound, finished
 ):
-    """9 units at 1 and 2 s take 6 s. The gap decides the status, finished or out of time."""
+    """The optimum is 6 s. The gap alone decides the status, whether or not the backend finished."""
     claim(monkeypatch, steps, share, finished)
     solution = optimize_mask_sizes([1.0, 2.0], 9, backend=Highs(time_limit_seconds=1))
     assert solution.status is status
@@ -177,8 +177,8 @@ def test_claims_of_a_backend_are_checked(
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_a_bound_above_the_own_answer_proves_nothing(monkeypatch, finished):
-    """54 units at 0.1, 3, 10, 10, ... s take 5.3 s (53 and 1). A backend has 6 s and claims 8 s."""
+def test_a_bound_above_the_objective_is_replaced(monkeypatch, finished):
+    """The optimum is 5.3 s, with 53 and 1 units; a backend finds 6 s and claims a bound of 8 s."""
     seconds = [0.1, 3.0] + [10.0] * 8
     claim(monkeypatch, [52, 2] + [0] * 8, 8 / 6, finished)
     solution = optimize_mask_sizes(seconds, 54, backend="highs")
@@ -189,8 +189,8 @@ def test_a_bound_above_the_own_answer_proves_nothing(monkeypatch, finished):
     assert solution.status is Status.FEASIBLE
 
 
-def test_nothing_found_is_unknown_whatever_the_bound(monkeypatch):
-    """A bound without steps is not a solution, nor are steps that miss the total."""
+def test_no_feasible_steps_give_status_unknown(monkeypatch):
+    """The status does not depend on the bound; steps with a wrong total do not count."""
     for steps in (None, [5, 3]):
         claim(monkeypatch, steps, 6.0, finished=False)
         solution = optimize_mask_sizes([1.0, 2.0], 9, backend="highs")
@@ -208,8 +208,8 @@ def test_backends_are_silent(backend, capfd):
 
 
 @pytest.mark.parametrize("kind", [Highs, Cvxpy], ids=["highs", "cvxpy"])
-def test_time_limit_gives_what_is_known(kind):
-    """1000 cells in half a second: any outcome is allowed; almost no time gives no solution."""
+def test_results_at_the_time_limit_are_valid(kind):
+    """Half a second may or may not suffice for 1000 cells; a nanosecond gives no solution."""
     seconds = np.random.default_rng(1).uniform(0.1, 10, 1000)
     best = optimize_mask_sizes(seconds, 75_000).objective
     solution = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=0.5))
@@ -229,7 +229,7 @@ def test_time_limit_gives_what_is_known(kind):
     assert "time limit" in str(nothing)
 
 
-def test_size_limit_is_explained():
+def test_the_size_limit_of_the_licence_is_explained():
     needs_licence()
     try:
         optimize_mask_sizes(np.ones(2000), 9000, backend=Gurobi(time_limit_seconds=1))
@@ -244,7 +244,7 @@ def test_size_limit_is_explained():
 
 @pytest.fixture
 def fresh_backends():
-    """Look for backends again before and after the test."""
+    """Clear the caches of available backends before and after the test."""
     caches = (find_obstacle, find_solver)
     for cache in caches:
         cache.cache_clear()
@@ -255,7 +255,7 @@ def fresh_backends():
 
 @pytest.mark.usefixtures("fresh_backends")
 @pytest.mark.parametrize("missing", ["gurobipy", "cvxpy"])
-def test_missing_backend_leaves_the_others(monkeypatch, missing):
+def test_a_missing_package_does_not_affect_other_backends(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     name = {"gurobipy": "gurobi"}.get(missing, missing)
     reason = available_backends()[name]
@@ -267,7 +267,7 @@ def test_missing_backend_leaves_the_others(monkeypatch, missing):
 
 @pytest.mark.usefixtures("fresh_backends")
 def test_cvxpy_without_highspy(monkeypatch):
-    """Without highspy cvxpy uses SciPy; without both it is unavailable."""
+    """Without highspy, cvxpy uses SciPy; without either, it is unavailable."""
     import cvxpy
 
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "GUROBI", "SCIPY"])
@@ -286,7 +286,7 @@ class ExpiredEnvironment:
     disposed = 0
 
     def __init__(self, empty):
-        assert empty  # else a banner is printed before the output is silenced
+        assert empty  # otherwise gurobipy prints a banner first
 
     def setParam(self, name, value):
         assert (name, value) == ("OutputFlag", 0)
@@ -299,7 +299,7 @@ class ExpiredEnvironment:
 
 
 @pytest.mark.usefixtures("fresh_backends")
-def test_expired_licence_leaves_the_others(monkeypatch):
+def test_an_expired_licence_does_not_affect_other_backends(monkeypatch):
     fake = SimpleNamespace(Env=ExpiredEnvironment, GurobiError=FakeGurobiError)
     monkeypatch.setitem(sys.modules, "gurobipy", fake)
     assert "License expired 2020-01-01" in available_backends()["gurobi"]

@@ -52,7 +52,7 @@ C = [1.0, 2.0, 4.0]
     ],
 )
 @pytest.mark.parametrize("backend", ["exact", "highs"])
-def test_infeasible_names_constraint_and_shortfall(given, message, backend):
+def test_infeasibility_messages_name_constraint_and_shortfall(given, message, backend):
     solution = optimize_mask_sizes(C, 100, backend=backend, **given)
     assert solution.status is Status.INFEASIBLE
     assert solution.value is None
@@ -138,7 +138,7 @@ def test_errors_name_argument_and_value(seconds, given, message):
         (np.array([1.0, 2.0], dtype=np.float16), 3, [2, 1]),
     ],
 )
-def test_unusual_but_right(seconds, total, sizes):
+def test_unusual_arguments_are_accepted(seconds, total, sizes):
     assert optimize_mask_sizes(seconds, total).value.tolist() == sizes
 
 

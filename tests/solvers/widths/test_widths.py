@@ -1,4 +1,4 @@
-"""Widths against brute force, a mixed-integer program, explicit masks and examples by hand."""
+"""Widths match brute force, a mixed-integer program, explicit masks and examples by hand."""
 
 from itertools import product
 
@@ -33,17 +33,17 @@ def covers(neurons, levels, coverage):
 
 
 def choices(seconds):
-    """Every level of every client."""
+    """All combinations of the clients' levels."""
     clients, levels = seconds.shape
     return [np.array(choice) for choice in product(range(levels), repeat=clients)]
 
 
 def dealt_masks(widths, full):
     """Masks [clients, full] of these widths: each client starts where the previous one ended."""
-    masks, place = np.zeros((len(widths), full), dtype=bool), 0
+    masks, begin = np.zeros((len(widths), full), dtype=bool), 0
     for mask, width in zip(masks, widths, strict=True):
-        mask[(place + np.arange(width)) % full] = True
-        place += width
+        mask[(begin + np.arange(width)) % full] = True
+        begin += width
     return masks
 
 
@@ -57,7 +57,7 @@ def random_problem(seed):
 
 @given(problems(), st.integers(1, 6))
 def test_no_choice_of_levels_is_faster(problem, coverage):
-    """Equal to brute force, and no client could take a larger level in the same time."""
+    """Objectives equal brute force; no client could take a larger level in the same time."""
     seconds, neurons = problem
     solution = fastest_widths(seconds, neurons, coverage)
     enough = [k for k in choices(seconds) if covers(neurons, k, coverage)]
@@ -78,7 +78,8 @@ def test_no_choice_of_levels_is_faster(problem, coverage):
 
 
 @given(problems(), SECONDS.filter(bool))
-def test_no_choice_of_levels_keeps_the_deadline_and_covers_more(problem, deadline):
+def test_no_choice_of_levels_within_the_deadline_covers_more(problem, deadline):
+    """Objectives equal brute force, and all clients have their largest level in time."""
     seconds, neurons = problem
     solution = widths_by_deadline(seconds, neurons, deadline)
     in_time = [k for k in choices(seconds) if slowest(seconds, k) <= deadline]
@@ -96,8 +97,8 @@ def test_no_choice_of_levels_keeps_the_deadline_and_covers_more(problem, deadlin
 
 
 @given(problems(clients=12, levels=6))
-def test_the_frontier_is_what_single_problems_say(problem):
-    """The frontier equals single problems; a higher coverage takes at least as long."""
+def test_frontier_equals_single_problems(problem):
+    """Higher coverage also takes at least as long."""
     seconds, neurons = problem
     frontier = coverage_frontier(seconds, neurons)
     singles = [fastest_widths(seconds, neurons, g + 1) for g in range(len(seconds))]
@@ -116,7 +117,7 @@ def test_the_frontier_is_what_single_problems_say(problem):
 
 @given(problems(clients=12, levels=6), st.data())
 def test_less_time_does_not_suffice(problem, data):
-    """Just before the objective, a client has not ended level 0 or the coverage falls short."""
+    """Just before the objective, a client is still at level 0 or the coverage is too low."""
     seconds, neurons = problem
     coverage = data.draw(st.integers(1, len(seconds)))
     objective = fastest_widths(seconds, neurons, coverage).objective
@@ -126,7 +127,7 @@ def test_less_time_does_not_suffice(problem, data):
 
 @given(problems(clients=12, levels=6), st.data())
 def test_masks_attain_the_coverage_of_each_neuron(problem, data):
-    """Masks built on a circle reach the coverage: the floor of the objective, but not one more."""
+    """Circular masks reach the guaranteed coverage; one more would take longer."""
     seconds, neurons = problem
     coverage = data.draw(st.integers(1, len(seconds)))
     solution = fastest_widths(seconds, neurons, coverage)
@@ -146,8 +147,8 @@ def test_masks_attain_the_coverage_of_each_neuron(problem, data):
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 4))
-def test_masks_exist_just_where_the_widths_add_up(widths, coverage):
-    """The condition on widths against all masks of three clients on four neurons."""
+def test_masks_exist_if_and_only_if_the_widths_add_up(widths, coverage):
+    """Brute force over all masks of up to three clients on four neurons confirms the condition."""
     masks = [list(product([0, 1], repeat=4)) for _ in widths]
     fits = ([m for m in ms if sum(m) == w] for ms, w in zip(masks, widths, strict=True))
     max_coverage = max(np.sum(choice, axis=0).min() for choice in product(*fits))
@@ -156,7 +157,7 @@ def test_masks_exist_just_where_the_widths_add_up(widths, coverage):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_mixed_integer_program_agrees(seed):
-    """min t over one binary variable per client and level, by HiGHS."""
+    """HiGHS, with one binary variable per client and level, finds the same objective."""
     seconds, neurons, coverage = random_problem(seed)
     clients, levels = seconds.shape
     one_each = sparse.kron(sparse.eye(clients), np.ones((1, levels)))
@@ -192,7 +193,7 @@ def test_the_order_of_clients_does_not_matter(problem, data):
 
 
 def test_by_hand():
-    """Three clients, the last one slow, and a layer of 8 neurons."""
+    """Levels of three clients, the last one slow, with a layer of 8 neurons."""
     seconds = [[1, 2, 4], [1, 2, 4], [3, 6, 12]]
 
     def widths(coverage):
@@ -203,7 +204,7 @@ def test_by_hand():
     assert widths(2) == (4, [2, 2, 0])  # 8 + 8 + 2
     assert widths(3) == (12, [2, 2, 2])
     assert coverage_frontier(seconds, [2, 4, 8]).value.tolist() == [3, 4, 12]
-    # In a second layer submodels keep fewer: 8 + 8 + 1 of 8 neurons, then 8 + 8 + 2.
+    # In the second layer, 2 + 2 + 1 neurons of levels 1, 1, 0 do not cover all 8 neurons.
     two = [[2, 4, 8], [1, 2, 8]]
     assert coverage_frontier(seconds, two).value.tolist() == [4, 4, 12]
     by_deadline = widths_by_deadline(seconds, two, 3.5)
@@ -211,7 +212,7 @@ def test_by_hand():
     assert by_deadline.objective == 5 / 8
 
 
-def test_the_solution_shares_nothing_with_its_arguments():
+def test_solutions_do_not_share_memory():
     seconds = np.array([[1.0, 2.0, 4.0], [3.0, 6.0, 12.0]])
     given = seconds.copy()
     frontier = coverage_frontier(seconds, [2, 4, 8])
@@ -221,16 +222,16 @@ def test_the_solution_shares_nothing_with_its_arguments():
     assert frontier.bound.tolist() == [4, 12]
 
 
-def test_the_work_grows_with_the_logarithm_of_the_levels(monkeypatch):
-    """Halving three million end times passes over all levels 23 times; the frontier once."""
+def test_cost_grows_with_the_logarithm_of_the_levels(monkeypatch):
+    """Halving three million times counts neurons at most 23 times; the frontier counts once."""
     rng = np.random.default_rng(0)
     seconds, neurons = rng.random((10_000, 300)).cumsum(1), np.arange(1, 301)
-    looks, kept = [], Levels.kept
+    calls, kept = [], Levels.kept
     monkeypatch.setattr(
-        Levels, "kept", lambda levels, limit: (looks.append(limit), kept(levels, limit))[1]
+        Levels, "kept", lambda levels, limit: (calls.append(limit), kept(levels, limit))[1]
     )
     fastest_widths(seconds, neurons, 3000)
-    assert len(looks) <= np.ceil(np.log2(seconds.size)) + 1
-    looks.clear()
+    assert len(calls) <= np.ceil(np.log2(seconds.size)) + 1
+    calls.clear()
     coverage_frontier(seconds, neurons)
-    assert len(looks) == 1
+    assert len(calls) == 1

@@ -1,4 +1,4 @@
-"""Widths: messages for invalid and infeasible problems; torch input like NumPy input."""
+"""Widths: messages for invalid and infeasible problems, and torch input."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import torch
 from solvers import Status, coverage_frontier, fastest_widths, widths_by_deadline
 
 
-def test_infeasible_problems_say_by_how_much():
+def test_infeasibility_messages_state_the_shortfall():
     seconds = [[1, 2], [3, 5]]
     solution = fastest_widths(seconds, [[2, 5], [3, 8]], 3)
     assert solution.message == (
@@ -24,7 +24,7 @@ def test_infeasible_problems_say_by_how_much():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64])
-def test_torch_in_torch_out(dtype):
+def test_torch_input_gives_torch_output(dtype):
     seconds, neurons = torch.tensor([[1, 2, 4], [3, 6, 12]], dtype=dtype), torch.tensor([2, 4, 8])
     plain = seconds.numpy(), neurons.numpy()
     for solve, last in (
@@ -69,7 +69,7 @@ def test_torch_in_torch_out(dtype):
         ),
     ],
 )
-def test_errors_of_problems(seconds, neurons, message):
+def test_invalid_problems_are_rejected(seconds, neurons, message):
     for solve, last in (
         (fastest_widths, (1,)),
         (widths_by_deadline, (1,)),
@@ -91,6 +91,6 @@ def test_errors_of_problems(seconds, neurons, message):
         (widths_by_deadline, "soon", ValueError, "deadline has dtype <U4"),
     ],
 )
-def test_errors_of_goals(solve, last, error, message):
+def test_invalid_coverage_or_deadline_is_rejected(solve, last, error, message):
     with pytest.raises(error, match=message):
         solve([[1, 2]], [1, 2], last)
