@@ -25,7 +25,7 @@ class AirMean:
     """The server's estimate of the clients' mean, with its error.
 
     Args:
-        estimate: [elements], of the updates' array type.
+        estimate: [elements], with the array type of the updates.
         realised_error: mean over elements of (estimate - weighted mean)^2.
         predicted_error: expectation of ``realised_error``, from the formula.
         power: [clients], mean transmit power of each client divided by its limit P_i.

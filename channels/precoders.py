@@ -211,7 +211,7 @@ def _errors(
     if not variance.any() and not phase_error:
         return np.ones(len(variance), np.complex128)
     if stream is None:
-        raise ValueError("stream is None: give a Stream, the randomness of the channel errors.")
+        raise ValueError("stream is None: give a Stream from which to draw the channel errors.")
     pairs = stream.child("csi").normals(0, clients, 2).astype(np.float64)
     deviation = np.sqrt(variance / 2) * (pairs[:, 0] + 1j * pairs[:, 1])
     phase = phase_error * stream.child("phase").normals(0, clients, 1)[:, 0].astype(np.float64)

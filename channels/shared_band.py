@@ -1,4 +1,4 @@
-"""Uploads that share a band in continuous time: they start at any time and slow each other down.
+"""Uploads that share a band in continuous time: any upload slows the others down.
 
 In asynchronous training clients do not upload together. Each uploading client has a share of the
 band, as in :mod:`channels.links`; the share changes whenever another upload starts or ends

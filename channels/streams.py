@@ -61,7 +61,7 @@ class Stream:
         return int.from_bytes(self._digest(8, whole_number("index", index)), "little")
 
     def generator(self, index: int = 0) -> np.random.Generator:
-        """A NumPy generator for event ``index`` of this stream, good for 2^192 draws.
+        """A NumPy generator for event ``index`` of this stream, good for 2^128 draws.
 
         Args:
             index: event of the stream, in [0, 2^64).

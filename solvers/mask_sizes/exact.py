@@ -71,9 +71,9 @@ def _too_many(sums: Floats, cells: Cells) -> Rows:
 def _water_levels(cells: Cells, quota: int) -> Floats:
     """Water levels [2, batch] of the continuous relaxation for quota and quota + N steps.
 
-    Newton's method finds them; its steps are exact while the set of cells within their bounds does
-    not change. Since steps are integers, nearly always at most ``quota`` steps end by the first
-    level and at least ``quota`` by the second. The caller checks this.
+    Newton's method finds them; its iterations are exact while the set of cells within their bounds
+    does not change. Since steps are integers, at most ``quota`` steps fit into the first level and
+    at least ``quota`` into the second in nearly all cases. The caller checks this.
     """
     width = cells.seconds * cells.step
     start, stop = cells.offset + width * cells.low, cells.offset + width * cells.high
@@ -93,7 +93,7 @@ def _water_levels(cells: Cells, quota: int) -> Floats:
 
 
 def _bisect(cells: Cells, quota: int) -> Floats:
-    """Steps [2, batch, cells] that end by two levels around the optimum, with few in between.
+    """Steps [2, batch, cells] that fit into two levels around the optimum, with few in between.
 
     Many steps remain in between only if all of them have the same latency, or if the first sum
     equals the quota.

@@ -105,7 +105,7 @@ def test_uniforms_are_uniform():
     assert abs(shares - 0.1).max() < 0.0028
 
 
-def test_rows_differ_by_stream_and_index_and_from_the_generator():
+def test_rows_of_other_streams_and_indices_and_the_generator_differ():
     rows = np.arange(100)
     own = STREAM.uniforms(0, rows, 4)
     for other in (
