@@ -113,7 +113,7 @@ def reference(labels, clients, samples, alpha, stream):
     st.integers(0, 99),
 )
 def test_parts_on_demand_equal_the_reference(clients, samples, alpha, seed):
-    """In any order of access, by slices, after pickling, and with parts of several passes."""
+    """Access in any order, by slices and after pickling gives the parts of the reference."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, rng.integers(1, 90)) * 3
     stream = Stream(seed, ("split",))

@@ -19,7 +19,7 @@ from wirelessfl.registry import Choice
 
 @dataclass(frozen=True)
 class Samples:
-    """Labels and natural clients of the samples of a training set.
+    """Labels of a training set, and the natural client of each sample.
 
     Args:
         labels: [n].

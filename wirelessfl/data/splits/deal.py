@@ -59,7 +59,7 @@ def split(
         shards: shards per client, for ``noniid`` and ``cell-iid``.
         min_samples: minimum number of samples per client, >= 1.
         groups: [n], integers, for ``natural``.
-        samples_per_client: samples of every client, for ``iid`` and ``dirichlet``.
+        samples_per_client: number of samples of every client, for ``iid`` and ``dirichlet``.
         reuse: with ``samples_per_client``, use samples again once all samples of their class are
             used; with ``natural``, use groups again once all groups are used.
         stream: randomness; equal streams give equal splits.

@@ -42,7 +42,7 @@ class Dirichlet(OwnedSplit):
     ] = None
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="samples of every client (default: all samples are dealt)"),
+        Field(ge=1, description="number of samples per client (default: deal all samples)"),
     ] = None
     reuse: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""The split by labels ``distinct``."""
+"""The ``distinct`` split by labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The split by labels ``half``."""
+"""The ``half`` split by labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The split by labels ``partial-overlap``."""
+"""The ``partial-overlap`` split by labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The split by labels ``two-shard``."""
+"""The ``two-shard`` split by labels."""
 
 from __future__ import annotations
 
