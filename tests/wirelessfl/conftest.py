@@ -1,4 +1,4 @@
-"""Small problems on which whole runs take a fraction of a second, and the plain training loop."""
+"""Small problems whose runs take a fraction of a second, and a plain training loop."""
 
 import copy
 import os
@@ -61,9 +61,9 @@ def toy():
 
 @pytest.fixture
 def config(tmp_path):
-    """A maker of configurations for the toy data; flags by name, a new folder each.
+    """Factory of configurations for the toy data from flags; each has a new output folder.
 
-    ``network=True``: without cells and clients, which a given network has.
+    ``network=True`` leaves out cells and clients, which a given network determines.
     """
     made = []
 
@@ -76,7 +76,7 @@ def config(tmp_path):
             "batch_size": 8,
             "lr": 0.1,
             "threads": 1,
-            "chunk": 4,  # runs that are compared to the bit must not find their own by timing
+            "chunk": 4,  # a chunk chosen by timing could prevent bit-identical runs
             "out": tmp_path / f"run{len(made)}",
         }
         if find_algorithm(algorithm).topology != "star":
@@ -121,7 +121,7 @@ def updates(executor, job):
 
 
 def plain_loop(module, data, job, lr, **options):
-    """Every client: a deep copy, torch.optim.SGD, one batch after the other."""
+    """Train a deep copy of the module for each client with torch.optim.SGD, batch by batch."""
     changes = []
     batches = job.batches(data.source)
     x, y = data.inputs, data.labels
@@ -140,13 +140,13 @@ def plain_loop(module, data, job, lr, **options):
 
 
 def full_batch_round(training, spec, module, data, params, clients, lr):
-    """FedAvg with one full-batch step a client, written out."""
+    """One FedAvg round with a full-batch step per client, written out."""
     changes = []
     for client in clients:
-        own = training.client_samples[client]
+        rows = training.client_samples[client]
         leaf = params.clone().requires_grad_()
-        logits = functional_call(module, spec.views(leaf), (data.train_inputs[own],))
-        loss = F.cross_entropy(logits, data.train_labels[own])
+        logits = functional_call(module, spec.views(leaf), (data.train_inputs[rows],))
+        loss = F.cross_entropy(logits, data.train_labels[rows])
         changes.append(-lr * torch.autograd.grad(loss, leaf)[0])
     return params + torch.stack(changes).mean(0)
 
@@ -154,12 +154,12 @@ def full_batch_round(training, spec, module, data, params, clients, lr):
 def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.005)
 
 
 def wait_for_rows(folder, rows, process):
-    """Until a run that ``process`` makes has so many rows; it must not end before."""
+    """Wait until the run of ``process`` has written ``rows`` rows; fail if it ends earlier."""
     file = folder / "rows.jsonl"
 
     def written():
@@ -170,19 +170,19 @@ def wait_for_rows(folder, rows, process):
 
 
 def holder(file):
-    """The process that has a run's configuration open, which is its lock."""
+    """Id of the process that has ``file`` open: a run locks its folder by its configuration."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if str(file) in {os.readlink(fd) for fd in (entry / "fd").iterdir()}:
                 return int(entry.name)
-        except OSError:  # another user's, or gone
+        except OSError:  # belongs to another user, or has ended
             continue
-    raise AssertionError(f"nobody holds {file}")
+    raise AssertionError(f"no process has {file} open")
 
 
 @pytest.fixture(scope="session")
 def engine():
-    """What the engine's tests share: jobs on random data, and the loop they are held against."""
+    """Helpers for tests of executors: jobs on random data, and a plain loop to compare with."""
     return SimpleNamespace(
         samples=samples,
         samples_of=samples_of,
@@ -200,13 +200,13 @@ def engine():
 
 @pytest.fixture(params=PATHS)
 def path(request):
-    """The name of every way to train, one after the other."""
+    """Name of an executor variant; tests run with each of them."""
     return request.param
 
 
 @pytest.fixture
 def trace(tmp_path):
-    """A maker of recorded stays: (client, join, leave) each."""
+    """Factory of trace files from stays (client, join, leave)."""
 
     def make(*stays):
         lines = [",".join(map(str, stay)) for stay in stays]
@@ -223,13 +223,13 @@ def without_wall(rows):
 
 @pytest.fixture(scope="session")
 def bare():
-    """A maker of rows without the only field that no two runs share."""
+    """Function that removes wall-clock time, which differs between equal runs, from rows."""
     return without_wall
 
 
 @pytest.fixture(scope="session")
 def same():
-    """An assertion that two results have equal rows and parameters, bit for bit."""
+    """Function that asserts bit-identical rows and parameters, apart from wall-clock time."""
 
     def check(first, second):
         assert without_wall(first.rows) == without_wall(second.rows)
@@ -242,7 +242,7 @@ def same():
 
 @pytest.fixture(scope="session")
 def network_of():
-    """A maker of networks from each client's cell."""
+    """Factory of networks from the cell of each client."""
 
     def make(cell_of, speed=1e9):
         return Network(cell_of, cpu_hz=speed, snr_db=20)
@@ -252,10 +252,10 @@ def network_of():
 
 @pytest.fixture
 def halt_at():
-    """A maker of row callbacks that interrupt a run at one of its rows, counted from 0."""
+    """Factory of row callbacks that interrupt a run at a given row, counted from 0."""
 
-    def make(place):
-        rows = iter(range(place))
+    def make(last):
+        rows = iter(range(last))
 
         def on_row(row):
             if next(rows, None) is None:
@@ -267,22 +267,22 @@ def halt_at():
 
 
 class Copies(list):
-    """Folders of a run as they are when its rows come, which a kill would leave."""
+    """Copies of a run's folder after each row: what a kill at that time would leave."""
 
-    def __init__(self, place):
+    def __init__(self, parent):
         super().__init__()
-        self.place = place
+        self.parent = parent
 
     def of(self, folder):
         """A row callback that copies ``folder``."""
 
         def on_row(row):
-            self.append(shutil.copytree(folder, self.place / f"copy{len(self)}"))
+            self.append(shutil.copytree(folder, self.parent / f"copy{len(self)}"))
 
         return on_row
 
 
 @pytest.fixture
 def copies(tmp_path):
-    """The copies that are made of a run's folder, none yet."""
+    """An empty list of copies of a run's folder."""
     return Copies(tmp_path)

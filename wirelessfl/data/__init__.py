@@ -50,7 +50,7 @@ _LOADERS: dict[str, Loader] = {
 
 
 WITHOUT_IMAGES = frozenset({"shakespeare", *(data.name for data in TEXT_DATA)})
-"""Data sets of texts."""
+"""Names of the text data sets, which contain no images."""
 
 
 def dataset_names() -> list[str]:
@@ -59,7 +59,7 @@ def dataset_names() -> list[str]:
 
 
 def find_dataset(name: str) -> Loader:
-    """The function that loads data set ``name``, or the user's function ``module:function``.
+    """The loader of data set ``name``: a built-in one, or the user's ``module:function``.
 
     Raises:
         ConfigError: the name is unknown.
@@ -69,7 +69,9 @@ def find_dataset(name: str) -> Loader:
 
 
 def text_options(name: str) -> dict[str, Any]:
-    """Options ``tokenizer`` and ``max_length`` that a data set accepts, with defaults or None.
+    """Which of the options ``tokenizer`` and ``max_length`` a data set accepts, with defaults.
+
+    The default is None for an option without a default.
 
     Args:
         name: as for ``load_dataset``.
@@ -103,8 +105,8 @@ def load_dataset(
             ``data_dir`` and returns a ``Dataset``. For texts it may also have the keyword arguments
             ``tokenizer`` and ``max_length``.
         data_dir: folder that contains one folder per data set. None for the environment variable
-            WIRELESSFL_DATA or, if it is not set, the user's cache, to which verified files are
-            downloaded (texts are not downloaded).
+            WIRELESSFL_DATA or, if it is not set or lacks the data set, the user's cache, to which
+            verified files are downloaded (texts are not downloaded).
         tokenizer: tokenizer for texts: a folder or a name on the Hugging Face hub; None for the
             data set's default.
         max_length: number of tokens to which texts are cut or padded; None for the default.

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 in their binary version: a record is label bytes, then 3072 pixels.
+"""CIFAR-10 and CIFAR-100 in the binary version: records of label bytes and 3072 pixel bytes.
 
 Source: Krizhevsky's page, https://www.cs.toronto.edu/~kriz/cifar.html, which publishes the layout
 and the MD5 of the archives. Nothing is unpickled. There is no published hash for unpacked files:
@@ -52,10 +52,10 @@ class Cifar:
     label_ranges: tuple[int, ...]
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-        """Load the data set with inputs [n, 3, 32, 32] in [-1, 1], channels red, green, blue.
+        """Load the data set with inputs [n, 3, 32, 32] in [-1, 1], channels RGB.
 
         The files may be in the data set's folder, in ``folder`` inside it, or in ``archive``.
-        Otherwise, and without ``data_dir``, the archive is downloaded.
+        If they are missing from the cache, the archive is downloaded there.
 
         Raises:
             DataError: a file is missing or damaged, or has a wrong size or wrong labels.
@@ -159,4 +159,4 @@ CIFAR100 = Cifar(
     test_records=10_000,
     label_ranges=(20, 100),
 )
-"""60,000 colour images in 100 classes, labelled coarse and fine (Krizhevsky, 2009)."""
+"""60,000 colour images in 100 classes, with coarse and fine labels (Krizhevsky, 2009)."""

@@ -1,4 +1,4 @@
-"""Which samples each client has: as a list of arrays, or computed on demand."""
+"""The samples of each client, as a list of arrays or computed on demand."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _KEPT_SAMPLES = 1 << 22
 
 
 class ClientSamples(Sequence[IntArray], ABC):
-    """For each client the indices of its samples in the training set, ascending."""
+    """Indices of each client's samples in the training set, ascending."""
 
     @property
     @abstractmethod
     def sizes(self) -> IntArray:
-        """[clients], number of samples of each."""
+        """Number of samples of each client, [clients]."""
 
     @property
     @abstractmethod
     def identity(self) -> tuple[object, ...]:
-        """Arrays and values that determine the samples: equal ones mean equal samples."""
+        """Arrays and values that determine the samples; equal identities mean equal samples."""
 
     @classmethod
     def of(cls, samples: Sequence[IntArray]) -> ClientSamples:
-        """``samples`` of each client, as ``split`` returns them."""
+        """Wrap a list as returned by ``split``; a ``ClientSamples`` is returned unchanged."""
         return samples if isinstance(samples, ClientSamples) else ListedSamples(samples)
 
 
 class ListedSamples(ClientSamples):
-    """Samples held in memory, one array for each client.
+    """Samples stored in memory as one array per client.
 
     Args:
-        samples: for each client its indices.
+        samples: the indices of each client's samples.
     """
 
     def __init__(self, samples: Sequence[IntArray]) -> None:
@@ -48,7 +48,7 @@ class ListedSamples(ClientSamples):
 
     @property
     def sizes(self) -> IntArray:
-        """[clients], number of samples of each."""
+        """Number of samples of each client, [clients]."""
         return np.fromiter(map(len, self._samples), np.int64, len(self._samples))
 
     @property
@@ -66,22 +66,22 @@ class ListedSamples(ClientSamples):
     def __getitem__(self, index: slice) -> list[IntArray]: ...
 
     def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
-        """Samples of a client; those of some clients, as a list."""
+        """Samples of one client, or a list with those of several clients."""
         return self._samples[index]
 
 
 class DealtSamples(ClientSamples):
-    """Samples of clients, dealt from endless decks: each class shuffled, handed out, and so on.
+    """Samples dealt in client order from decks, one per class; used-up decks are reshuffled.
 
-    Client i takes ``counts[i, c]`` samples of deck c, behind those that the clients before it have
-    taken. Only the counts are stored. A client's samples are computed on demand from shuffles,
-    which are drawn again by their names. The most recently used shuffles are cached, in about 16
+    Client i gets the next ``counts[i, c]`` samples of deck c after those of clients 0 to i - 1.
+    Only the counts are stored. A client's samples are computed on demand from the shuffled decks,
+    which are regenerated from their streams. The most recently used ones are cached, in about 16
     MiB or the memory of the set's labels, whichever is larger.
 
     Args:
         decks: the samples of each class, ascending.
-        shuffles: for each deck the stream whose child i shuffles its pass i.
-        counts: [clients, decks], samples that each client takes of each.
+        shuffles: one stream per deck; its child i shuffles the deck for pass i over it.
+        counts: [clients, decks], number of samples that each client gets from each deck.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class DealtSamples(ClientSamples):
         self._shuffles = tuple(shuffles)
         self._decks = [deck.astype(np.min_scalar_type(int(deck[-1]))) for deck in decks]
         self._counts = counts.astype(np.min_scalar_type(int(counts.max())))
-        # Where blocks of clients begin in each deck: a client sums over its own block alone.
+        # Where each block of clients begins in each deck: a client sums only over its own block.
         blocks = np.add.reduceat(counts, np.arange(0, len(counts), _BLOCK), axis=0, dtype=np.int64)
         self._begins = np.cumsum(blocks, axis=0) - blocks
         self._max_kept = max(_KEPT_SAMPLES, 2 * samples)
@@ -103,13 +103,13 @@ class DealtSamples(ClientSamples):
 
     @property
     def sizes(self) -> IntArray:
-        """[clients], number of samples of each."""
+        """Number of samples of each client, [clients]."""
         sizes: IntArray = self._counts.sum(axis=1, dtype=np.int64)
         return sizes
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The shuffles, decks and counts that the samples follow from."""
+        """The streams, decks and counts, which determine the samples."""
         return (repr(self._shuffles), *self._decks, self._counts)
 
     def __len__(self) -> int:
@@ -122,14 +122,14 @@ class DealtSamples(ClientSamples):
     def __getitem__(self, index: slice) -> list[IntArray]: ...
 
     def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
-        """Samples of a client, ascending; those of some clients, as a list."""
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            return [self._samples_of(place) for place in places]
-        return self._samples_of(places)
+        """Samples of one client, ascending, or a list with those of several clients."""
+        clients = range(len(self))[index]
+        if isinstance(clients, range):
+            return [self._samples_of(client) for client in clients]
+        return self._samples_of(clients)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the shuffles that are kept."""
+        """State for pickling, without the cached shuffles."""
         return self.__dict__ | {"_kept": OrderedDict(), "_kept_samples": 0}
 
     def _samples_of(self, client: int) -> IntArray:
@@ -141,21 +141,21 @@ class DealtSamples(ClientSamples):
             size = len(self._decks[deck])
             begin, left = int(begins[deck]), int(counts[deck])
             while left:
-                turn, place = divmod(begin, size)
-                piece = self._shuffled(deck, turn)[place : place + left]
+                number, first = divmod(begin, size)
+                piece = self._shuffled(deck, number)[first : first + left]
                 pieces.append(piece)
                 begin, left = begin + len(piece), left - len(piece)
         return np.sort(np.concatenate(pieces).astype(np.int64))
 
-    def _shuffled(self, deck: int, turn: int) -> NDArray[Any]:
-        """The samples of a deck in the order of a pass over it."""
-        found = self._kept.pop((deck, turn), None)
+    def _shuffled(self, deck: int, number: int) -> NDArray[Any]:
+        """The samples of a deck in the order of pass ``number`` over it."""
+        found = self._kept.pop((deck, number), None)
         if found is None:
             samples = self._decks[deck]
-            shuffle = self._shuffles[deck].child(turn).generator()
+            shuffle = self._shuffles[deck].child(number).generator()
             found = samples[shuffle.permutation(len(samples))]
             self._kept_samples += len(samples)
-        self._kept[deck, turn] = found
+        self._kept[deck, number] = found
         while self._kept_samples > self._max_kept:
             _, oldest = self._kept.popitem(last=False)
             self._kept_samples -= len(oldest)

@@ -23,7 +23,7 @@ class Dataset:
         name: name in settings and messages.
         train_inputs: [n, channels, height, width] or [n, features...], float32; the built-in data
             sets are scaled to [-1, 1]. Or int64, e.g. token ids [n, length]; ids below 256 may be
-            uint8, an eighth of the memory, and models get them ``widened``.
+            uint8 to save memory, and are converted by ``widened`` for models.
         train_labels: [n], int64, in [0, classes).
         test_inputs: [m, ...], with the dtype, shape and scale of ``train_inputs``.
         test_labels: [m], int64, in [0, classes).

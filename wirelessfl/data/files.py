@@ -106,7 +106,7 @@ def find_place(
 
 
 def read_verified(file: Published, place: Place) -> bytes:
-    """Read and verify ``file`` from ``place``; the content is decompressed unless an archive.
+    """Read and verify ``file`` from ``place``; returns its content, decompressed unless an archive.
 
     A missing file is downloaded only to the cache, not to a folder that the user chose.
 
@@ -185,7 +185,7 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
 
 
 class _Bar:
-    """A progress bar with the interface of pooch, drawn by rich."""
+    """A rich progress bar with the interface that pooch requires."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -18,10 +18,11 @@ def deal_fixed_sizes(
     reuse: bool,
     stream: Stream,
 ) -> DealtSamples:
-    """``samples`` samples for each client, classes mixed as q_i ~ Dir(alpha, ..., alpha).
+    """Deal ``samples`` samples to each client i, with class mixture q_i ~ Dir(alpha, ..., alpha).
 
-    Every class is dealt in random order; with ``reuse`` it is shuffled and dealt again once it runs
-    out, so that no sample is used twice before all samples of its class are used once.
+    Every class (with ``alpha=None`` the whole set) is dealt in random order. With ``reuse`` it is
+    shuffled and dealt again once it runs out, so no sample is used twice before all samples of its
+    class are used once.
 
     Args:
         labels: [n].
@@ -36,15 +37,15 @@ def deal_fixed_sizes(
         on access, see ``DealtSamples``.
 
     Raises:
-        DataError: a class has too few samples, and they may not be reused.
+        DataError: a class or the set has too few samples and ``reuse`` is false.
     """
     if alpha is None:
-        # Consecutive pieces of one shuffled set: of n samples, the first n are all different.
+        # Clients get consecutive pieces of the shuffled set, reshuffled only once it is used up.
         if clients * samples > len(labels) and not reuse:
             raise DataError(
-                f"{clients} clients with {samples} samples each need {clients * samples}, and "
-                f"there are {len(labels)}. Lower samples_per_client, or let samples be used again: "
-                "reuse."
+                f"{clients} clients with {samples} samples each need {clients * samples}, but "
+                f"there are only {len(labels)}. Lower samples_per_client, or set reuse to use "
+                "samples more than once."
             )
         counts = np.full((clients, 1), samples)
         return DealtSamples([np.arange(len(labels))], [stream.child("pass")], counts)
@@ -55,8 +56,8 @@ def deal_fixed_sizes(
     for label, size, wanted in zip(classes, sizes, counts.sum(axis=0), strict=True):
         if wanted > size and not reuse:
             raise DataError(
-                f"label {label} has {size} samples, and this split needs {wanted}. Raise alpha, "
-                "lower samples_per_client, or let samples be used again: reuse."
+                f"label {label} has {size} samples, but this split needs {wanted}. Raise alpha, "
+                "lower samples_per_client, or set reuse to use samples more than once."
             )
     decks = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     shuffles = [stream.child("class", number) for number in range(len(classes))]

@@ -31,7 +31,7 @@ class LabelGroups:
     Args:
         group_of: [clients], integers, the group of each client.
         labels: labels of each group, at least one; they are sorted. Two groups alternate. An
-            optional third group, present in the last session only, has labels of its own.
+            optional third group, present only in the last session, has labels that no other has.
 
     Raises:
         DataError: there are not two or three groups, a group has no clients or labels, or the third
@@ -108,7 +108,7 @@ def label_groups(
     Args:
         classes: number of labels.
         cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``.
-        overlap: in [0, 1], interpreted as the decimal number that it is written as.
+        overlap: in [0, 1], interpreted as the decimal number as written.
         unseen_labels: number of labels that no client has before the last session.
 
     Raises:
@@ -139,8 +139,8 @@ def label_groups(
             f"{len(labels)} in each of {len(sizes)} cells, or fewer cells."
         )
     firsts = np.cumsum(sizes) - sizes
-    turn = np.arange(len(cells)) - firsts[cells]
-    return LabelGroups(turn % len(labels), tuple(map(tuple, labels)))
+    rank = np.arange(len(cells)) - firsts[cells]
+    return LabelGroups(rank % len(labels), tuple(map(tuple, labels)))
 
 
 def split_groups(
@@ -167,8 +167,8 @@ def split_groups(
         groups: the groups of clients with their labels.
         shared_labels: samples of a label that groups 0 and 1 share are divided in halves at random
             (``split``), or given to both groups (``both``).
-        kind: as in ``split``, except ``natural``, in which labels belong to clients; or a split
-            with its settings.
+        kind: name of a split as in ``split``, except ``natural``, in which clients determine the
+            labels; or a ``Split`` with its settings.
         cell_of: [clients], sorted, the cell of each client.
         alpha, shards, min_samples, samples_per_client, reuse: as in ``split``, for each group.
         stream: randomness of the split; equal streams give equal splits.
@@ -250,7 +250,7 @@ def _set_sizes(labels: int, overlap: float) -> tuple[int, int]:
 
 
 def _named(labels: tuple[int, ...]) -> str:
-    """Labels as short text, e.g. "0-4" or "1, 3"."""
+    """Labels as a short string, e.g. "0-4" or "1, 3"."""
     if len(labels) > 1 and labels[-1] - labels[0] == len(labels) - 1:
         return f"{labels[0]}-{labels[-1]}"
     return ", ".join(map(str, labels))

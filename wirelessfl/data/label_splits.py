@@ -11,34 +11,36 @@ from channels.streams import Stream
 from wirelessfl.errors import DataError
 
 LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")
-"""Kinds of split by labels."""
+"""Names of the splits by label."""
 
 _BATCHES = 10
 
 
 def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: Stream) -> IntArray:
-    """The client of each sample if labels are assigned to clients; every sample is assigned.
+    """Assign labels to clients, and every sample to a client that has its label.
 
-    Labels, clients and samples are matched at random, independently of cells.
+    The assignment is random and independent of cells.
 
-    - ``two-shard``: labels are cut into 2m shards for m clients, with numbers of shards per label
-      that differ by at most one; every client gets two shards of two labels. If there are more
-      labels than shards (100 labels, 20 clients), ten batches of labels (or 2m, if that is less)
-      replace the labels, and a shard has its share of each label of its batch.
-    - ``half``: half of the labels for half of the clients, the rest for the others; each label is
-      divided equally among the clients of its half.
-    - ``partial-overlap``: as ``half``, but each half of the clients has 60 % of the labels, so that
-      20 % are shared; each half gets half of their samples. Numbers are rounded such that at least
-      one label is shared.
-    - ``distinct``: every client has different labels; their numbers differ by at most one.
+    - ``two-shard``: labels are cut into 2m shards for m clients; the numbers of shards per label
+      differ by at most one. Every client gets two shards with different labels. If there are more
+      labels than shards (e.g. 100 labels and 20 clients), labels are grouped into ten batches (or
+      2m, if that is less), which are cut into shards instead of the labels; a shard has an equal
+      share of each label of its batch.
+    - ``half``: half of the clients have half of the labels, the other clients have the rest; each
+      label is divided equally among the clients of its half.
+    - ``partial-overlap``: as ``half``, but each half of the clients has 60 % of the labels. The two
+      halves share 20 % of the labels, and each gets half of the samples of a shared label. Numbers
+      are rounded so that at least one label is shared.
+    - ``distinct``: no two clients have a label in common; numbers of labels differ by at most one.
 
-    Equal parts differ by at most one sample, in total and per label; so do halves of odd numbers.
+    Equal parts differ by at most one sample, in total and per label. Halves of an odd number of
+    labels or clients differ by one.
 
     Args:
         labels: [n], at least one.
         clients: number of clients.
         kind: one of ``LABEL_SPLITS``.
-        stream: where the randomness comes from; equal streams give equal splits.
+        stream: randomness; equal streams give equal splits.
 
     Returns:
         [n], the client of each sample.
@@ -54,19 +56,20 @@ def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: St
         if clients > len(names):
             raise DataError(
                 f'clients is {clients}: split "distinct" gives each client different labels, '
-                f"and there are {len(names)} labels. Use at most {len(names)} clients, or "
+                f"but there are only {len(names)} labels. Use at most {len(names)} clients, or "
                 "choose two-shard."
             )
         owner: IntArray = draw.permutation(np.arange(len(names)) % clients)[label_of]
         return owner
     if clients < 2:
         raise DataError(
-            f'clients is {clients}: split "{kind}" needs two halves of clients. Choose iid.'
+            f'clients is {clients}: split "{kind}" needs at least 2 clients. Add clients, or '
+            "choose iid."
         )
     min_labels = 2 if kind == "half" else 3
     if len(names) < min_labels:
         raise DataError(
-            f'split "{kind}" needs at least {min_labels} labels, and labels has {len(names)}. '
+            f'split "{kind}" needs at least {min_labels} labels, but labels has {len(names)}. '
             "Choose iid."
         )
     if kind == "half":
@@ -82,12 +85,15 @@ def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: St
 
 
 def deal_evenly(labels: NDArray[np.generic], shares: int, draw: np.random.Generator) -> IntArray:
-    """[n], a random part for each sample; sizes differ by at most one, in total and per label.
+    """Divide samples into random parts whose sizes differ by at most one, in total and per label.
 
     Args:
         labels: [n].
         shares: number of parts.
-        draw: shuffles the samples of each label.
+        draw: generator that shuffles the samples of each label.
+
+    Returns:
+        [n], the part of each sample, from 0.
     """
     shuffled = draw.permutation(len(labels))
     by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
@@ -97,11 +103,11 @@ def deal_evenly(labels: NDArray[np.generic], shares: int, draw: np.random.Genera
 
 
 def _overlapping(count: int, label_of: IntArray, draw: np.random.Generator) -> IntArray:
-    """[n], the half of the clients that gets each sample; samples of shared labels alternate."""
-    each = max((6 * count + 5) // 10, count // 2 + 1)  # labels of a half: 60 %, more than half
-    place = draw.permutation(count)[label_of]
-    half = np.where(place < each, 0, 1)
-    common = np.flatnonzero((place >= count - each) & (place < each))
+    """The half of the clients that gets each sample, [n]; shared labels are divided evenly."""
+    each = max((6 * count + 5) // 10, count // 2 + 1)  # labels per half: 60 %, but more than half
+    rank = draw.permutation(count)[label_of]
+    half = np.where(rank < each, 0, 1)
+    common = np.flatnonzero((rank >= count - each) & (rank < each))
     half[common] = deal_evenly(label_of[common], 2, draw)
     return half
 
@@ -112,7 +118,7 @@ def _two_shard(
     shards = 2 * clients
     if len(names) < 2:
         raise DataError(
-            f'split "two-shard" gives each client two labels, and labels has {len(names)}. '
+            f'split "two-shard" gives each client two labels, but labels has {len(names)}. '
             "Choose iid."
         )
     decks = len(names) if len(names) <= shards else min(_BATCHES, shards)
@@ -126,8 +132,9 @@ def _two_shard(
         if len(mine) < len(shards_here):
             inside = names[deck_of_label == deck].tolist()
             raise DataError(
-                f'labels {inside} have {len(mine)} samples, and split "two-shard" cuts them into '
-                f"{len(shards_here)} shards. Have fewer clients ({clients}), or choose dirichlet."
+                f'labels {inside} have {len(mine)} samples, but split "two-shard" cuts them '
+                f"into {len(shards_here)} shards. Use fewer than {clients} clients, or choose "
+                "dirichlet."
             )
         owner[mine] = client_of_shard[
             shards_here[deal_evenly(label_of[mine], len(shards_here), draw)]
@@ -136,11 +143,11 @@ def _two_shard(
 
 
 def _two_decks_each(deck_of_shard: IntArray, decks: int, draw: np.random.Generator) -> IntArray:
-    """[2 clients], the client of each shard: two random shards of two decks per client."""
+    """The client of each shard, [2 * clients]: two random shards of different decks per client."""
     held = draw.permutation(len(deck_of_shard)).reshape(-1, 2)
     for deck in range(decks):
-        # A client with two shards of this deck swaps one with a client without any. There are
-        # enough of these, because no deck has more shards than there are clients.
+        # A client with two shards of this deck swaps one with a client that has none. There are
+        # enough such clients, because no deck has more shards than there are clients.
         of_deck = deck_of_shard[held] == deck
         twice, never = np.flatnonzero(of_deck.all(axis=1)), np.flatnonzero(~of_deck.any(axis=1))
         other = draw.choice(never, len(twice), replace=False)

@@ -33,14 +33,14 @@ def checked_labels(labels: ArrayLike | Tensor) -> NDArray[np.integer[Any]]:
     """``labels`` [n] as an array.
 
     Raises:
-        DataError: ``labels`` is not one axis of integers, or a label is negative.
+        DataError: ``labels`` is not a 1-D array of integers, or a label is negative.
     """
     array = _integers("labels", labels)
     if array.ndim != 1:
         raise DataError(f"labels is {array.dtype} {list(array.shape)}; give integers [n].")
     if array.size and array.min() < 0:
-        place = int(array.argmin())
-        raise DataError(f"labels[{place}] is {array[place]}; give labels >= 0.")
+        index = int(array.argmin())
+        raise DataError(f"labels[{index}] is {array[index]}; give labels >= 0.")
     return array
 
 
@@ -50,7 +50,7 @@ def checked_groups(
     """``groups`` [samples] as an array.
 
     Raises:
-        DataError: ``groups`` is not one integer per sample.
+        DataError: ``groups`` does not have one integer per sample.
     """
     wanted = f"give one integer for each of the {samples} training samples."
     array = _integers(name, groups, wanted)
@@ -63,7 +63,7 @@ def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> Int
     """The cell of each client, [clients]: ``cell_of`` if given, else ``cells`` even cells.
 
     Raises:
-        DataError: ``cell_of`` does not have sorted cells 0, 1, ... of ``clients`` clients, or
+        DataError: ``cell_of`` does not list the sorted cells 0, 1, ... of ``clients`` clients, or
             ``cells`` is not an integer from 1 to ``clients``.
     """
     if cell_of is None:

@@ -60,13 +60,13 @@ def draw_split(
     classes: Sequence[str] | int | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot clients by labels, darker for more samples, below the number of samples per client.
+    """Plot the samples per client as bars, above the samples per label and client as an image.
 
     Args:
         client_samples: for each client its indices into ``labels``, as returned by ``split``.
         labels: [n], integers >= 0.
-        path: output file, .png, .pdf or .svg; None to save nothing.
-        cells: number of even cells, whose boundaries are marked.
+        path: output file, .png, .pdf or .svg; None for no file.
+        cells: number of equal cells; their boundaries are marked.
         cell_of: [clients], sorted, the cell of each client; overrides ``cells``.
         classes: names of the labels, or their number; None for one more than the largest label.
         title: title of the figure; None for no title.
@@ -102,7 +102,7 @@ def draw_split(
     sizes_axes.spines[["top", "right"]].set_visible(False)
     sizes_axes.tick_params(bottom=False)
 
-    # Missing labels stay white; a single sample is visible.
+    # Absent labels are white; even a single sample is visible.
     blues = LinearSegmentedColormap.from_list("samples", ["#cfe1f2", "#3787c0", "#08306b"])
     shades = blues.with_extremes(under="white")
     image = matrix_axes.imshow(

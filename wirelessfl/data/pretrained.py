@@ -20,7 +20,7 @@ def language_package(name: str, wanted_by: str) -> Any:
 
     Args:
         name: name of the package.
-        wanted_by: what needs it, for the message.
+        wanted_by: the model or setting that needs it, for the message.
 
     Raises:
         ConfigError: the package is not installed.
@@ -44,7 +44,7 @@ def pretrained_folder(
     Args:
         setting: setting that has this value, for messages.
         name: a folder, or a name on the hub.
-        needs: alternatives of required files; of each entry, one file must exist.
+        needs: required files; each entry lists alternatives, one of which must exist.
         patterns: patterns of the files to download from the hub.
 
     Raises:
@@ -85,7 +85,7 @@ def pretrained_folder(
 
 
 def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options: Any) -> Any:
-    """Load the files in ``folder`` by transformers' ``load``, without log messages.
+    """Load the files in ``folder`` with ``load`` from transformers, without log messages.
 
     Raises:
         ConfigError: the files are damaged or of a wrong kind.

@@ -86,8 +86,8 @@ def load_shakespeare(
     Args:
         data_dir: folder that contains one folder per data set.
         test_stride: every ``test_stride``-th test sample of a role is kept; 1 keeps all.
-            Neighbouring samples share 79 characters, and testing on all of them takes many times as
-            long.
+            Neighbouring samples share 79 characters, and testing on all of them takes
+            ``test_stride`` times as long.
 
     Raises:
         DataError: the files are missing or damaged, or ``test_stride`` is below 1.
@@ -128,7 +128,7 @@ def letter_ids(text: str) -> Ids:
 
 
 def roles_of(text: str, where: str) -> dict[str, str]:
-    """The text of each role of a play, its speeches joined by line breaks, by first appearance.
+    """The text of each role, its speeches joined by line breaks; roles in order of appearance.
 
     Raises:
         DataError: the text does not start with the name of a role.
@@ -184,7 +184,7 @@ def _leaf_part(folder: Path) -> dict[str, Samples]:
             raise DataError(f"{path} is not JSON: {error}. {_LEAF_ADVICE}") from error
         data = content.get("user_data") if isinstance(content, dict) else None
         if not isinstance(data, dict):
-            raise DataError(f"{path} has no object user_data. {_LEAF_ADVICE}")
+            raise DataError(f"{path} has no JSON object user_data. {_LEAF_ADVICE}")
         for user, given in data.items():
             users.setdefault(user, []).append(_leaf_samples(given, f"{path}, user {user!r}"))
     joined = {user: _together(users[user]) for user in sorted(users)}
@@ -204,10 +204,10 @@ def _leaf_letters(given: Any, key: str, length: int, where: str) -> Ids:
     texts = given.get(key) if isinstance(given, dict) else None
     if not isinstance(texts, list):
         raise DataError(f"{where} has no list {key}. {_LEAF_ADVICE}")
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         if not isinstance(text, str) or len(text) != length:
             raise DataError(
-                f"{where}: {key}[{place}] is {text!r}, expected a text of length {length}. "
+                f"{where}: {key}[{index}] is {text!r}, expected a string of length {length}. "
                 f"{_LEAF_ADVICE}"
             )
     return letter_ids("".join(texts)).reshape(-1, length)

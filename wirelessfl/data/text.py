@@ -43,9 +43,9 @@ class TextData:
         kind: its published format.
         inner: folder of the files in the published archive.
         labels: labels in the published files; their order defines the class indices.
-        columns: columns with text, one or a pair.
+        columns: columns with text: one, or two for pairs of texts.
         label_column: column with the label.
-        test: possible names of the test part.
+        test: possible names of the test files, without suffix.
         url: address of the publisher.
         broken_share: see ``read_tsv``.
     """
@@ -197,7 +197,7 @@ class TextData:
 
 
 def _files(folder: Path, names: tuple[str, ...], suffix: str) -> tuple[Path, ...]:
-    """The file of a part, or its numbered files in the hub's layout."""
+    """The file of a part, its numbered files in the hub's layout, or none."""
     for name in names:
         if (folder / f"{name}.{suffix}").is_file():
             return (folder / f"{name}.{suffix}",)

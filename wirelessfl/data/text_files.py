@@ -44,7 +44,7 @@ def read_tsv(
     *,
     broken_share: float = 0.0,
 ) -> Texts:
-    """Read GLUE's format: a header, tabs between columns, quotes are ordinary characters.
+    """Read GLUE's format: a header and tab-separated columns; quotes are ordinary characters.
 
     Args:
         path: the file.
@@ -52,8 +52,8 @@ def read_tsv(
         label_column: name of the column with the label.
         labels: class index of each label.
         advice: remedy for a damaged file, for messages.
-        broken_share: maximum fraction of rows with another number of columns than the header, which
-            are skipped: some published texts contain tabs and line breaks.
+        broken_share: maximum fraction of rows whose number of columns differs from the header's.
+            They are skipped: some published texts contain tabs and line breaks.
 
     Raises:
         DataError: the file cannot be read, a column is missing, a row is broken or a label is
@@ -68,7 +68,7 @@ def read_tsv(
             f"{path}, line 1: the columns are {', '.join(header)}; missing: {', '.join(missing)}. "
             f"{advice}"
         )
-    places, label_place = [header.index(name) for name in columns], header.index(label_column)
+    indices, label_index = [header.index(name) for name in columns], header.index(label_column)
     found, broken = Texts(), []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
@@ -77,8 +77,8 @@ def read_tsv(
         if len(row) != len(header):
             broken.append((number, len(row)))
             continue
-        label = _label(row[label_place], labels, f"{path}, line {number}", advice)
-        found.add([row[place] for place in places], label)
+        label = _label(row[label_index], labels, f"{path}, line {number}", advice)
+        found.add([row[index] for index in indices], label)
     if len(broken) > broken_share * (len(found.texts) + len(broken)):
         number, count = broken[0]
         others = f" ({len(broken)} such lines)" if len(broken) > 1 else ""
@@ -138,7 +138,7 @@ def read_newsgroups(source: Path, groups: Mapping[str, int], advice: str) -> tup
 
 
 Post = tuple[str, str, str, bytes]
-"""Top folder, group, file name, content."""
+"""A post: top folder, group, file name, content."""
 
 
 def _unpacked(folder: Path) -> list[Post]:

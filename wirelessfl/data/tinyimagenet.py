@@ -36,7 +36,7 @@ ARCHIVE = f"{FOLDER}.zip"
 URL = f"http://cs231n.stanford.edu/{ARCHIVE}"
 SIDE = 64
 _AGAIN = f"Download it again from {URL}."
-_BLOCK = 500  # images decoded and scaled at a time
+_BLOCK = 500  # images decoded and scaled at once
 
 
 def load_tiny_imagenet(
@@ -112,7 +112,7 @@ class _Files:
             raise DataError(f"{self.where}: {path} cannot be read ({error}). {_AGAIN}") from error
 
     def lines(self, path: str) -> list[str]:
-        """The lines of text at ``path``, without empty lines."""
+        """The non-empty lines of the text file at ``path``."""
         if path not in self.paths:
             raise DataError(
                 f"{self.where} has no {path}. Put all files of {ARCHIVE} there, or the archive "
@@ -124,7 +124,7 @@ class _Files:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[_Files]:
-    """Open the files in ``folder / FOLDER``, in ``folder``, or in the zip, in this order."""
+    """Open the first of ``folder / FOLDER``, ``folder`` and the zip that has the data set."""
     roots = (folder / FOLDER, folder)
     root = next((root for root in roots if (root / "wnids.txt").is_file()), None)
     if root is not None:
@@ -154,7 +154,7 @@ def _classes(files: _Files) -> dict[str, int]:
     wnids = files.lines("wnids.txt")
     twice = [wnid for wnid, count in Counter(wnids).items() if count > 1]
     if twice or not wnids:
-        problem = f"names {twice[0]} more than once" if twice else "names no class"
+        problem = f"contains {twice[0]} more than once" if twice else "contains no classes"
         raise DataError(f"{files.where}: wnids.txt {problem}. {_AGAIN}")
     folders = {name.split("/")[1] for name in files.images if name.startswith("train/")}
     unknown = sorted(folders - set(wnids))
@@ -167,7 +167,7 @@ def _classes(files: _Files) -> dict[str, int]:
 
 
 def _images_of(files: _Files, wnid: str) -> list[str]:
-    """Sorted paths of a class's training images, checked against its list of boxes."""
+    """Sorted paths of a class's training images, checked against its bounding-box file."""
     folder, boxes = f"train/{wnid}/images/", f"train/{wnid}/{wnid}_boxes.txt"
     images = files.images.get(folder, [])
     if not images:
@@ -236,7 +236,7 @@ def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
 
 @contextmanager
 def _progress(images: int, console: Console | None) -> Iterator[Callable[[int], object]]:
-    """Yield a function to call with the number of decoded images; shown only on a terminal."""
+    """Show a progress bar on a terminal; yields a function that adds a number of images."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -23,7 +23,7 @@ from wirelessfl.data.pretrained import language_package, load_pretrained, pretra
 from wirelessfl.errors import ConfigError
 
 _FORMAT = 1  # version of the cached files; a new number makes older files invalid
-_AT_ONCE = 10_000  # texts tokenised at a time
+_AT_ONCE = 10_000  # texts tokenised at once
 _NEEDS = [("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model")]
 _PATTERNS = ["tokenizer*", "vocab.*", "merges.txt", "*tokens*.json", "config.json"]
 _PARTS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
@@ -31,7 +31,7 @@ _PARTS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer's files, which are loaded when texts are tokenised.
+    """A tokenizer, whose files are loaded when texts are tokenised.
 
     Args:
         name: name in the settings.
@@ -138,7 +138,7 @@ class TokenCache:
         return None
 
     def write(self, encoded: Encoded) -> None:
-        """Write the tokens to the first writable path, completely or not at all."""
+        """Write the tokens atomically to the first writable path."""
         kept = {name: encoded.tensors[name].to(torch.int32) for name in _PARTS}
         note = {"pad_id": encoded.pad_id, "left_out": encoded.left_out, "crc": _crc(kept)}
         for path in self.places:

@@ -1,4 +1,4 @@
-"""A validation set: training samples that are held out before the others are dealt to clients."""
+"""Validation sets: training samples held out before the others are dealt to clients."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from wirelessfl.errors import DataError
 def hold_out(
     samples: int, fraction: float, stream: Stream, groups: ArrayLike | None = None
 ) -> IntArray:
-    """Which training samples are held out, at random.
+    """Choose at random the training samples to hold out.
 
     Args:
-        samples: n, in the training set.
-        fraction: of them that is held out, in (0, 1).
-        stream: where the randomness comes from; equal streams hold out equal samples.
-        groups: [n], integers, the natural client of each sample. Groups are then held out whole,
-            in random order, until they have ``fraction`` of the samples or more: samples of a
-            group resemble each other, and may even overlap. None: single samples.
+        samples: number n of training samples.
+        fraction: fraction of the samples to hold out, in (0, 1).
+        stream: randomness; equal streams hold out equal samples.
+        groups: [n], integers, the natural client of each sample. Whole groups are held out, in
+            random order, until they have at least ``fraction`` of the samples, because samples of
+            one group are similar and may overlap. None to hold out individual samples.
 
     Returns:
-        Their indices, ascending: round(fraction n) of them, without groups.
+        Indices of the held-out samples, ascending; without groups, round(fraction * n) of them.
 
     Raises:
-        DataError: no sample would be held out, or none would be left.
+        DataError: no sample would be held out, or none would remain.
     """
     wanted = round(fraction * samples)
     if wanted == 0:
@@ -56,11 +56,11 @@ def hold_out(
 
 
 class RemainingSamples(ClientSamples):
-    """Clients' samples of a training set from which some are held out.
+    """Clients' samples if some samples of the training set are held out.
 
     Args:
-        samples: of each client, as places among the remaining ones.
-        remaining: [remaining], their indices in the whole training set, ascending.
+        samples: each client's samples, as indices into ``remaining``.
+        remaining: indices of the remaining samples in the whole training set, ascending.
     """
 
     def __init__(self, samples: ClientSamples, remaining: IntArray) -> None:
@@ -68,12 +68,12 @@ class RemainingSamples(ClientSamples):
 
     @property
     def sizes(self) -> IntArray:
-        """[clients], number of samples of each."""
+        """Number of samples of each client, [clients]."""
         return self._samples.sizes
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Also which samples remain."""
+        """The identity of ``samples``, and the indices of the remaining samples."""
         return (*self._samples.identity, self._remaining)
 
     def __len__(self) -> int:
@@ -86,8 +86,8 @@ class RemainingSamples(ClientSamples):
     def __getitem__(self, index: slice) -> list[IntArray]: ...
 
     def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
-        """Samples of a client, ascending; those of some clients, as a list."""
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            return [self._remaining[self._samples[place]] for place in places]
-        return self._remaining[self._samples[places]]
+        """Samples of one client, ascending, or a list with those of several clients."""
+        clients = range(len(self))[index]
+        if isinstance(clients, range):
+            return [self._remaining[self._samples[client]] for client in clients]
+        return self._remaining[self._samples[clients]]

@@ -1,4 +1,4 @@
-"""Models by name, and the user's own by import path (``my_module:make_model``)."""
+"""Built-in models by name, and the user's models by import path (``my_module:make_model``)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TAKERS = {
     "lora_rank": "gpt2-lora",
     "lora_alpha": "gpt2-lora",
 }
-"""A model that takes each setting."""
+"""For each setting, a model that accepts it."""
 
 
 def build_model(
@@ -58,7 +58,7 @@ def build_model(
     lora_alpha: float | None = None,
     pad_id: int | None = None,
 ) -> nn.Module:
-    """The model called ``name``, with weights drawn from ``stream`` by its initialisation.
+    """Build model ``name`` with initial weights drawn from ``stream``.
 
     Args:
         name: a key of ``MODELS``, or ``module:callable`` that takes the same arguments.
@@ -70,8 +70,8 @@ def build_model(
         norm: normalisation, ``group`` or ``batch``.
         pretrained: name or folder of a pretrained base.
         lora_rank: rank of LoRA adapters.
-        lora_alpha: scale of LoRA adapters times their rank.
-        pad_id: padding token of the data set's texts, passed on to models that take it.
+        lora_alpha: scale of LoRA adapters, multiplied by their rank.
+        pad_id: padding token of the data set's texts, passed on to models that accept it.
 
     Raises:
         ConfigError: the model is unknown, or does not fit the input.
@@ -94,24 +94,24 @@ def build_model(
         except TypeError as error:
             remedy = _remedy(factory, options)
             raise ConfigError(
-                f"model {name!r} cannot be made with (input_shape, classes"
+                f"model {name!r} cannot be built with (input_shape, classes"
                 f"{''.join(f', {option}' for option in options)}): {error}.{remedy}"
             ) from error
     if not isinstance(model, nn.Module):
-        raise ConfigError(f"model {name!r} made {model!r}: an nn.Module is needed.")
+        raise ConfigError(f"model {name!r} returned {model!r}: return an nn.Module.")
     return model
 
 
 def parameters_of(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Parameter]:
-    """Parameters that a callable takes, by name; empty if it does not say."""
+    """Parameters of a callable, by name; empty if it has no signature."""
     try:
         return inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # it has no signature, or is no function
+    except (TypeError, ValueError):  # no signature, or not callable
         return {}
 
 
 def _remedy(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
-    """What to do about options that ``factory`` does not take, or might not."""
+    """Advice to leave out options that ``factory`` does not or may not accept."""
     parameters = parameters_of(factory)
     names = [option for option in options if option in TAKERS]
     names = [name for name in names if name not in parameters] or names

@@ -1,4 +1,4 @@
-"""Models as settings: each has those settings that its callable takes."""
+"""Models as choices, each with the settings that its callable accepts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SETTINGS: Mapping[str, Any] = {
     "norm": Annotated[
         Literal["group", "batch"] | None,
         Field(
-            description="normalisation: group, or batch statistics, also in evaluation (default: "
-            "group)"
+            description="normalisation: group, or batch, with batch statistics in evaluation too "
+            "(default: group)"
         ),
     ],
     "pretrained": Annotated[
         str | None,
-        Field(description="pretrained base, a name on the hub or a folder (default: gpt2)"),
+        Field(description="pretrained base: a name on the hub or a folder (default: gpt2)"),
     ],
     "lora_rank": Annotated[
         int | None, Field(ge=1, description="rank of the LoRA adapters (default: 64)")
@@ -42,11 +42,11 @@ SETTINGS: Mapping[str, Any] = {
 }
 """Settings of models, by the name of the callable's argument."""
 DEFAULTS = {"dropout": 0.0}
-"""Defaults of settings; others are the model's."""
+"""Defaults of settings; the others default to None, for the model's default."""
 
 
 def _names(given: Any) -> Any:
-    """Names in a list, or in a text separated by commas."""
+    """Parse a list, or a comma-separated string, of names; return other values unchanged."""
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
         return given
@@ -55,15 +55,15 @@ def _names(given: Any) -> Any:
 
 @dataclass(frozen=True)
 class ModelChoice(Choice):
-    """A model by name, or the user's by import path, with the settings that it takes.
+    """A model, by name or import path, with the settings that it accepts.
 
     Args:
-        layers: fully connected layers that HIST splits, in order; None: the model's list.
+        layers: fully connected layers that HIST splits, in order; None for the model's own list.
     """
 
     name = ""
     factory: ClassVar[Callable[..., nn.Module] | None] = None
-    """The callable; None for a module that is given as an object."""
+    """The callable that makes the module; None if the module is given as an object."""
 
     layers: Annotated[
         tuple[str, ...] | None,
@@ -74,7 +74,7 @@ class ModelChoice(Choice):
     def build(
         self, input_shape: Sequence[int], classes: int, *, stream: Stream, pad_id: int | None
     ) -> nn.Module:
-        """The module; arguments and errors are those of ``build_model``."""
+        """Build the module; arguments and errors are those of ``build_model``."""
         options = {f.name: vars(self)[f.name] for f in fields(self) if f.name != "layers"}
         options = DEFAULTS | options
         return build_model(self.name, input_shape, classes, stream=stream, pad_id=pad_id, **options)
@@ -88,13 +88,13 @@ class GivenModel(ModelChoice):
 
 
 def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
-    """A model with its settings, as pickles name it: its class has no place in a module."""
+    """A model with its settings, for pickles: its class is not an attribute of a module."""
     return model_choice(name)(**settings)
 
 
 @cache
 def model_choice(name: str) -> type[ModelChoice]:
-    """The settings of a model, as a class.
+    """The class of a model's settings.
 
     Raises:
         ConfigError: the model is unknown.
@@ -119,17 +119,17 @@ def model_choice(name: str) -> type[ModelChoice]:
 
 
 class ModelKind(Kind[ModelChoice]):
-    """The models of this package, and the user's."""
+    """Built-in models, and models of the user."""
 
     def classes(self) -> Mapping[str, type[ModelChoice]]:
-        """All of the package, by name."""
+        """The built-in models, by name."""
         return {name: model_choice(name) for name in MODELS}
 
     def find(self, name: str) -> type[ModelChoice]:
-        """The one called ``name``, or the user's callable at an import path.
+        """The model called ``name``, or the user's callable at that import path.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: the model is unknown.
         """
         by_name("model", name, MODELS)  # before the cache, which needs a hashable name
         return model_choice(name)

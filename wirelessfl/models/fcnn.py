@@ -12,7 +12,7 @@ from wirelessfl.models.dropout import StreamDropout
 
 
 class FCNN(nn.Module):
-    """Hidden ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons (HIST).
+    """Linear and ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons (HIST).
 
     Args:
         input_shape: shape of one sample, which is flattened.

@@ -29,7 +29,7 @@ class GPT2LoRA(nn.Module):
     """GPT-2 with LoRA adapters in its attention and a linear head on the last token.
 
     Adapters and head are trained and sent; all other parameters are frozen. With the default rank
-    1.9 % of the parameters are trained, the fraction that the FAdamGC paper states without a rank.
+    1.9 % of the parameters are trained, as in the FAdamGC paper, which does not state its rank.
 
     Args:
         input_shape: (length,), token ids of a text, padded on the right.
@@ -104,15 +104,15 @@ class GPT2LoRA(nn.Module):
         # Floats that autograd stores per text, rounded up: 40 vectors per token and layer, and the
         # attention scores of every head before and after masking and softmax.
         length, layers = input_shape[0], settings.n_layer
-        a_token = 40 * settings.n_embd + 4 * settings.n_head * length
-        self.bytes_per_sample = 4 * length * layers * a_token
+        per_token = 40 * settings.n_embd + 4 * settings.n_head * length
+        self.bytes_per_sample = 4 * length * layers * per_token
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits [batch, classes] of token ids ``x`` [batch, length]."""
         body = self.network.transformer
         words: Tensor = body.wte(x)
         # By default transformers searches the ids for padding and for packed texts, which neither
-        # vmap nor a recording supports. Attention is causal, so padding on the right does not
+        # vmap nor recorded steps support. Attention is causal, so padding on the right does not
         # affect earlier tokens and needs no mask.
         masked = torch.finfo(words.dtype).min
         later = words.new_full((x.shape[1], x.shape[1]), masked).triu(1)
@@ -120,8 +120,8 @@ class GPT2LoRA(nn.Module):
         hidden: Tensor = body(
             inputs_embeds=words, attention_mask=seen, use_cache=False
         ).last_hidden_state
-        place = torch.arange(x.shape[1], device=x.device)
-        last = (place * (x != self.pad_id)).amax(1)
+        position = torch.arange(x.shape[1], device=x.device)
+        last = (position * (x != self.pad_id)).amax(1)
         index = last[:, None, None].expand(-1, 1, hidden.shape[-1])
         logits: Tensor = self.network.score(hidden.gather(1, index).squeeze(1))
         return logits

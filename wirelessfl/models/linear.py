@@ -1,4 +1,4 @@
-"""A linear classifier, used on MNIST (784-10) by the published code of dynamic clients."""
+"""A linear classifier, used on MNIST (784-10) by the published code for dynamic clients."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Hochreiter and Schmidhuber, 1997; two layers of 256 after an embedding of 8, as in McMahan et al.
 (AISTATS 2017) and LEAF (Caldas et al., 2018). The layers are implemented here because torch's
-nn.LSTM does not run under vmap, by which clients train together.
+nn.LSTM does not run under vmap, which trains several clients at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LSTMLayer(nn.Module):
 
     def forward(self, x: Tensor) -> list[Tensor]:
         """Hidden states [batch, width], one per step, for ``x`` [length, batch, inputs]."""
-        # Inputs as a matrix: with more dimensions vmap would copy the weights for every step.
+        # Flatten the inputs to a matrix: otherwise vmap would copy the weights for every step.
         given = torch.addmm(self.bias_ih + self.bias_hh, x.flatten(0, 1), self.weight_ih.t())
         recurrent, states = self.weight_hh.t(), []
         hidden = cell = x.new_zeros(x.shape[1], self.width)

@@ -39,7 +39,7 @@ class ResNet18(nn.Module):
         input_shape: (channels, 32, 32) or (channels, 64, 64).
         classes: number of outputs.
         norm: ``group`` or ``batch``.
-        width: channels of the first stage, even; 64 gives ResNet-18, less a smaller network.
+        width: channels of the first stage, even; 64 for ResNet-18, fewer for a smaller network.
     """
 
     def __init__(

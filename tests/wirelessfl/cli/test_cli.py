@@ -65,7 +65,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--antennas", "1000000000"], "network.antennas is '1000000000'"),
         (["run", "hist", "--threads", "1000000"], "run.threads is '1000000'"),
         (["run", "hist", "--dataset", "os:getcwd"], "data set 'os:getcwd'"),
-        (["run", "hist", "--model", "math:pi"], "model 'math:pi' cannot be made"),
+        (["run", "hist", "--model", "math:pi"], "model 'math:pi' cannot be built"),
         (["run", "hist", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
         (
             ["run", "hfedavg", "--layers", "fc1,fc2"],

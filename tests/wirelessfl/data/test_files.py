@@ -1,4 +1,4 @@
-"""Folders of data sets, and downloads that are complete or absent."""
+"""Folders of data sets, and downloads that are stored completely or not at all."""
 
 import gzip
 import hashlib
@@ -113,13 +113,13 @@ def test_a_good_file_is_downloaded_once(server, file, place):
     assert server.requests == ["/toy-ubyte.gz"]
 
 
-def test_a_server_that_decompresses_by_itself_is_understood(server, file, place):
+def test_a_file_decompressed_by_the_server_is_accepted(server, file, place):
     server.answers["/toy-ubyte.gz"] = whole(CONTENT)
     assert read_verified(file, place) == CONTENT
 
 
-def test_the_cache_is_not_shared_between_partial_downloads(server, file, place):
-    """Several processes download at once: all succeed, and one file remains."""
+def test_concurrent_downloads_do_not_interfere(server, file, place):
+    """Four concurrent downloads succeed, and one file remains."""
     server.answers["/toy-ubyte.gz"] = whole(PACKED)
     results: list[bytes] = []
     threads = [
@@ -161,7 +161,7 @@ def test_a_bad_download_leaves_nothing_behind(server, file, place, answer, reaso
     assert listing(place) == []
 
 
-def test_no_network(file, place):
+def test_a_failed_connection_is_a_data_error(file, place):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -210,7 +210,7 @@ def test_an_interrupted_download_leaves_nothing_behind(server, file, place):
     assert listing(place) == []
 
 
-def test_a_terminal_sees_a_progress_bar_and_a_file_does_not(server, file, place):
+def test_progress_is_shown_on_terminals_only(server, file, place):
     server.answers["/toy-ubyte.gz"] = whole(PACKED)
     terminal, log = io.StringIO(), io.StringIO()
     download(file, place, Console(file=terminal, force_terminal=True, width=100))
@@ -228,7 +228,7 @@ def test_a_damaged_file_in_the_cache_is_named_not_replaced(server, file, place):
     assert server.requests == []
 
 
-def test_an_explicit_folder_is_never_filled(server, file, cache, tmp_path):
+def test_nothing_is_downloaded_to_an_explicit_folder(server, file, cache, tmp_path):
     with pytest.raises(DataError, match=r"is not a folder: --data-dir .* needs a folder 'toy'"):
         find_place("toy", tmp_path)
     (tmp_path / "toy").mkdir()
@@ -239,7 +239,7 @@ def test_an_explicit_folder_is_never_filled(server, file, cache, tmp_path):
     assert read_verified(file, find_place("toy", tmp_path)) == CONTENT
 
 
-def test_the_environment_names_a_folder_that_may_lack_data_sets(cache, tmp_path, monkeypatch):
+def test_data_sets_that_wirelessfl_data_lacks_are_in_the_cache(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path))
     assert find_place("toy") == Place("toy", cache / "toy", "cache")
     (tmp_path / "toy").mkdir()
@@ -248,7 +248,7 @@ def test_the_environment_names_a_folder_that_may_lack_data_sets(cache, tmp_path,
     assert find_place("toy", tmp_path / "mine").chosen_by == "--data-dir"
 
 
-def test_an_environment_that_names_no_folder_is_an_error(cache, tmp_path, monkeypatch):
+def test_wirelessfl_data_that_is_not_a_folder_is_an_error(cache, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     for name in ("absent", "file"):
         monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path / name))
@@ -260,7 +260,7 @@ def test_an_environment_that_names_no_folder_is_an_error(cache, tmp_path, monkey
     assert find_place("toy").chosen_by == "cache"
 
 
-def test_a_data_set_comes_whole_from_the_network(server, cache):
+def test_an_mnist_like_data_set_is_downloaded_and_cached(server, cache):
     """Load four small IDX files with MNIST's loader."""
     rng = np.random.default_rng(1)
     contents = []

@@ -1,4 +1,4 @@
-"""Splits of a given number of samples a client: dealt on demand, the same as dealt plainly."""
+"""Splits with a fixed number of samples per client, computed on demand."""
 
 import pickle
 import tracemalloc
@@ -24,7 +24,7 @@ LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))
     st.integers(0, 99),
 )
 def test_fixed_sizes_with_reuse(clients, samples, kind, seed):
-    """Everyone gets what was asked; within a class, uses of two samples differ by one at most."""
+    """Sizes are as requested; samples of a class are used equally often, to within one."""
     labels = Stream(seed, ("labels",)).generator().integers(0, 4, 80)
     parts = split(
         labels,
@@ -43,23 +43,23 @@ def test_fixed_sizes_with_reuse(clients, samples, kind, seed):
     assert all((np.diff(part) >= 0).all() for part in parts)
 
 
-def test_fixed_sizes_without_reuse_use_a_sample_once():
+def test_fixed_sizes_without_reuse_use_each_sample_at_most_once():
     labels = np.repeat(np.arange(5), 200)
     parts = split(labels, 8, kind="dirichlet", alpha=5.0, samples_per_client=50, stream=Stream(1))
     together = np.concatenate(parts)
     assert len(np.unique(together)) == len(together) == 400
-    with pytest.raises(DataError, match=r"label \d has 200 samples, and this split needs \d+"):
+    with pytest.raises(DataError, match=r"label \d has 200 samples, but this split needs \d+"):
         split(labels, 18, kind="dirichlet", alpha=0.1, samples_per_client=55, stream=Stream(1))
-    with pytest.raises(DataError, match="need 1100, and there are 1000"):
+    with pytest.raises(DataError, match="need 1100, but there are only 1000"):
         split(labels, 20, kind="iid", samples_per_client=55, stream=Stream(1))
-    with pytest.raises(DataError, match="is for iid and dirichlet, and split is 'noniid'"):
+    with pytest.raises(DataError, match="samples_per_client=5 conflicts with split='noniid'"):
         split(labels, 20, kind="noniid", samples_per_client=5, stream=Stream(1))
     with pytest.raises(DataError, match="reuse needs samples_per_client"):
         split(labels, 20, kind="iid", reuse=True, stream=Stream(1))
 
 
 def test_fixed_sizes_mix_classes_per_client():
-    """Shares of 2000 clients: mean 1/C, variance that of Dir(alpha) and of the multinomial."""
+    """Class shares of 2000 clients have the mean and variance of a Dirichlet-multinomial."""
     classes, alpha, samples = 4, 0.5, 40
     labels = np.repeat(np.arange(classes), 100)
     parts = split(
@@ -76,13 +76,13 @@ def test_fixed_sizes_mix_classes_per_client():
     total = alpha * classes
     dirichlet = mean * (1 - mean) / (total + 1)
     expected = dirichlet + (mean * (1 - mean) - dirichlet) / samples
-    # Standard errors: 0.0063 of a mean, under 4 % of a variance (four of them averaged: 2 %).
+    # Standard errors: 0.0063 for a mean; below 4 % for a variance, 2 % for the average of four.
     assert np.abs(shares.mean(0) - mean).max() < 0.025
     assert shares.var(0).mean() == pytest.approx(expected, rel=0.08)
 
 
-def dealt_plainly(labels, clients, samples, alpha, stream):
-    """The dealing written out: whole passes over each class one after the other, cut into parts."""
+def reference(labels, clients, samples, alpha, stream):
+    """Reference: concatenate shuffled passes over each class and cut them into parts."""
 
     def deck(own, passes, shuffles):
         shuffled = [own[shuffles.child(i).generator().permutation(len(own))] for i in passes]
@@ -112,8 +112,8 @@ def dealt_plainly(labels, clients, samples, alpha, stream):
     st.sampled_from([None, 0.1, 5.0]),
     st.integers(0, 99),
 )
-def test_parts_on_demand_are_those_dealt_plainly(clients, samples, alpha, seed):
-    """In any order of asking, after pickling, and by slices; a part may need several passes."""
+def test_parts_on_demand_equal_the_reference(clients, samples, alpha, seed):
+    """Access in any order, by slices and after pickling gives the parts of the reference."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, rng.integers(1, 90)) * 3
     stream = Stream(seed, ("split",))
@@ -121,7 +121,7 @@ def test_parts_on_demand_are_those_dealt_plainly(clients, samples, alpha, seed):
     parts = split(
         labels, clients, samples_per_client=samples, reuse=True, stream=stream, **settings
     )
-    expected = dealt_plainly(labels, clients, samples, alpha, stream)
+    expected = reference(labels, clients, samples, alpha, stream)
     copy = pickle.loads(pickle.dumps(parts))
     for client in rng.permutation(clients).tolist():
         np.testing.assert_array_equal(parts[client], expected[client])
@@ -139,8 +139,8 @@ def test_parts_on_demand_are_those_dealt_plainly(clients, samples, alpha, seed):
         parts[clients]
 
 
-def test_parts_of_many_blocks_of_clients_are_those_dealt_plainly():
-    """600 clients: sums over the clients before one begin in the middle, and counts exceed 255."""
+def test_parts_of_many_blocks_of_clients_equal_the_reference():
+    """600 clients in three blocks, with counts above 255."""
     stream = Stream(5)
     parts = split(
         LABELS,
@@ -151,13 +151,13 @@ def test_parts_of_many_blocks_of_clients_are_those_dealt_plainly():
         reuse=True,
         stream=stream,
     )
-    expected = dealt_plainly(LABELS, 600, 300, 0.1, stream)
+    expected = reference(LABELS, 600, 300, 0.1, stream)
     for client in [599, 0, 255, 256, 257, 511, 512, 3]:
         np.testing.assert_array_equal(parts[client], expected[client])
 
 
 def test_a_hundred_thousand_clients_take_little_memory():
-    """What is held does not grow with the samples a client, nor with the parts asked for."""
+    """Memory grows neither with the samples per client nor with the number of accessed parts."""
     labels = np.repeat(np.arange(10), 6000)
     parts = split(
         labels,
@@ -170,7 +170,7 @@ def test_a_hundred_thousand_clients_take_little_memory():
     )
     assert len(pickle.dumps(parts)) < 5e6
     tracemalloc.start()
-    for client in range(0, 100_000, 100):  # samples of all passes, more than are kept
+    for client in range(0, 100_000, 100):  # samples of all passes, more than are cached
         assert len(parts[client]) == 300
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -178,7 +178,7 @@ def test_a_hundred_thousand_clients_take_little_memory():
     assert len(pickle.dumps(parts)) < 5e6
 
 
-def test_parts_that_differ_have_another_identity():
+def test_different_parts_have_different_identities():
     def identity(labels=LABELS, samples=9, seed=1, kind="dirichlet"):
         parts = split(
             labels, 20, kind=kind, samples_per_client=samples, reuse=True, stream=Stream(seed)

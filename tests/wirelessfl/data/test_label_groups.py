@@ -51,8 +51,8 @@ def test_consecutive_sessions_overlap_by_the_published_rule(labels, tenths, unse
 
 
 @given(st.integers(1, 12), st.integers(0, 10_000))
-def test_overlaps_are_the_decimal_numbers_they_are_written_as(labels, ten_thousandths):
-    """Four-decimal overlaps against the rule in integers; the remedy of an error works."""
+def test_overlaps_are_interpreted_as_decimal_numbers(labels, ten_thousandths):
+    """Four-decimal overlaps follow the rule in integers; the remedy in an error message works."""
     scale = 10_000
     overlap = float(Decimal(ten_thousandths) / scale)
     count = scale * labels // (2 * scale - ten_thousandths)
@@ -73,8 +73,8 @@ def test_overlaps_are_the_decimal_numbers_they_are_written_as(labels, ten_thousa
     assert len(groups.shared) == shared
 
 
-def test_ten_labels_of_the_paper():
-    """By hand: 5 and 5; with one shared, label 9 unused; 7 and 7 with 4; 8 and 8 with 6."""
+def test_label_sets_of_ten_labels_as_in_the_paper():
+    """By hand: 5 labels per group with 0 or 1 shared, 7 with 4, 8 with 6, 10 with 10."""
     found = {o: label_groups(10, [0, 0], overlap=o).labels for o in (0, 0.2, 0.6, 0.8, 1)}
     ranges = {0: (5, 5), 0.2: (5, 4), 0.6: (7, 3), 0.8: (8, 2), 1: (10, 0)}
     for overlap, (count, start) in ranges.items():
@@ -89,7 +89,7 @@ def test_every_cell_has_clients_of_every_group(cell_of, unseen):
         np.testing.assert_array_equal(own, np.resize(np.arange(len(groups.labels)), len(own)))
 
 
-def test_who_is_there():
+def test_two_groups_alternate_and_a_third_is_present_last():
     two = label_groups(10, [0] * 3, overlap=0)
     three = label_groups(10, [0] * 3, overlap=0, unseen_labels=2)
     assert [two.group_in(session, 5) for session in range(5)] == [0, 1, 0, 1, 0]
@@ -140,7 +140,7 @@ def test_samples_of_the_groups_labels_are_dealt_once(request_, kind):
 
 
 @given(requests())
-def test_both_groups_may_use_samples_in_common(request_):
+def test_both_groups_may_have_all_samples_of_shared_labels(request_):
     labels, groups, cell_of, stream = request_
     settings = {"kind": "iid", "cell_of": cell_of, "stream": stream}
     parts = split_groups(labels, groups, shared_labels="both", **settings)
@@ -150,8 +150,8 @@ def test_both_groups_may_use_samples_in_common(request_):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_group_is_dealt_its_samples_as_any_clients_are(kind):
-    """Without shared labels the parts equal those of ``split`` on the group's samples."""
+def test_a_group_is_split_like_any_clients(kind):
+    """Without shared labels, the parts equal those of ``split`` on the group's samples."""
     cell_of = even_cells(12, 3)
     labels = LABELS * 2 + np.arange(len(LABELS)) % 2
     groups = label_groups(20, cell_of, overlap=0)
@@ -167,7 +167,7 @@ def test_a_group_is_dealt_its_samples_as_any_clients_are(kind):
 
 
 def test_cells_share_their_groups_samples_evenly():
-    """Cell-iid with uneven cells: each cell's members have a third of a group's samples."""
+    """With uneven cells, cell-iid gives each of three cells a third of a group's samples."""
     groups = label_groups(10, CELL_OF, overlap=0.6)
     parts = split_groups(LABELS, groups, kind="cell-iid", cell_of=CELL_OF, stream=STREAM)
     sizes = np.array([len(part) for part in parts])
@@ -198,7 +198,7 @@ def test_fixed_sizes_within_groups(kind):
         split_groups(LABELS, groups, **settings)
 
 
-def test_streams_name_who_gets_samples_in_common():
+def test_shared_labels_are_divided_according_to_the_stream():
     groups = label_groups(10, CELL_OF, overlap=1)
     first, second = (
         owned(
@@ -254,12 +254,12 @@ def test_impossible_groups_are_errors(settings, message):
         ([[0, 1]], ((1,), (2,)), r"group_of is int64 \[1, 2\]"),
     ],
 )
-def test_groups_that_make_no_sense_are_errors(group_of, labels, message):
+def test_inconsistent_groups_are_errors(group_of, labels, message):
     with pytest.raises(DataError, match=message):
         LabelGroups(np.array(group_of), labels)
 
 
-def test_groups_made_by_hand_are_put_in_order():
+def test_groups_are_sorted_copied_and_read_only():
     given_groups = np.array([1, 0])
     groups = LabelGroups(given_groups, ([4, 2, 2], (7, 4)))
     given_groups[:] = 0
@@ -281,7 +281,7 @@ def test_groups_made_by_hand_are_put_in_order():
         ({"labels": [0.5]}, "labels is float64"),
         ({"cell_of": CELL_OF[:-1]}, "cell_of has 11 entries for 12 clients"),
         ({"min_samples": 121}, "group 1, labels 5-9, 5 clients|group 0, labels 0-4, 7 clients"),
-        ({"kind": "distinct"}, "group 0, .*clients is 7: .* there are 5 labels"),
+        ({"kind": "distinct"}, "group 0, .*clients is 7: .* there are only 5 labels"),
     ],
 )
 def test_impossible_splits_are_errors(settings, message):

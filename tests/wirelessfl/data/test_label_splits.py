@@ -1,4 +1,4 @@
-"""Splits by labels: which labels and how many samples of each a client holds, over all sizes."""
+"""Splits by labels: which labels each client has, and how many samples of each."""
 
 from collections import Counter
 
@@ -24,10 +24,10 @@ def balanced(labels, each):
 
 
 @st.composite
-def requests(draw, least_labels=1, least_clients=1):
-    """Labels with gaps in their numbers, each with as many samples as there can be shards."""
-    clients = draw(st.integers(least_clients, 12))
-    labels = draw(st.integers(least_labels, 30))
+def requests(draw, min_labels=1, min_clients=1):
+    """Labels with gaps in their numbers, each with at least as many samples as shards."""
+    clients = draw(st.integers(min_clients, 12))
+    labels = draw(st.integers(min_labels, 30))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     numbers = np.sort(rng.choice(60, labels, replace=False))
     samples = np.repeat(numbers, rng.integers(2 * clients, 4 * clients + 1, labels))
@@ -35,7 +35,7 @@ def requests(draw, least_labels=1, least_clients=1):
 
 
 def dealt(labels, clients, kind, stream):
-    """Samples of each label that each client holds [labels, clients], all dealt once."""
+    """Counts [labels, clients] of a split, which is checked to deal every sample once."""
     parts = split(labels, clients, kind=kind, stream=stream)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
     assert all(np.all(np.diff(part) > 0) for part in parts)
@@ -49,9 +49,9 @@ def spread(values, axis=None):
     return np.max(np.ptp(values, axis=axis))
 
 
-@given(requests(least_labels=2))
+@given(requests(min_labels=2))
 def test_two_shards_of_two_labels(request_):
-    """Two labels a client; every label has as many shards, all of one size, give or take one."""
+    """Clients have two labels; numbers of shards per label and shard sizes differ by at most 1."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "two-shard", stream)
     assume(len(counts) <= 2 * clients)
@@ -62,14 +62,14 @@ def test_two_shards_of_two_labels(request_):
     assert all(spread(row[row > 0]) <= 1 for row in counts)
 
 
-@given(requests(least_labels=25))
+@given(requests(min_labels=25))
 def test_two_shards_of_two_batches_of_many_labels(request_):
-    """More labels than shards: labels that go together make a batch, and a client has two."""
+    """More labels than shards: labels with the same clients form a batch; a client has two."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "two-shard", stream)
     assume(len(counts) > 2 * clients)
     batches = Counter(tuple(np.flatnonzero(row).tolist()) for row in counts)
-    # Two batches may have the same two clients; else the holders tell batches apart.
+    # Batches are identified by their clients, unless two batches have the same clients.
     wanted = min(10, 2 * clients)
     assert len(batches) <= wanted
     if len(batches) == wanted:
@@ -79,8 +79,8 @@ def test_two_shards_of_two_batches_of_many_labels(request_):
     assert all(spread(row[row > 0]) <= 1 for row in counts)
 
 
-def test_two_shards_of_the_paper():
-    """10 labels: two shards a label, two labels a client; 100 labels: 20 labels a client."""
+def test_two_shards_with_the_numbers_of_the_paper():
+    """10 labels: two shards per label, two labels per client; 100 labels: 20 per client."""
     labels = balanced(10, 60)
     counts = label_counts(split(labels, 10, kind="two-shard", stream=STREAM), labels)
     np.testing.assert_array_equal(np.sort(counts, axis=1)[:, -3:], [[0, 30, 30]] * 10)
@@ -94,7 +94,7 @@ def test_two_shards_of_the_paper():
 
 @pytest.mark.parametrize("labels", [2, 3, 10])
 def test_two_shards_pair_labels_at_random(labels):
-    """40 deals to 6 clients: every pair of labels meets, and no client keeps its own."""
+    """40 splits over 6 clients: all pairs of labels occur, and those of client 0 vary."""
     samples = balanced(labels, 30)
     pairs, of_first = set(), set()
     for number in range(40):
@@ -106,7 +106,7 @@ def test_two_shards_pair_labels_at_random(labels):
     assert len(of_first) > 1 or labels == 2
 
 
-@given(requests(least_labels=2, least_clients=2))
+@given(requests(min_labels=2, min_clients=2))
 def test_halves_of_clients_have_halves_of_labels(request_):
     labels, clients, stream = request_
     counts = dealt(labels, clients, "half", stream)
@@ -117,13 +117,13 @@ def test_halves_of_clients_have_halves_of_labels(request_):
     assert abs(kinds[first] - kinds[second]) <= 1
     for held in kinds:
         members = counts[:, counts[held[0]] > 0]
-        assert spread(members, axis=1) <= 1  # of each label
-        assert spread(members.sum(axis=0)) <= 1  # in all
+        assert spread(members, axis=1) <= 1  # per label
+        assert spread(members.sum(axis=0)) <= 1  # in total
 
 
-@given(requests(least_labels=3, least_clients=2))
+@given(requests(min_labels=3, min_clients=2))
 def test_halves_of_clients_overlap_in_few_labels(request_):
-    """Each half of the clients has 60 % of the labels; samples in common go half and half."""
+    """Each half of the clients has 60 % of the labels and half of the samples of shared ones."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "partial-overlap", stream)
     total = len(counts)
@@ -135,17 +135,17 @@ def test_halves_of_clients_overlap_in_few_labels(request_):
     assert set(first) | set(second) == set(range(total))
     assert len(common) == max(2 * round(0.6 * total) - total, 2 - total % 2)
     assert len(common) < total
-    own = counts[min(set(first) - common)] > 0
-    halves = [counts[:, own].sum(axis=1), counts[:, ~own].sum(axis=1)]
+    members = counts[min(set(first) - common)] > 0
+    halves = [counts[:, members].sum(axis=1), counts[:, ~members].sum(axis=1)]
     assert all(abs(halves[0][label] - halves[1][label]) <= 1 for label in common)
-    for half in (own, ~own):
+    for half in (members, ~members):
         assert spread(counts[:, half], axis=1) <= 1
         assert spread(counts[:, half].sum(axis=0)) <= 1
 
 
 @pytest.mark.parametrize("labels", [10, 100])
-def test_halves_of_the_paper(labels):
-    """Half: 5 or 50 labels a client; 60 % with 20 % in common: 6 or 60; distinct: 1 or 10."""
+def test_halves_and_distinct_labels_with_the_numbers_of_the_paper(labels):
+    """Labels per client, of 10 or 100: half 5 or 50, partial-overlap 6 or 60, distinct 1 or 10."""
     samples = balanced(labels, 40)
 
     def held(kind):
@@ -166,7 +166,7 @@ def test_halves_of_the_paper(labels):
 
 
 @pytest.mark.parametrize(("labels", "each", "common"), [(3, 2, 1), (4, 3, 2), (5, 3, 1), (6, 4, 2)])
-def test_few_labels_overlap_in_one_at_least(labels, each, common):
+def test_partial_overlap_shares_at_least_one_label(labels, each, common):
     samples = balanced(labels, 8)
     parts = split(samples, 2, kind="partial-overlap", stream=STREAM)
     first, second = (set(samples[part]) for part in parts)
@@ -174,8 +174,8 @@ def test_few_labels_overlap_in_one_at_least(labels, each, common):
 
 
 @pytest.mark.parametrize("kind", ["half", "partial-overlap"])
-def test_which_clients_make_a_half_is_drawn(kind):
-    """20 deals to 4 clients: each of the three ways to pair them turns up."""
+def test_halves_of_clients_are_drawn_at_random(kind):
+    """20 splits over 4 clients: each of the three pairings occurs."""
     samples, mates = balanced(10, 20), set()
     for number in range(20):
         parts = split(samples, 4, kind=kind, stream=STREAM.child(number))
@@ -185,7 +185,7 @@ def test_which_clients_make_a_half_is_drawn(kind):
 
 
 @given(requests())
-def test_distinct_clients_share_no_label(request_):
+def test_distinct_labels_are_not_shared(request_):
     labels, clients, stream = request_
     count = len(np.unique(labels))
     if clients > count:
@@ -198,7 +198,7 @@ def test_distinct_clients_share_no_label(request_):
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(1, 7), st.integers(0, 99))
-def test_even_parts_are_even_in_all_and_of_each_label(labels, parts, seed):
+def test_even_parts_are_even_in_total_and_per_label(labels, parts, seed):
     labels = np.array(labels, dtype=np.int64)
     dealt = deal_evenly(labels, parts, np.random.default_rng(seed))
     counts = np.array([np.bincount(dealt[labels == label], minlength=parts) for label in range(5)])
@@ -207,8 +207,8 @@ def test_even_parts_are_even_in_all_and_of_each_label(labels, parts, seed):
 
 
 @pytest.mark.parametrize("kind", LABEL_SPLITS)
-def test_who_and_what_come_together_is_drawn(kind):
-    """The first client's labels, and its samples, differ between streams; cells do not matter."""
+def test_labels_of_clients_are_drawn_at_random(kind):
+    """The first client's labels differ between streams; cells do not matter."""
     samples = balanced(10, 20)
     parts = [split(samples, 6, kind=kind, stream=STREAM.child(number)) for number in range(8)]
     assert len({tuple(np.unique(samples[part[0]]).tolist()) for part in parts}) > 1
@@ -224,13 +224,13 @@ def test_who_and_what_come_together_is_drawn(kind):
             "two-shard",
             [0] * 9 + [4],
             3,
-            r"labels \[4\] have 1 samples, .* 3 shards. .*\(3\)",
+            r"labels \[4\] have 1 samples, .* 3 shards\. Use fewer than 3 clients",
         ),
-        ("half", [3] * 9, 2, 'split "half" needs at least 2 labels, and labels has 1'),
-        ("half", [3, 4] * 9, 1, 'clients is 1: split "half" needs two halves'),
-        ("partial-overlap", [3, 4] * 9, 2, "needs at least 3 labels, and labels has 2"),
+        ("half", [3] * 9, 2, 'split "half" needs at least 2 labels, but labels has 1'),
+        ("half", [3, 4] * 9, 1, 'clients is 1: split "half" needs at least 2 clients'),
+        ("partial-overlap", [3, 4] * 9, 2, "needs at least 3 labels, but labels has 2"),
         ("partial-overlap", [3, 4, 5] * 9, 1, 'clients is 1: split "partial-overlap"'),
-        ("distinct", [3, 4] * 9, 3, "clients is 3: .*there are 2 labels. Use at most 2 clients"),
+        ("distinct", [3, 4] * 9, 3, "clients is 3: .* only 2 labels. Use at most 2 clients"),
     ],
 )
 def test_impossible_requests_are_errors(kind, labels, clients, message):
@@ -239,19 +239,18 @@ def test_impossible_requests_are_errors(kind, labels, clients, message):
 
 
 @pytest.mark.parametrize("kind", LABEL_SPLITS)
-def test_they_obey_the_other_settings(kind):
-    """A least size is checked; fixed sizes and re-use are for other kinds."""
+def test_min_samples_is_checked_and_other_settings_are_refused(kind):
     samples = np.repeat([0, 1, 2, 3], [8, 8, 8, 16])
     assert min(map(len, split(samples, 4, kind=kind, min_samples=4, stream=STREAM))) >= 4
     with pytest.raises(DataError, match=r"has \d+ samples, fewer than min_samples=10|need 44"):
         split(samples, 4, kind=kind, min_samples=11, stream=STREAM)
-    with pytest.raises(DataError, match=f"is for iid and dirichlet, and split is '{kind}'"):
+    with pytest.raises(DataError, match=f"samples_per_client=2 conflicts with split='{kind}'"):
         split(samples, 4, kind=kind, samples_per_client=2, stream=STREAM)
     with pytest.raises(DataError, match="reuse needs samples_per_client"):
         split(samples, 4, kind=kind, reuse=True, stream=STREAM)
 
 
-def test_a_least_size_that_labels_cannot_give_is_an_error():
+def test_a_minimum_that_labels_cannot_meet_is_an_error():
     with pytest.raises(DataError, match=r"has 1 samples, fewer than min_samples=2"):
         split([0, 1, 1, 1, 1], 2, kind="distinct", min_samples=2, stream=STREAM)
 

@@ -16,7 +16,7 @@ def parts_of(clients):
     return split(LABELS, clients, kind="dirichlet", cells=3, stream=Stream(0, ("picture",)))
 
 
-def test_counts_are_those_of_a_plain_loop():
+def test_counts_equal_those_of_a_plain_loop():
     parts = parts_of(7)
     counts = label_counts(parts, LABELS, classes=12)
     assert counts.shape == (12, 7)
@@ -26,7 +26,7 @@ def test_counts_are_those_of_a_plain_loop():
 
 
 @pytest.mark.parametrize("clients", [10, 200])
-def test_the_figure_holds_the_counts(clients):
+def test_the_figure_shows_the_counts(clients):
     parts = parts_of(clients)
     figure = draw_split(parts, LABELS, cells=3, title="a split")
     assert isinstance(figure, Figure)
@@ -47,7 +47,7 @@ def test_boundaries_follow_uneven_cells():
     assert [text.get_position()[0] for text in sizes.texts] == [0.0, 3.5, 8.0]
 
 
-def test_absent_is_white_and_one_sample_is_not():
+def test_absent_labels_are_white_and_single_samples_are_not():
     figure = draw_split([[0], [1, 2, 3]], [0, 1, 1, 1])
     (image,) = figure.axes[1].images
     colours = image.to_rgba(image.get_array())
@@ -57,19 +57,19 @@ def test_absent_is_white_and_one_sample_is_not():
     assert figure.axes[1].lines[:] == []  # one cell has no boundaries
 
 
-def test_labels_have_their_names():
+def test_the_axis_shows_the_names_of_labels():
     names = [f"class {label}" for label in range(11)]
     figure = draw_split(parts_of(10), LABELS, classes=names)
     assert [text.get_text() for text in figure.axes[1].get_yticklabels()] == names
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF")])
-def test_it_is_saved(suffix, magic, tmp_path):
+def test_the_figure_is_saved(suffix, magic, tmp_path):
     draw_split(parts_of(12), LABELS, tmp_path / f"split{suffix}", cells=3)
     assert (tmp_path / f"split{suffix}").read_bytes().startswith(magic)
 
 
-def test_what_cannot_be_drawn_is_an_error(tmp_path):
+def test_invalid_arguments_are_errors(tmp_path):
     with pytest.raises(DataError, match=r"\.png, \.pdf"):
         draw_split(parts_of(4), LABELS, tmp_path / "split.txt")
     with pytest.raises(DataError, match="cells is 5 with 4 clients"):

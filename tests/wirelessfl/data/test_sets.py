@@ -38,7 +38,7 @@ def load_nothing(data_dir):
     return None
 
 
-def test_a_data_set_knows_its_input_shape():
+def test_the_input_shape_has_no_sample_axis():
     assert tiny(groups=np.array([7, 7, 9])).input_shape == (1, 2, 2)
 
 
@@ -54,7 +54,7 @@ def test_inputs_may_be_token_ids():
         tiny(**tokens | {"test_inputs": torch.zeros(2, 4)})
 
 
-def test_token_ids_of_one_byte_are_widened_and_pixels_of_one_byte_are_not():
+def test_token_ids_of_one_byte_are_widened_and_unscaled_pixels_are_refused():
     data = tiny(
         train_inputs=torch.tensor([[0, 255]] * 3).byte(), test_inputs=torch.zeros(2, 2).byte()
     )
@@ -102,19 +102,19 @@ def test_groups_may_be_a_list():
         ({"classes": 0}, "classes is 0"),
     ],
 )
-def test_a_data_set_that_does_not_fit_together_is_an_error(changes, message):
+def test_inconsistent_data_sets_are_errors(changes, message):
     with pytest.raises(DataError, match=message):
         tiny(**changes)
 
 
-def test_pixels_are_scaled_to_plus_minus_one_in_equal_steps():
+def test_pixels_are_scaled_linearly_from_minus_one_to_one():
     scaled = scale_pixels(np.arange(256, dtype=np.uint8))
     assert scaled[0] == -1
     assert scaled[255] == 1
     torch.testing.assert_close(scaled.diff(), torch.full((255,), 2 / 255), rtol=0, atol=1e-6)
 
 
-def test_names_and_data_sets_of_users():
+def test_built_in_names_and_data_sets_of_users():
     images = ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist", "tinyimagenet"]
     texts = ["20newsgroups", "ag-news", "qnli", "qqp", "sst2"]
     assert dataset_names() == sorted([*images, *texts, "shakespeare"])
@@ -125,7 +125,7 @@ def test_names_and_data_sets_of_users():
         load_dataset("fashion")
 
 
-def test_digits_are_split_by_class_and_are_scikit_learns():
+def test_digits_are_those_of_scikit_learn_split_by_class():
     from sklearn.datasets import load_digits
 
     digits = load_dataset("digits")
@@ -159,8 +159,8 @@ def test_real_files_are_the_published_ones(name, real_data):
 
 
 @pytest.mark.realdata
-def test_content_counts_not_its_compression(real_data, tmp_path):
-    """Recompressed and plain copies pass; one flipped byte of the content does not."""
+def test_the_decompressed_content_is_verified(real_data, tmp_path):
+    """Recompressed and plain copies are accepted; one flipped byte of the content is an error."""
     folder = tmp_path / "fashion-mnist"
     shutil.copytree(real_data / "fashion-mnist", folder)
     images = folder / "t10k-images-idx3-ubyte.gz"
@@ -208,7 +208,7 @@ def small_cifar(request):
 
 
 @pytest.mark.parametrize("layout", ["inner folder", "files", "archive"])
-def test_cifar_records_land_where_they_belong(small_cifar, layout, tmp_path):
+def test_cifar_records_become_the_correct_images_and_labels(small_cifar, layout, tmp_path):
     home = tmp_path / small_cifar.name
     home.mkdir()
     tables = write_cifar(small_cifar, tmp_path / "unpacked", np.random.default_rng(0))
@@ -259,7 +259,7 @@ def test_cifar_archives_are_checked(small_cifar, tmp_path):
     write_cifar(small_cifar, tmp_path / "unpacked", np.random.default_rng(2))
     right = pack(small_cifar, tmp_path / "unpacked", packed)
     with pytest.raises(DataError, match=rf"MD5 .*{small_cifar.archive.digest[4:]}.*unpack it"):
-        small_cifar.load(tmp_path)  # the published digest differs from random records'
+        small_cifar.load(tmp_path)  # random records do not have the published digest
     (tmp_path / "unpacked" / right.test_file).unlink()
     incomplete = pack(small_cifar, tmp_path / "unpacked", packed)
     with pytest.raises(DataError, match=rf"{packed.name}: not a tar.gz with"):

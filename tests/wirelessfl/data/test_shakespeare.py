@@ -76,7 +76,7 @@ def test_speeches_belong_to_the_heading_above_them():
         roles_of("Speak\n\nALL:\nspeak", "play")
 
 
-def test_windows_are_all_that_fit_with_their_label():
+def test_windows_are_all_that_fit_with_the_next_character_as_label():
     text = np.arange(83, dtype=np.uint8)
     samples = Samples.windows(text)
     assert samples.inputs[:, 0].tolist() == [0, 1, 2]
@@ -87,8 +87,8 @@ def test_windows_are_all_that_fit_with_their_label():
         assert Samples.windows(short).labels.shape == (0,)
 
 
-def test_a_play_by_hand(tmp_path):
-    """500 characters: 400 for training, 320 windows; 100 for test, 20 windows. 379: omitted."""
+def test_windows_of_a_small_play(tmp_path):
+    """A role of 500 characters has 320 training and 20 test windows; one of 379 is omitted."""
     rng = np.random.default_rng(0)
     long, other = ("".join(rng.choice(list(LETTERS[12:]), size)) for size in (500, 380))
     first, second = long[:200], long[201:]
@@ -118,7 +118,7 @@ def test_a_play_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize("inner", [".", "data"])
-def test_leafs_files_come_first_and_keep_their_split(tmp_path, inner):
+def test_leafs_files_have_precedence_and_keep_their_split(tmp_path, inner):
     write_play(tmp_path, "A:\n" + "x" * 500)
     root = tmp_path / "shakespeare" / inner
     a, b = "a" * 80 + "b", "c" * 40 + "d" * 40 + "e"
@@ -132,7 +132,7 @@ def test_leafs_files_come_first_and_keep_their_split(tmp_path, inner):
     assert "2 roles" in data.verification
 
 
-def test_what_is_absent_or_broken_is_named(tmp_path):
+def test_missing_and_damaged_files_are_named(tmp_path):
     with pytest.raises(DataError, match=r"not a folder.*github.com/TalwalkarLab/leaf.*input.txt"):
         load_shakespeare(tmp_path)
     home = tmp_path / "shakespeare"
@@ -147,8 +147,8 @@ def test_what_is_absent_or_broken_is_named(tmp_path):
         load_shakespeare(tmp_path)
     for broken, message in [
         ({"x": ["a" * 80]}, "user 'A' has no list y"),
-        ({"x": ["a" * 79], "y": ["b"]}, r"x\[0\] is 'a+', expected a text of length 80"),
-        ({"x": ["a" * 80], "y": ["bc"]}, r"y\[0\] is 'bc', expected a text of length 1"),
+        ({"x": ["a" * 79], "y": ["b"]}, r"x\[0\] is 'a+', expected a string of length 80"),
+        ({"x": ["a" * 80], "y": ["bc"]}, r"y\[0\] is 'bc', expected a string of length 1"),
         ({"x": ["a" * 80, "b" * 80], "y": ["b"]}, "2 texts but 1 next characters"),
         ([], "user 'A' has no list x"),
     ]:
@@ -156,7 +156,7 @@ def test_what_is_absent_or_broken_is_named(tmp_path):
         (home / "test" / "t.json").write_text(json.dumps({"user_data": {"A": broken}}))
         with pytest.raises(DataError, match=message):
             load_shakespeare(tmp_path)
-    for content, message in [("[]", "has no object user_data"), ("{", "t.json is not JSON")]:
+    for content, message in [("[]", "has no JSON object user_data"), ("{", "t.json is not JSON")]:
         (home / "test" / "t.json").write_text(content)
         with pytest.raises(DataError, match=message):
             load_shakespeare(tmp_path)
@@ -164,7 +164,7 @@ def test_what_is_absent_or_broken_is_named(tmp_path):
 
 @pytest.mark.realdata
 def test_the_real_plays_have_as_many_windows_as_their_roles_allow(real_data):
-    """Counts from a separate parser of the file's lines."""
+    """Numbers of windows equal those of a separate parser."""
     if not (real_data / "shakespeare" / "input.txt").is_file():
         pytest.skip(f"no shakespeare in {real_data}")
     data = load_shakespeare(real_data)

@@ -1,4 +1,4 @@
-"""Splits: who holds what, by properties over sizes, and by statistics with their errors stated."""
+"""Splits: properties over many sizes, and statistics with stated standard errors."""
 
 import hashlib
 
@@ -19,13 +19,13 @@ LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))
 
 @st.composite
 def requests(draw):
-    """Labels and settings that every kind but natural can serve."""
+    """Labels and settings that are possible for all kinds but natural."""
     clients = draw(st.integers(1, 12))
     cells = draw(st.integers(1, clients))
     shards = draw(st.integers(1, 3))
-    # A cell's part is n // cells, and its clients ceil(clients / cells).
-    least = shards * -(-clients // cells) * cells
-    n = draw(st.integers(least, least + 150))
+    # A cell has n // cells samples or more, and ceil(clients / cells) clients or fewer.
+    required = shards * -(-clients // cells) * cells
+    n = draw(st.integers(required, required + 150))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     labels = rng.integers(0, draw(st.integers(1, 7)), n)
     stream = Stream(draw(st.integers(0, 9)), ("data",))
@@ -39,7 +39,7 @@ def dealt(parts):
 @given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "dirichlet"]))
 def test_every_sample_is_dealt_once(request_, kind):
     labels, settings = request_
-    if kind == "dirichlet":  # needs room: a draw serves everybody by luck only
+    if kind == "dirichlet":  # with few samples most draws leave a client without any
         labels = np.tile(labels, 20)
     parts = split(labels, kind=kind, alpha=5.0, **settings)
     assert len(parts) == settings["clients"]
@@ -50,7 +50,7 @@ def test_every_sample_is_dealt_once(request_, kind):
 
 
 @given(requests())
-def test_iid_sizes_differ_by_one_at_most(request_):
+def test_iid_sizes_differ_by_at_most_one(request_):
     labels, settings = request_
     sizes = [len(part) for part in split(labels, kind="iid", **settings)]
     assert max(sizes) - min(sizes) <= 1
@@ -58,7 +58,7 @@ def test_iid_sizes_differ_by_one_at_most(request_):
 
 @given(requests())
 def test_noniid_clients_hold_whole_shards(request_):
-    """Positions in the label order that a client holds form at most ``shards`` runs."""
+    """In the order of labels, a client's samples form at most ``shards`` runs."""
     labels, settings = request_
     clients, shards = settings["clients"], settings["shards"]
     rank = np.argsort(np.argsort(labels, kind="stable"))
@@ -71,7 +71,7 @@ def test_noniid_clients_hold_whole_shards(request_):
 
 
 def test_two_shards_hold_few_labels():
-    """600 samples a label and shards of 100: no shard crosses a label, so at most 2 a client."""
+    """600 samples per label, shards of 100: a shard has one label, so a client has at most 2."""
     counts = label_counts(split(LABELS, 30, kind="noniid", stream=STREAM), LABELS)
     assert ((counts > 0).sum(axis=0) <= 2).all()
     assert set(np.unique(counts)) == {0, 100, 200}
@@ -103,8 +103,8 @@ SHARES = {
 
 
 @pytest.mark.parametrize(("kind", "clients", "cells"), SHARES)
-def test_splits_stay_what_they_were(kind, clients, cells):
-    """A study repeats under later versions, and even cells may be given either way."""
+def test_splits_do_not_change_between_versions(kind, clients, cells):
+    """Digests are constant, and equal for even cells given as ``cells`` or ``cell_of``."""
     for given_cells in ({"cells": cells}, {"cell_of": even_cells(clients, cells)}):
         parts = split(LABELS, clients, kind=kind, stream=STREAM, **given_cells)
         content = b"|".join([*(part.astype("<i8").tobytes() for part in parts), b""])
@@ -136,8 +136,8 @@ def test_cell_iid_follows_uneven_cells(sizes, shards, extra):
         mine = np.sort(np.concatenate([parts[client] for client in block]))
         rank = np.argsort(np.argsort(labels[mine], kind="stable"))
         for client in block:
-            places = np.sort(rank[np.searchsorted(mine, parts[client])])
-            assert (np.diff(places) > 1).sum() < shards
+            held_ranks = np.sort(rank[np.searchsorted(mine, parts[client])])
+            assert (np.diff(held_ranks) > 1).sum() < shards
 
 
 @given(requests())
@@ -152,10 +152,10 @@ def test_cell_iid_with_one_cell_is_noniid(request_):
         np.testing.assert_array_equal(a, b)
 
 
-def test_cells_of_cell_iid_look_alike_and_those_of_noniid_do_not():
-    """Hypergeometric: 6000 samples, 600 of a label, 1500 a cell: 150 expected with sd 10.06.
+def test_cells_have_equal_label_counts_with_cell_iid_but_not_with_noniid():
+    """Counts are hypergeometric: 1500 of 6000 samples, 600 per label; mean 150, sd 10.06.
 
-    40 cell-label counts, the tolerance of 5 sd fails by chance with probability 2e-5.
+    With 40 counts, one is outside the tolerance of 5 sd with probability 2e-5.
     """
     sd = np.sqrt(1500 * 0.1 * 0.9 * (6000 - 1500) / 5999)
 
@@ -200,9 +200,9 @@ def test_dirichlet_with_a_large_alpha_is_nearly_even_and_with_a_small_one_is_not
 
 
 def test_dirichlet_is_fair_when_classes_have_fewer_samples_than_there_are_clients():
-    """100 classes of 5 over 50 clients, even shares: of each class a client gets 1 with chance 0.1.
+    """100 classes of 5 over 50 clients: a client gets 1 sample of a class with probability 0.1.
 
-    Its total has mean 10 and sd 3; all 50 lie within 4.5 sd but with probability below 1e-3.
+    Its total has mean 10 and sd 3; one of 50 totals is off by 4.5 sd with probability below 1e-3.
     """
     labels = np.repeat(np.arange(100), 5)
     sizes = [len(p) for p in split(labels, 50, kind="dirichlet", alpha=1e8, stream=STREAM)]
@@ -210,7 +210,7 @@ def test_dirichlet_is_fair_when_classes_have_fewer_samples_than_there_are_client
 
 
 @given(st.integers(0, 20), st.integers(1, 30))
-def test_dirichlet_serves_every_client(seed, min_samples):
+def test_dirichlet_gives_every_client_the_minimum(seed, min_samples):
     parts = split(
         LABELS,
         20,
@@ -222,8 +222,8 @@ def test_dirichlet_serves_every_client(seed, min_samples):
     assert min(map(len, parts)) >= min_samples
 
 
-def test_dirichlet_draws_anew_until_clients_are_served():
-    """With a draw that leaves a client short, the minimum changes the split; else it does not."""
+def test_dirichlet_redraws_until_every_client_has_the_minimum():
+    """The split changes only if the minimum exceeds the smallest client of the first draw."""
     loose = split(LABELS, 20, kind="dirichlet", alpha=0.2, stream=STREAM)
     smallest = min(map(len, loose))
 
@@ -237,7 +237,7 @@ def test_dirichlet_draws_anew_until_clients_are_served():
     assert not same(smallest + 1)
 
 
-def test_a_hopeless_dirichlet_split_says_what_to_change():
+def test_an_impossible_dirichlet_split_is_an_error_with_a_remedy():
     with pytest.raises(DataError, match=r"alpha=0.01 .*min_samples=50 in 1000 draws.*Raise alpha"):
         split(LABELS, 100, kind="dirichlet", alpha=0.01, min_samples=50, stream=STREAM)
 
@@ -248,7 +248,7 @@ def test_natural_clients_are_the_groups():
     assert [part.tolist() for part in parts] == [[1, 3], [2], [0, 4, 5]]
 
 
-def test_natural_draws_among_the_groups_that_are_large_enough():
+def test_natural_draws_from_the_groups_that_are_large_enough():
     groups = np.repeat(np.arange(50), np.arange(50) + 1)
     seen = set()
     for number in range(20):
@@ -272,7 +272,7 @@ def test_natural_draws_among_the_groups_that_are_large_enough():
 
 @pytest.mark.parametrize("clients", [1, 3, 4, 7, 8, 11])
 def test_natural_groups_may_be_dealt_again(clients):
-    """Four groups are large enough: each is dealt once before one is dealt twice, and so on."""
+    """The four groups that are large enough are dealt equally often, to within one."""
     groups = np.array([5, 1, 1, 3, 3, 3, 2, 2, 8, 8])
     settings = {"kind": "natural", "groups": groups, "min_samples": 2, "stream": STREAM}
     parts = split(np.zeros(10, int), clients, reuse=True, **settings)
@@ -289,7 +289,7 @@ def test_natural_groups_may_be_dealt_again(clients):
 
 
 @pytest.mark.parametrize("kind", ["iid", "noniid", "cell-iid", "dirichlet"])
-def test_streams_name_splits(kind):
+def test_splits_depend_on_the_stream(kind):
     first, second = (
         split(LABELS, 10, kind=kind, cells=2, stream=STREAM.child(number)) for number in (0, 1)
     )
@@ -318,27 +318,27 @@ def test_streams_name_splits(kind):
         ({"cell_of": np.zeros(10)}, "dtype float64"),
         (
             {"kind": "cell-iid", "clients": 1600, "cell_of": np.repeat([0, 1], [1, 1599])},
-            "3198 shards of a cell .* from 3000 samples",
+            "3198 shards in a cell .* from 3000 samples",
         ),
         ({"kind": "natural", "groups": [1.0] * 6000}, "groups is float64"),
         ({"clients": 6001}, "6001 clients"),
-        ({"clients": 100, "min_samples": 61}, "need 6100 samples, and there are 6000"),
+        ({"clients": 100, "min_samples": 61}, "need 6100 samples, but there are only 6000"),
         ({"kind": "dirichlet", "alpha": 0.0}, "alpha is 0.0"),
         ({"kind": "dirichlet", "alpha": float("nan")}, "alpha is nan"),
         ({"kind": "dirichlet", "alpha": float("inf")}, "alpha is inf"),
         ({"kind": "noniid", "shards": 0}, "shards is 0"),
         ({"kind": "noniid", "clients": 3001}, "6002 shards"),
-        ({"kind": "cell-iid", "clients": 2999, "cells": 7}, "858 shards of a cell"),
+        ({"kind": "cell-iid", "clients": 2999, "cells": 7}, "858 shards in a cell"),
         ({"kind": "noniid", "clients": 4, "min_samples": 1501}, "need 6004"),
         ({"kind": "natural"}, "needs groups"),
         ({"kind": "natural", "groups": np.zeros(5, int)}, r"groups is int64 \[5\]"),
         (
             {"kind": "natural", "groups": LABELS, "clients": 11},
-            "there are 10 .*at most 10 clients, or let groups be dealt again: reuse",
+            "only 10 of .*at most 10 clients, or set reuse to deal groups again",
         ),
         (
             {"kind": "natural", "groups": LABELS, "min_samples": 601, "reuse": True},
-            "at least 601 samples, and there are 0 .*Lower min_samples",
+            "at least 601 samples, but only 0 of .*Lower min_samples",
         ),
         ({"labels": LABELS / 2}, "labels is float64"),
         ({"labels": LABELS.reshape(2, -1)}, r"labels is int64 \[2, 3000\]"),
@@ -352,10 +352,10 @@ def test_impossible_requests_are_errors(settings, message):
 
 
 def test_a_minimum_that_shards_cannot_meet_is_an_error():
-    """Shards differ by one sample, so the luck of the deal decides whether the minimum is met."""
+    """Shard sizes differ by one, so it depends on the draw whether the minimum is met."""
     assert sorted(map(len, split([0] * 7, 3, kind="noniid", stream=STREAM))) == [2, 2, 3]
     labels = [0] * 10
-    for seed in range(20):  # 10 samples in 6 shards of 1 or 2: someone may hold 2 only
+    for seed in range(20):  # 10 samples in 6 shards of 1 or 2: a client may get only 2
         sizes = sorted(map(len, split(labels, 3, kind="noniid", stream=Stream(seed))))
         if sizes[0] < 3:
             with pytest.raises(DataError, match="has 2 samples, fewer than min_samples=3"):

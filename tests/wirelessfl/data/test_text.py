@@ -123,7 +123,7 @@ def test_few_broken_rows_of_qqp_are_left_out_and_counted(tmp_path, words):
     rows[700] = '"\tWas it so?\t0'
     write(tmp_path / "qqp" / "train.tsv", QQP + "\n".join(rows) + "\n")
     write(tmp_path / "qqp" / "dev.tsv", QQP + rows[0] + "\n")
-    for _ in range(2):  # also from the cache
+    for _ in range(2):  # the second time from the cache
         data = load("qqp", tmp_path, words)
         assert len(data.train_labels) == 1999
         assert data.train_labels[699:701].tolist() == [1, 1]
@@ -134,7 +134,7 @@ def test_few_broken_rows_of_qqp_are_left_out_and_counted(tmp_path, words):
         load("qqp", tmp_path, words)
 
 
-def test_ag_news_is_quoted_csv_whose_classes_count_from_one(tmp_path, words):
+def test_ag_news_is_quoted_csv_whose_classes_start_at_one(tmp_path, words):
     rows = '"3","Oil, again","He said ""no"" \\to all"\n\n"1","A","two\nlines"\n'
     write(tmp_path / "ag-news" / "train.csv", rows)
     write(tmp_path / "ag-news" / "test.csv", "Class Index,Title,Description\n4,Plain,words\n")
@@ -164,7 +164,7 @@ def write_newsgroups(root, change=lambda posts: None):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_newsgroups_unpacked_and_packed(tmp_path, words, packed):
+def test_newsgroups_are_read_from_folders_or_the_archive(tmp_path, words, packed):
     home = tmp_path / "20newsgroups"
     if packed:
         write_newsgroups(tmp_path / "unpacked")
@@ -230,7 +230,7 @@ def test_a_damaged_archive_is_named(tmp_path, words):
     ],
 )
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_copies_of_the_hub(tmp_path, words, name, rows, expected, suffix):
+def test_copies_from_the_hub_are_read(tmp_path, words, name, rows, expected, suffix):
     test = BY_NAME[name].test[-1]
     folder = tmp_path / name
     if suffix == "jsonl":
@@ -241,8 +241,8 @@ def test_copies_of_the_hub(tmp_path, words, name, rows, expected, suffix):
         from pyarrow import parquet
 
         (folder / "data").mkdir(parents=True)
-        for place in [f"train-0000{i}-of-00002" for i in range(2)] + [f"{test}-00000-of-00001"]:
-            parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"data/{place}.parquet")
+        for stem in [f"train-0000{i}-of-00002" for i in range(2)] + [f"{test}-00000-of-00001"]:
+            parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"data/{stem}.parquet")
     data = load(name, tmp_path, words)
     times = 2 if suffix == "parquet" else 1
     assert texts_of(data.train_inputs, words) == expected[0] * times
@@ -350,7 +350,7 @@ def test_texts_are_tokenised_once(tmp_path, words, tokenised, cache):
     assert kept.name.startswith("sst2-")
 
 
-def test_whatever_changes_the_tokens_is_noticed(tmp_path, words, tokenised):
+def test_changed_files_length_or_tokenizer_invalidate_the_cache(tmp_path, words, tokenised):
     write_sst2(tmp_path)
     load("sst2", tmp_path, words)
     before = (tmp_path / "sst2" / "dev.tsv").stat()
@@ -360,7 +360,7 @@ def test_whatever_changes_the_tokens_is_noticed(tmp_path, words, tokenised):
     assert load("sst2", tmp_path, words, length=7).input_shape == (7,)
     other = shutil.copytree(words, tmp_path / "other")
     load("sst2", tmp_path, other)
-    assert len(tokenised) == 3  # the same files elsewhere are the same tokenizer
+    assert len(tokenised) == 3  # a copy in another folder is the same tokenizer
     changed = json.loads((other / "tokenizer.json").read_text())
     vocabulary = changed["model"]["vocab"]
     vocabulary["f"], vocabulary["i"] = vocabulary["i"], vocabulary["f"]
@@ -375,7 +375,7 @@ def test_a_damaged_cache_is_rebuilt(tmp_path, words, tokenised, cache):
     (kept,) = cache.iterdir()
     whole = kept.read_bytes()
     flipped = whole[:-1] + bytes([whole[-1] ^ 1])
-    for number, content in enumerate((b"", whole[:-9], flipped, b"nothing of the kind"), start=2):
+    for number, content in enumerate((b"", whole[:-9], flipped, b"not safetensors"), start=2):
         kept.write_bytes(content)
         again = load("sst2", tmp_path, words)
         assert torch.equal(again.test_labels, expected.test_labels)
@@ -384,7 +384,7 @@ def test_a_damaged_cache_is_rebuilt(tmp_path, words, tokenised, cache):
         assert list(cache.iterdir()) == [kept]
 
 
-def test_where_no_cache_can_be_written(tmp_path, words, tokenised, cache, monkeypatch):
+def test_without_a_writable_cache(tmp_path, words, tokenised, cache, monkeypatch):
     """Tokens are cached next to the data; if that fails too, texts are tokenised each time."""
     write_sst2(tmp_path)
     cache.parent.write_text("a file where the folder should be")
@@ -434,7 +434,7 @@ def mine(data_dir, *, tokenizer, max_length=9):
     return Dataset("mine", ids, torch.tensor([0, 1]), ids, torch.tensor([0, 1]), 2, pad_id=pad_id)
 
 
-def test_users_data_sets_may_take_the_settings(words):
+def test_data_sets_of_users_may_accept_text_options(words):
     name = f"{__name__}:mine"
     assert text_options(name) == {"tokenizer": None, "max_length": 9}
     assert load_dataset(name, tokenizer=str(words)).input_shape == (9,)

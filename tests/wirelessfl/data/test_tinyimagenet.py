@@ -1,4 +1,4 @@
-"""TinyImageNet: images from folders and zip have the right place; damage is named."""
+"""TinyImageNet: reading from folders and the zip, and messages for damaged files."""
 
 import io
 import shutil
@@ -33,7 +33,7 @@ def jpeg(shade: tuple[int, int, int] | int, size: tuple[int, int] = (64, 64)) ->
 
 
 def write(root: Path) -> None:
-    """A tiny data set in the published format; val_0 is grey."""
+    """Write a tiny data set in the published format; val_0 is grey."""
     for wnid, count in TRAIN.items():
         images = root / "train" / wnid / "images"
         images.mkdir(parents=True)
@@ -72,7 +72,7 @@ def root(home):
 
 
 @pytest.mark.parametrize("layout", ["files", "inner folder", "zip"])
-def test_images_land_where_they_belong(layout, home, tmp_path):
+def test_images_have_the_correct_order_labels_and_colours(layout, home, tmp_path):
     write(tmp_path / "unpacked")
     if layout == "zip":
         pack(tmp_path / "unpacked", home / "tiny-imagenet-200.zip")
@@ -97,7 +97,7 @@ def test_images_land_where_they_belong(layout, home, tmp_path):
 
 
 def test_pixels_are_those_of_the_jpeg(root, tmp_path):
-    """Rows, columns and channels of a picture in which all of them differ."""
+    """Rows, columns and channels keep their order; the image varies along all of them."""
     steps = np.arange(64)
     picture = np.stack(np.broadcast_arrays(4 * steps[:, None], 2 * steps, steps[:, None]), -1)
     path = root / "train/n02/images/n02_1.JPEG"
@@ -110,7 +110,7 @@ def test_pixels_are_those_of_the_jpeg(root, tmp_path):
 
 
 def damage(name):
-    """Changes to the files, each with its message."""
+    """A change to the files, and the expected message."""
     image = "train/n01/images/n01_1.JPEG"
 
     def annotate(text):
@@ -131,9 +131,9 @@ def damage(name):
             r"has no val/val_annotations.txt\. Put all files of tiny-imagenet-200.zip there",
         ),
         "a class without images": (empty_class, r"class n03 has no images in train/n03/images/"),
-        "a class that nobody names": (unknown_class, r"1 folders of classes .* e\.g\. n09"),
-        "no classes": (put("wnids.txt", b"\n"), r"wnids.txt names no class"),
-        "a class twice": (put("wnids.txt", b"n01\nn02\nn01\nn03\n"), r"names n01 more than once"),
+        "a class that is not in wnids.txt": (unknown_class, r"1 folders of classes .* e\.g\. n09"),
+        "no classes": (put("wnids.txt", b"\n"), r"wnids.txt contains no classes"),
+        "a class twice": (put("wnids.txt", b"n01\nn02\nn01\nn03\n"), "contains n01 more than once"),
         "a training image missing": (
             lambda root: (root / image).unlink(),
             r"has no train/n01/images/n01_1.JPEG, which train/n01/n01_boxes.txt names \(1 such",
@@ -155,9 +155,9 @@ def damage(name):
             annotate("val_1.JPEG\tn03\n"),
             r"does not name val/images/val_0.JPEG \(1 such",
         ),
-        "another size": (put(image, jpeg((1, 2, 3), (64, 63))), "n01_1.JPEG is 64x63, expected"),
+        "wrong size": (put(image, jpeg((1, 2, 3), (64, 63))), "n01_1.JPEG is 64x63, expected"),
         "truncated": (put(image, jpeg(colour("n01", 1))[:-200]), "n01_1.JPEG is not a JPEG or is"),
-        "no image": (put(image, b"<html>"), "n01_1.JPEG is not a JPEG or is damaged"),
+        "not an image": (put(image, b"<html>"), "n01_1.JPEG is not a JPEG or is damaged"),
     }[name]
 
 
@@ -166,7 +166,7 @@ def damage(name):
     [
         "no annotations",
         "a class without images",
-        "a class that nobody names",
+        "a class that is not in wnids.txt",
         "no classes",
         "a class twice",
         "a training image missing",
@@ -175,12 +175,12 @@ def damage(name):
         "an image annotated twice",
         "a validation image missing",
         "a validation image without label",
-        "another size",
+        "wrong size",
         "truncated",
-        "no image",
+        "not an image",
     ],
 )
-def test_what_is_wrong_is_named(name, root, tmp_path):
+def test_damage_is_named(name, root, tmp_path):
     do, message = damage(name)
     do(root)
     with pytest.raises(DataError, match=message):
@@ -202,7 +202,7 @@ def test_a_damaged_zip_is_named(home, tmp_path):
 
 
 def test_absent_files_are_explained(home, tmp_path, monkeypatch):
-    """No download, because there is no published checksum."""
+    """The message gives the address; without a published checksum nothing is downloaded."""
     address = r"http://cs231n\.stanford\.edu/tiny-imagenet-200\.zip"
     with pytest.raises(DataError, match=rf"neither wnids.txt.*not downloaded.*{address} and"):
         load_dataset("tinyimagenet", tmp_path)

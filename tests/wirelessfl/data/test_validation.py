@@ -1,4 +1,4 @@
-"""Samples that are held out: how many, which, and that no client has them."""
+"""Validation sets: which samples are held out, and which remain for the clients."""
 
 import pickle
 
@@ -17,7 +17,7 @@ STREAM = Stream(3, ("validation",))
 
 
 @given(st.integers(2, 400), st.floats(0.01, 0.99), st.integers(0, 5))
-def test_as_many_as_asked_at_random(samples, fraction, seed):
+def test_the_requested_fraction_is_held_out_at_random(samples, fraction, seed):
     wanted = round(fraction * samples)
     if not 0 < wanted < samples:
         with pytest.raises(DataError, match="validation_fraction is"):
@@ -28,25 +28,25 @@ def test_as_many_as_asked_at_random(samples, fraction, seed):
     assert (np.diff(held) > 0).all()
     assert 0 <= held[0] <= held[-1] < samples
     assert np.array_equal(held, hold_out(samples, fraction, Stream(seed)))
-    alike = wanted in (1, samples - 1) or samples < 20  # two draws of few may coincide
-    assert alike or not np.array_equal(held, hold_out(samples, fraction, Stream(seed + 1)))
+    may_coincide = wanted in (1, samples - 1) or samples < 20
+    assert may_coincide or not np.array_equal(held, hold_out(samples, fraction, Stream(seed + 1)))
 
 
 @given(
     st.lists(st.integers(0, 9), min_size=2, max_size=120), st.floats(0.05, 0.6), st.integers(0, 5)
 )
 def test_groups_are_held_out_whole(groups, fraction, seed):
-    """At least as many samples as asked; without the last group drawn, fewer."""
+    """Whole groups are held out until they have the requested number of samples."""
     groups, wanted = np.array(groups), round(fraction * len(groups))
     if not wanted:
         return
     if wanted > len(groups) - np.bincount(groups)[np.unique(groups)].min():
-        with pytest.raises(DataError, match="leaves none"):  # whichever group comes last
+        with pytest.raises(DataError, match="leaves none"):  # in every order of the groups
             hold_out(len(groups), fraction, Stream(seed), groups)
         return
     try:
         held = hold_out(len(groups), fraction, Stream(seed), groups)
-    except DataError:  # the last group is as large as what was still wanted
+    except DataError:  # the requested number needs all groups in the drawn order
         sizes = np.bincount(groups)
         assert len(groups) - wanted < sizes.max()
         return
@@ -58,7 +58,7 @@ def test_groups_are_held_out_whole(groups, fraction, seed):
 
 
 def test_every_sample_and_group_may_be_held_out():
-    """Over many seeds each is, about as often: 400 draws of 3 of 10, 5 standard errors of 9.2."""
+    """400 draws of 3 of 10 hold out each equally often, within 5 standard errors of 9.2."""
     single, whole = np.zeros(10), np.zeros(10)
     for seed in range(400):
         single[hold_out(10, 0.3, Stream(seed))] += 1
@@ -82,8 +82,8 @@ def test_impossible_fractions_are_refused(samples, fraction, groups, message):
         hold_out(samples, fraction, STREAM, groups)
 
 
-def test_what_remains_is_dealt():
-    """Lists, and samples that are worked out on demand, also behind a pickle."""
+def test_clients_get_only_remaining_samples():
+    """For listed samples and samples computed on demand, after pickling."""
     labels = np.arange(90) % 3
     held = hold_out(90, 0.2, STREAM)
     remaining = np.delete(np.arange(90), held)
@@ -95,7 +95,7 @@ def test_what_remains_is_dealt():
         assert made.sizes.tolist() == samples.sizes.tolist() == [len(each) for each in made]
         assert not np.isin(np.concatenate(made[:]), held).any()
         for client in (0, 1, -1):
-            assert made[client].tolist() == [remaining[place] for place in samples[client]]
+            assert made[client].tolist() == [remaining[index] for index in samples[client]]
             assert made[client].tolist() == sorted(made[client].tolist())
     other = RemainingSamples(listed, remaining + 1)
     assert repr(other.identity) != repr(RemainingSamples(listed, remaining).identity)

@@ -6,19 +6,19 @@ from wirelessfl.models import LeNet5
 from wirelessfl.models.declared import Declared
 
 
-def test_modules_declare_what_they_have():
+def test_class_attributes_are_read():
     assert Declared.of(nn.Linear(2, 2)) == Declared()
     lenet = Declared.of(LeNet5((1, 28, 28), 10))
     assert lenet == Declared(fully_connected=("fc1", "fc2", "fc3"))
 
 
-def test_what_an_instance_declares_later_counts():
+def test_instance_attributes_are_read():
     module = nn.Linear(2, 2)
     module.bytes_per_sample, module.vocabulary = 1 << 28, 17
     assert Declared.of(module) == Declared(bytes_per_sample=1 << 28, vocabulary=17)
 
 
-def test_a_vocabulary_that_is_no_number_is_the_users_own():
+def test_a_vocabulary_that_is_not_an_integer_is_ignored():
     module = nn.Linear(2, 2)
     module.vocabulary = ["a", "b"]
     assert Declared.of(module).vocabulary is None

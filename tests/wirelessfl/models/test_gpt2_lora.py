@@ -122,7 +122,7 @@ def test_only_adapters_and_head_are_trained(base):
     assert all("lora_" in name or name.endswith("score.weight") for name in spec.shapes)
 
 
-def test_the_share_that_is_trained_is_the_published_one():
+def test_the_trained_fraction_is_the_published_one():
     """1.9 % of GPT-2's parameters (FAdamGC, Section 5): 12 layers of 768, 124,439,808 in total."""
     adapters, head, whole = 12 * 64 * (768 + 3 * 768), 20 * 768, 124_439_808
     assert round(100 * (adapters + head) / (whole + adapters + head), 1) == 1.9
@@ -143,7 +143,7 @@ def test_the_untrained_model_is_the_base_with_a_linear_head(base):
             torch.testing.assert_close(given, model.network.score(hidden), rtol=1e-4, atol=1e-5)
 
 
-def test_adapters_add_their_product_with_the_asked_scale(base):
+def test_adapters_add_their_product_scaled_by_alpha_over_rank(base):
     """Attention with W + alpha/r (B A)^T merged into the weights gives the same logits."""
     model, merged = make(base, lora_alpha=5.0), make(base, lora_alpha=5.0)
     torch.manual_seed(3)
@@ -158,7 +158,7 @@ def test_adapters_add_their_product_with_the_asked_scale(base):
     assert not torch.allclose(model(x), make(base)(x), atol=1e-2)
 
 
-def test_what_pads_changes_nothing(base):
+def test_padding_does_not_change_logits(base):
     model = make(base, length=16)
     x = texts(6)
     longer = torch.cat([x, torch.full((6, 4), PAD)], 1)
@@ -167,7 +167,7 @@ def test_what_pads_changes_nothing(base):
     assert model(empty).isfinite().all()
 
 
-def test_the_data_set_says_what_pads(base):
+def test_the_padding_id_of_the_data_set_is_used(base):
     model = make(base, pad_id=7)
     x = texts(6)
     assert model.pad_id == 7
@@ -188,7 +188,7 @@ def test_initial_weights_come_from_the_stream_alone(base):
     assert apart[-3 * 16 :].all()
 
 
-def test_clients_train_together(base):
+def test_clients_can_train_under_vmap(base):
     """The model runs under vmap with padded batches, with and without adapter dropout."""
     y = torch.tensor([0, 1, 2, 1])
     for dropout in (0.0, 0.5):
@@ -227,7 +227,7 @@ def test_dropout_acts_on_the_adapters_only(base):
     assert not torch.allclose(model.train()(x), model.eval()(x), atol=1e-2)
 
 
-def test_memory_of_a_sample_is_not_underrated(base, monkeypatch):
+def test_declared_memory_per_sample_matches_autograd(base, monkeypatch):
     """Memory that autograd stores per batch is within a factor of 4 of the declared memory."""
     kept = {}
 
@@ -239,7 +239,7 @@ def test_memory_of_a_sample_is_not_underrated(base, monkeypatch):
     known = {p.untyped_storage().data_ptr() for p in model.parameters()}
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         loss = model(texts(batch)).sum()
-    size = sum(s.nbytes() for place, s in kept.items() if place not in known)
+    size = sum(s.nbytes() for pointer, s in kept.items() if pointer not in known)
     assert loss.requires_grad
     assert size / 4 < batch * model.bytes_per_sample < 4 * size
     objective = Objective.of(model)
@@ -287,21 +287,21 @@ def settings(base, data_dir, tmp_path):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_executors_agree(settings, dropout):
-    """Equal to 1e-5 after three rounds: together, recorded, in two chunks, and one by one."""
-    ways = [
+    """The loop and vmap, recorded or in chunks, agree to 1e-5 after three rounds."""
+    variants = [
         {"executor": "loop"},
         {"executor": "vmap"},
         {"executor": "vmap", "replay": "on"},
         {"executor": "vmap", "chunk": 2},
         {"executor": "vmap", "chunk": 1},
     ]
-    results = [wirelessfl.run(settings(dropout=dropout, **way)) for way in ways]
+    results = [wirelessfl.run(settings(dropout=dropout, **flags)) for flags in variants]
     for result in results:
         for name, value in results[0].params.items():
             torch.testing.assert_close(result.params[name], value, rtol=0, atol=1e-5)
 
 
-def test_a_run_learns_and_leaves_the_base_as_it_is(settings):
+def test_a_run_learns_and_does_not_change_the_base(settings):
     config = settings(rounds=12, local_steps=5, lr=0.5, executor="auto")
     setup = build(config)
     assert setup.config.run.executor == "vmap"
@@ -326,14 +326,14 @@ def test_a_run_learns_and_leaves_the_base_as_it_is(settings):
 
 
 def test_workers_share_the_base(settings, same):
-    """Two processes give the results of one."""
+    """Two worker processes give the same results as one."""
     alone = wirelessfl.run(settings(chunk=2, rounds=2))
     together = wirelessfl.run(settings(chunk=2, rounds=2, workers=2))
     same(alone, together)
 
 
 def test_a_kept_run_is_found_again(settings, tmp_path):
-    """Resolved settings contain tokenizer and length, and give the same run again."""
+    """Resolved settings include tokenizer and length, and identify the finished run."""
     config = settings(rounds=1)
     assert config.data.tokenizer == config.model["pretrained"]
     kept_run(config, tmp_path / "kept")
@@ -344,8 +344,8 @@ def test_a_kept_run_is_found_again(settings, tmp_path):
     assert (folder / "rows.jsonl").stat().st_mtime_ns == before
 
 
-def test_a_stored_configuration_repeats(settings, base, same):
-    """The tokenizer is the model's by default, and is part of the configuration."""
+def test_a_stored_configuration_repeats_the_run(settings, base, same):
+    """The tokenizer defaults to the model's, and is stored in the configuration."""
     first = wirelessfl.run(settings(rounds=1))
     assert first.config.data.tokenizer == str(base)
     again = Config.from_toml(first.directory / "config.toml")
@@ -376,14 +376,14 @@ def test_a_stored_configuration_repeats(settings, base, same):
         ({"max_length": 0}, "max_length is 0"),
     ],
 )  # fmt: skip
-def test_wrong_settings_are_one_clear_line(settings, base, flags, message):
+def test_wrong_settings_are_one_line_errors(settings, base, flags, message):
     flags = {key: str(base) if value == "BASE" else value for key, value in flags.items()}
     with pytest.raises(ConfigError, match=message) as caught:
         build(settings(**flags))
     assert "\n" not in str(caught.value)
 
 
-def test_a_given_model_or_data_set_takes_no_settings(settings, base):
+def test_a_given_model_or_data_set_accepts_no_settings(settings, base):
     setup = build(settings())
     model, data = setup.model.objective.module, setup.model.data
     with pytest.raises(ConfigError, match=r"replaces model=gpt2-lora, .*pretrained=.*lora_rank=4:"):
@@ -391,7 +391,7 @@ def test_a_given_model_or_data_set_takes_no_settings(settings, base):
     with pytest.raises(
         ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is tok"
     ):
-        build(settings(), data=data)  # under the name it has
+        build(settings(), data=data)  # of the same name
     other = replace(data, name="other")
     with pytest.raises(ConfigError, match=r"replaces dataset=sst2: leave this setting out, or the"):
         build(settings(), data=other)
@@ -447,7 +447,7 @@ def test_a_base_in_half_precision_is_trained_in_single(base, tmp_path):
     assert {p.dtype for p in make(folder).parameters()} == {torch.float32}
 
 
-def test_the_hub_is_asked_once_and_its_absence_explained(base, monkeypatch, capsys):
+def test_the_hub_is_contacted_only_if_needed_and_its_absence_explained(base, monkeypatch, capsys):
     """Downloaded files are used without the hub; otherwise a failure of the hub is explained."""
     import huggingface_hub
 

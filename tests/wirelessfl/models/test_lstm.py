@@ -29,7 +29,7 @@ EXECUTORS = {
 }
 
 
-class TorchsOwn(nn.Module):
+class TorchLSTM(nn.Module):
     """nn.Embedding, nn.LSTM and nn.Linear with the weights of an ``LSTM``."""
 
     def __init__(self, model, width):
@@ -55,16 +55,16 @@ def small(hidden=(4, 3), seed=0):
 
 
 @pytest.mark.parametrize(("width", "layers"), [(256, 2), (7, 1), (5, 3)])
-def test_it_is_torchs_lstm(width, layers):
+def test_it_equals_torchs_lstm(width, layers):
     """Logits, gradients and the initial weights' range equal those of nn.LSTM."""
     torch.manual_seed(1)
     model = LSTM((20,), 80, hidden=(width,) * layers)
-    own = TorchsOwn(model, width)
+    reference = TorchLSTM(model, width)
     x, _ = letters(3, length=20, classes=80)
-    logits, expected = model(x), own(x)
+    logits, expected = model(x), reference(x)
     assert logits.shape == (3, 80)
     assert torch.allclose(logits, expected, atol=1e-5)
-    wanted = torch.autograd.grad(expected.square().sum(), own.lstm.parameters())
+    wanted = torch.autograd.grad(expected.square().sum(), reference.lstm.parameters())
     found = torch.autograd.grad(logits.square().sum(), model.layers.parameters())
     for one, other in zip(found, wanted, strict=True):
         assert torch.allclose(one, other, rtol=1e-4, atol=1e-5)
@@ -72,11 +72,11 @@ def test_it_is_torchs_lstm(width, layers):
         for parameter in layer.parameters():
             assert float(parameter.detach().abs().max()) <= width**-0.5
         largest = float(layer.weight_hh.detach().abs().max())
-        assert largest > 0.9 * width**-0.5  # false for 100 or more with probability 3e-5
+        assert largest > 0.9 * width**-0.5  # fails with probability 3e-5 for 100 weights
 
 
-def test_it_has_the_parameters_of_its_layers():
-    """A layer has four gates, each with inputs, states and two biases."""
+def test_number_and_shapes_of_parameters():
+    """A layer has four gates, each with weights of inputs and states and with two biases."""
     model = build_model("lstm", (80,), 80, dropout=0, stream=Stream(1))
     first, second = (4 * 256 * (inputs + 256 + 2) for inputs in (8, 256))
     assert sum(p.numel() for p in model.parameters()) == 80 * 8 + first + second + 257 * 80
@@ -105,7 +105,7 @@ def test_executors_equal_the_plain_loop(engine):
             assert torch.allclose(found, expected, atol=1e-5), name
 
 
-def test_it_is_tested_in_parts_and_on_bytes():
+def test_evaluation_accepts_bytes_and_uses_small_batches():
     module = small()
     objective, (x, y) = Objective.of(module), letters(600)
     params = objective.spec.from_module(module)
@@ -115,7 +115,7 @@ def test_it_is_tested_in_parts_and_on_bytes():
 
 
 def test_it_learns_to_copy_the_last_letter(tmp_path):
-    """Trained by Adam from settings; guessing gives 20 %, the last letter determines the label."""
+    """After training with Adam, accuracy exceeds 90 %; guessing gives 20 %."""
     x, _ = letters(400)
     y = x[:, -1].clone()
     data = Dataset("copy", x[:300].byte(), y[:300], x[300:].byte(), y[300:], LETTERS)
@@ -146,7 +146,7 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
     assert after > 0.9
 
 
-def test_what_does_not_fit_is_explained():
+def test_unsuitable_samples_and_options_are_errors():
     with pytest.raises(ConfigError, match=r"lstm needs texts as token ids.*\(1, 28, 28\)"):
         build_model("lstm", (1, 28, 28), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ConfigError, match="hidden is empty"):

@@ -23,7 +23,7 @@ from wirelessfl.training.vmapped import VmapExecutor
         ("cifar-cnn", (3, 32, 32), 541_094),
         ("mlp", (1, 28, 28), 784 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10),
         (
-            "fedast-cnn",  # 32 - 4 = 28, pooled 14, - 4 = 10, pooled 5: 64 * 5 * 5 features
+            "fedast-cnn",  # sides 32, 28, pooled 14, 10, pooled 5: 64 * 5 * 5 features
             (3, 32, 32),
             (3 * 25 + 1) * 64 + (64 * 25 + 1) * 64 + 1601 * 384 + 385 * 192 + 193 * 10,
         ),
@@ -93,7 +93,7 @@ def test_wrong_input_and_unknown_model_are_explained():
         FCNN((4,), 2, dropout=1.0)
 
 
-def test_hidden_layers_are_as_asked_or_refused():
+def test_hidden_layers_have_the_given_widths_or_are_refused():
     for name in ("fcnn", "mlp"):
         model = build_model(name, (7,), 3, dropout=0, stream=Stream(1), hidden=(5, 4))
         shapes = [tuple(p.shape) for p in model.parameters() if p.dim() == 2]
@@ -114,7 +114,7 @@ def keys(client, step):
     return torch.tensor([Stream(0, ("c", client)).key() % 2**31, step], dtype=torch.int32)
 
 
-def test_dropout_keeps_the_asked_share_and_the_mean():
+def test_dropout_keeps_and_scales_the_requested_fraction():
     """Fraction of kept elements over 4e5 draws (standard error 7e-4), for three probabilities."""
     for p in (0.2, 0.5, 0.9):
         layer = StreamDropout(p)
@@ -142,7 +142,7 @@ def test_dropout_masks_are_independent_across_clients_steps_and_layers():
         assert abs(float(agree) - 0.5) < 0.02
 
 
-def test_dropout_does_not_depend_on_padding_or_on_vmap():
+def test_dropout_masks_do_not_depend_on_padding_or_vmap():
     layer = StreamDropout(0.5)
     three = torch.stack([keys(c, 7) for c in range(3)])
 

@@ -28,13 +28,13 @@ def narrow(size=32, **options):
 
 
 @pytest.mark.parametrize("norm", ["group", "batch"])
-def test_it_has_the_published_parameters(norm):
+def test_it_has_the_published_number_of_parameters(norm):
     """By hand: 20 convolutions without bias, a scale and shift per channel, and the head."""
     pairs = [(3, 64), *[(64, 64)] * 4]
     for width in (64, 128, 256):
         pairs += [(width, 2 * width), *[(2 * width, 2 * width)] * 3]
     shortcuts = 64 * 128 + 128 * 256 + 256 * 512
-    norms = 2 * 5 * (64 + 128 + 256 + 512)  # stage 1: stem and four; else four and a shortcut
+    norms = 2 * 5 * (64 + 128 + 256 + 512)  # per stage four, and one in the stem or shortcut
     counted = sum(9 * i * o for i, o in pairs) + shortcuts + norms + 512 * 10 + 10
     assert counted == 11_173_962
     model = build_model("resnet18", (3, 32, 32), 10, dropout=0, stream=Stream(1), norm=norm)
@@ -54,7 +54,7 @@ def test_all_blocks_work_on_the_same_maps_at_both_sizes(size):
 
 
 def test_a_block_adds_its_input_to_two_convolutions():
-    """With its last scale at zero a block is relu(x), or relu of the shortcut of x."""
+    """With its last scale set to zero, a block computes relu(x) or relu(shortcut(x))."""
     x = torch.randn(2, 4, 32, 32)
     first, third = narrow().blocks[0], narrow().blocks[2]
     for block, expected in ((first, x), (third, third.shortcut(x))):
@@ -62,8 +62,8 @@ def test_a_block_adds_its_input_to_two_convolutions():
         assert torch.equal(block(x), expected.relu())
 
 
-def test_samples_are_judged_alone_or_with_their_batch():
-    """Group normalisation uses one sample; batch normalisation the batch, also in evaluation."""
+def test_only_batch_normalisation_mixes_samples():
+    """Logits depend on the batch only with batch normalisation, in evaluation too."""
     x = torch.randn(6, 3, 32, 32)
     for norm, alone in (("group", True), ("batch", False)):
         model = narrow(norm=norm)
@@ -73,7 +73,7 @@ def test_samples_are_judged_alone_or_with_their_batch():
 
 
 def test_only_batch_normalisation_trains_one_client_at_a_time():
-    """Also at full width, where one ReLU that flips by rounding changes many gradients."""
+    """Includes the full width, at which rounding may flip a ReLU and change many gradients."""
     y = torch.tensor([1, 2, 3, 0])
     for size, width in ((32, 4), (64, 4), (64, 64)):
         torch.manual_seed(2)
@@ -100,7 +100,7 @@ def test_executors_equal_the_plain_loop(norm, size, engine):
             assert torch.allclose(found, expected, atol=1e-5), name
 
 
-def test_what_does_not_fit_is_explained():
+def test_unsuitable_images_and_options_are_errors():
     for shape in ((3, 28, 28), (3, 64, 32), (3072,)):
         with pytest.raises(ConfigError, match=r"resnet18 needs images of 32x32 or 64x64.*choose"):
             build_model("resnet18", shape, 10, dropout=0, stream=Stream(1))
@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_explained():
             narrow(**options)
 
 
-def test_norm_is_refused_by_models_that_do_not_take_it():
+def test_norm_is_refused_by_models_that_do_not_accept_it():
     for name, shape in (("fcnn", (4,)), ("lenet5", (1, 28, 28))):
         with pytest.raises(ConfigError, match=rf"{name}.*Leave norm out, or choose resnet18\.$"):
             build_model(name, shape, 4, dropout=0, stream=Stream(1), norm="group")

@@ -1,4 +1,4 @@
-"""Splits of a training set over clients, one per file, found by lying in this folder."""
+"""Splits of a training set over clients, one per file; files here are discovered automatically."""
 
 from wirelessfl.data.splits.base import OwnedSplit, Samples, Split
 from wirelessfl.data.splits.deal import DATA_SPLITS, SPLITS, split

@@ -1,4 +1,4 @@
-"""The interface of a split: which samples each client holds."""
+"""The interface of splits, which deal training samples to clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirelessfl.registry import Choice
 
 @dataclass(frozen=True)
 class Samples:
-    """Labels of a training set, and who each sample comes from.
+    """Labels of a training set, and the natural client of each sample.
 
     Args:
         labels: [n].
@@ -32,10 +32,10 @@ class Samples:
 
 @dataclass(frozen=True)
 class Split(Choice, ABC):
-    """Base of every split."""
+    """Base class of splits."""
 
     by_groups: ClassVar[bool] = False
-    """Whether clients are groups of the data set, so that their labels cannot be chosen."""
+    """Whether clients are groups of the data set, so their labels cannot be chosen."""
 
     @abstractmethod
     def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
@@ -47,19 +47,19 @@ class Split(Choice, ABC):
             stream: randomness; equal streams give equal splits.
 
         Raises:
-            DataError: the samples cannot be split like that.
+            DataError: the samples cannot be split in this way.
         """
 
 
 @dataclass(frozen=True)
 class OwnedSplit(Split):
-    """Base of splits in which every sample belongs to one client."""
+    """Base class of splits that give every sample to exactly one client."""
 
     name = ""
 
     @abstractmethod
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample; arguments are those of ``deal``."""
+        """The client of each sample, [n]; arguments as for ``deal``, with labels only."""
 
     @property
     def required(self) -> int:
@@ -76,27 +76,27 @@ class OwnedSplit(Split):
 
 
 def check_count(samples: int, clients: int, required: int) -> None:
-    """Refuse fewer samples than all clients require together.
+    """Raise unless there are enough samples for all clients.
 
     Raises:
-        DataError: there are fewer.
+        DataError: there are fewer than ``clients * required`` samples.
     """
     if clients * required > samples:
         raise DataError(
             f"{clients} clients with at least {required} samples each need {clients * required} "
-            f"samples, and there are {samples}. Use fewer clients or lower min_samples."
+            f"samples, but there are only {samples}. Use fewer clients or lower min_samples."
         )
 
 
 def check_sizes(sizes: IntArray, required: int) -> None:
-    """Refuse a client with fewer samples than required.
+    """Raise unless every client has enough samples.
 
     Args:
-        sizes: [clients], samples of each.
+        sizes: [clients], number of samples of each client.
         required: minimum number of samples per client.
 
     Raises:
-        DataError: there is one.
+        DataError: a client has fewer than ``required`` samples.
     """
     if sizes.min() < required:
         raise DataError(
@@ -106,12 +106,12 @@ def check_sizes(sizes: IntArray, required: int) -> None:
 
 
 def by_owner(owner: IntArray, sizes: IntArray) -> list[IntArray]:
-    """Indices of each owner's samples, ascending: a stable sort keeps their order."""
+    """Indices of each client's samples, ascending because the sort is stable."""
     return np.split(np.argsort(owner, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 def blocks(length: int, count: int) -> IntArray:
-    """[length], non-decreasing block numbers of ``count`` blocks; sizes differ by at most one."""
+    """Block of each element, [length], in ``count`` blocks whose sizes differ by at most one."""
     return np.arange(length, dtype=np.int64) * count // length
 
 
@@ -123,10 +123,10 @@ def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
     """
     shards = checked_number("shards", shards, 1)
     sizes = np.bincount(cell_of)
-    # The tightest cell: the most clients on the smallest part.
+    # The worst case: the cell with the most clients gets the fewest samples.
     needed, available = shards * int(sizes.max()), samples // len(sizes)
     if needed > available:
-        where = " of a cell" if len(sizes) > 1 else ""
+        where = " in a cell" if len(sizes) > 1 else ""
         raise DataError(
             f"{needed} shards{where} ({shards} per client) cannot be cut from {available} samples. "
             "Use fewer clients or shards."
@@ -135,7 +135,7 @@ def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
 
 
 def deal_shards(labels: NDArray[np.generic], clients: int, shards: int, stream: Stream) -> IntArray:
-    """[n], the client of each sample if each gets ``shards`` random shards, sorted by label."""
+    """The client of each sample, [n], if each gets ``shards`` random label shards."""
     client_of_shard = stream.generator().permutation(shards * clients) // shards
     owner = np.empty(len(labels), dtype=np.int64)
     owner[np.argsort(labels, kind="stable")] = client_of_shard[

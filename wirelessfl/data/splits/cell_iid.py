@@ -1,4 +1,4 @@
-"""Splits that are random over cells, and by label shards inside each."""
+"""A split that is random over cells and by label shards within each cell."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from wirelessfl.data.splits.base import OwnedSplit, blocks, check_shards, deal_s
 
 @dataclass(frozen=True)
 class CellIID(OwnedSplit):
-    """Equal random parts per cell, dealt inside each cell by label shards (HIST, Section VI).
+    """Equal random parts per cell, dealt within the cell by label shards (HIST, Section VI).
 
-    With one cell it is ``noniid``.
+    With one cell the split equals ``noniid``.
 
     Args:
         shards: shards per client, >= 1.
@@ -27,7 +27,7 @@ class CellIID(OwnedSplit):
     shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         shards = check_shards(len(labels), self.shards, cell_of)
         cells = int(cell_of[-1]) + 1
         cell_of_sample = np.empty(len(labels), dtype=np.int64)

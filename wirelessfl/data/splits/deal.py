@@ -22,9 +22,9 @@ from wirelessfl.registry import Kind
 from wirelessfl.wording import suggestion
 
 DATA_SPLITS: Kind[Split] = Kind("split", "wirelessfl.data.splits", Split)
-"""How samples can be dealt to clients."""
+"""All splits, built-in and user-defined."""
 SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", *LABEL_SPLITS, "natural")
-"""Names of the package's splits."""
+"""Names of the built-in splits."""
 
 
 @checked(DataError)
@@ -43,25 +43,25 @@ def split(
     reuse: bool = False,
     stream: Stream,
 ) -> Sequence[IntArray]:
-    """Indices of the samples of each client; every sample is used at most once unless asked.
+    """Split a training set over clients; every sample is used at most once unless ``reuse`` is set.
 
-    Clients are ordered by cell. ``DATA_SPLITS`` has the kinds, each documented
-    in its file.
+    Clients are ordered by cell. Each kind of split is documented in its file in
+    ``wirelessfl/data/splits``.
 
     Args:
         labels: [n], integers >= 0.
         clients: number of clients in all cells.
         kind: one of ``SPLITS``.
-        cells: number of cells, among which ``channels.even_cells`` deals the clients.
+        cells: number of cells, over which ``channels.even_cells`` distributes the clients.
         cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``, whose cells
             may be uneven; overrides ``cells``.
-        alpha: concentration of ``dirichlet``, > 0; small is more unequal.
+        alpha: concentration of ``dirichlet``, > 0; smaller is more unequal.
         shards: shards per client, for ``noniid`` and ``cell-iid``.
         min_samples: minimum number of samples per client, >= 1.
         groups: [n], integers, for ``natural``.
-        samples_per_client: samples of every client, for ``iid`` and ``dirichlet``.
-        reuse: with ``samples_per_client``, use samples again once all of their class are used;
-            with ``natural``, groups once all of them are.
+        samples_per_client: number of samples of every client, for ``iid`` and ``dirichlet``.
+        reuse: with ``samples_per_client``, use samples again once all samples of their class are
+            used; with ``natural``, use groups again once all groups are used.
         stream: randomness; equal streams give equal splits.
 
     Returns:
@@ -69,7 +69,8 @@ def split(
         are computed on access, so that many clients need little memory.
 
     Raises:
-        DataError: the request is impossible, or no Dirichlet draw in 1000 served every client.
+        DataError: the request is impossible, or none of 1000 Dirichlet draws gave every client
+            ``min_samples``.
     """
     labels = checked_labels(labels)
     clients = checked_number("clients", clients, 1)
@@ -91,10 +92,10 @@ def _named(
     samples_per_client: int | None,
     reuse: bool,
 ) -> Split:
-    """The split called ``kind`` with those of the settings that it has.
+    """The split called ``kind`` with the settings that it accepts.
 
     Raises:
-        DataError: it is unknown, or a setting is wrong.
+        DataError: the split is unknown, or a setting is wrong.
     """
     if kind not in SPLITS:
         raise DataError(
@@ -107,9 +108,14 @@ def _named(
     if samples_per_client is not None:
         samples_per_client = checked_number("samples_per_client", samples_per_client, 1)
         if kind not in ("iid", "dirichlet"):
-            raise DataError(f"samples_per_client is for iid and dirichlet, and split is {kind!r}.")
+            raise DataError(
+                f"samples_per_client={samples_per_client} conflicts with split={kind!r}: leave it "
+                "out, or choose iid or dirichlet."
+            )
     elif reuse and kind != "natural":
-        raise DataError("reuse needs samples_per_client, or split natural.")
+        raise DataError(
+            "reuse needs samples_per_client or split natural: choose one, or leave reuse out."
+        )
     options["samples_per_client"] = samples_per_client
     found = DATA_SPLITS.find(kind)
     return found(**{entry.name: options[entry.name] for entry in fields(found)})

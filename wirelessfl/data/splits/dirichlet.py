@@ -25,14 +25,14 @@ TRIES = 1000
 class Dirichlet(OwnedSplit):
     """Class shares of the clients drawn from Dir(alpha, ..., alpha) (Hsu et al., 2019).
 
-    Client i gets the share q_i of each class (per class as in Yurochkin et al., ICML 2019); drawn
-    again until every client has ``min_samples``. With ``samples_per_client`` the class mixture is
-    drawn per client instead.
+    For each class, client i gets the share q_i of its samples (as in Yurochkin et al., ICML 2019).
+    Shares are redrawn until every client has ``min_samples``. With ``samples_per_client``, each
+    client's class mixture is drawn instead.
 
     Args:
-        alpha: concentration, > 0; a small one is more unequal.
-        min_samples: minimum number of samples per client; None is 1.
-        samples_per_client: samples of every client; None deals all samples.
+        alpha: concentration, > 0; smaller is more unequal.
+        min_samples: minimum number of samples per client; None for 1.
+        samples_per_client: number of samples of every client; None to deal all samples.
         reuse: whether samples may be used again once their class runs out.
     """
 
@@ -42,7 +42,7 @@ class Dirichlet(OwnedSplit):
     ] = None
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="samples of every client (default: all samples are dealt)"),
+        Field(ge=1, description="number of samples per client (default: deal all samples)"),
     ] = None
     reuse: Annotated[
         bool,
@@ -50,7 +50,7 @@ class Dirichlet(OwnedSplit):
     ] = False
 
     def unused(self) -> Mapping[str, str]:
-        """Equal sizes need no minimum, and ``reuse`` needs equal sizes."""
+        """``min_samples`` conflicts with ``samples_per_client``, and ``reuse`` needs it."""
         if self.samples_per_client is None:
             return without_sizes(None)
         return {"min_samples": f"conflicts with samples_per_client={self.samples_per_client}"}
@@ -70,15 +70,15 @@ class Dirichlet(OwnedSplit):
         return deal_fixed_sizes(samples.labels, len(cell_of), size, self.alpha, reuse, stream)
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         clients = len(cell_of)
         _, class_sizes = np.unique(labels, return_counts=True)
         best = -1
         for attempt in range(TRIES):
             draw = stream.generator(attempt)
             shares = draw.dirichlet(np.full(clients, self.alpha), size=len(class_sizes))
-            # Cumulated shares are rounded from a random offset a class: every sample is handed out,
-            # counts are within one of their share and right on average, also for tiny classes.
+            # Cumulative shares are rounded with one random offset per class: every sample is dealt,
+            # and counts are unbiased and within one of the exact share, even for tiny classes.
             offsets = draw.random((len(class_sizes), 1))
             cuts = np.cumsum(shares, axis=1) * class_sizes[:, np.newaxis] + offsets
             cuts = np.minimum(cuts.astype(np.int64), class_sizes[:, np.newaxis])
@@ -91,8 +91,8 @@ class Dirichlet(OwnedSplit):
         else:
             raise DataError(
                 f"no Dirichlet split with alpha={self.alpha} gave each of {clients} clients "
-                f"min_samples={self.required} in {TRIES} draws; the best left one with {best}. "
-                "Raise alpha, lower min_samples, or use fewer clients."
+                f"min_samples={self.required} in {TRIES} draws; the best left a client with "
+                f"{best}. Raise alpha, lower min_samples, or use fewer clients."
             )
         shuffled = draw.permutation(len(labels))
         by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]

@@ -1,4 +1,4 @@
-"""Splits by labels: distinct."""
+"""The ``distinct`` split by labels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from wirelessfl.data.splits.base import OwnedSplit
 class Distinct(OwnedSplit):
     """Different labels for every client (Chang et al., Appendix A.2).
 
-    ``deal_labels`` says how it is rounded.
+    See ``deal_labels`` for the rounding.
     """
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         return deal_labels(labels, len(cell_of), self.name, stream)

@@ -1,4 +1,4 @@
-"""Splits by labels: half."""
+"""The ``half`` split by labels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wirelessfl.data.splits.base import OwnedSplit
 
 @dataclass(frozen=True)
 class Half(OwnedSplit):
-    """Half of the labels for half of the clients, the rest for the others (Chang et al., A.2).
+    """Half of the labels for half of the clients, and the rest for the others (Chang et al., A.2).
 
-    ``deal_labels`` says how it is rounded.
+    See ``deal_labels`` for the rounding.
     """
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         return deal_labels(labels, len(cell_of), self.name, stream)

@@ -18,10 +18,10 @@ from wirelessfl.data.splits.base import OwnedSplit, Samples, blocks
 
 @dataclass(frozen=True)
 class IID(OwnedSplit):
-    """Equal parts at random; sizes differ by at most one.
+    """Equal random parts, whose sizes differ by at most one.
 
     Args:
-        samples_per_client: samples of every client; None deals all samples.
+        samples_per_client: number of samples of every client; None to deal all samples.
         reuse: whether samples may be used again once they run out.
     """
 
@@ -29,7 +29,7 @@ class IID(OwnedSplit):
 
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="samples of every client (default: all samples are dealt)"),
+        Field(ge=1, description="number of samples per client (default: deal all samples)"),
     ] = None
     reuse: Annotated[
         bool,
@@ -48,12 +48,12 @@ class IID(OwnedSplit):
         return deal_fixed_sizes(samples.labels, len(cell_of), size, None, reuse, stream)
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         owner = np.empty(len(labels), dtype=np.int64)
         owner[stream.generator().permutation(len(labels))] = blocks(len(labels), len(cell_of))
         return owner
 
 
 def without_sizes(samples_per_client: int | None) -> Mapping[str, str]:
-    """The settings that need ``samples_per_client`` where there is none."""
+    """Settings that need ``samples_per_client``, with the reason, if it is None; else none."""
     return {} if samples_per_client is not None else {"reuse": "needs samples_per_client"}

@@ -20,12 +20,12 @@ from wirelessfl.errors import DataError
 class Natural(Split):
     """Natural groups of the data set, such as speakers, one per client.
 
-    Of more groups than clients, as many as clients are drawn among those with ``min_samples``. Of
-    fewer groups, with ``reuse``, each is dealt repeatedly until every client has one. Clients are
-    in the order of their groups' numbers.
+    Clients get groups that are drawn at random from those with at least ``min_samples`` samples.
+    If there are fewer such groups than clients, ``reuse`` deals each of them repeatedly, equally
+    often to within one. Clients are sorted by group number.
 
     Args:
-        min_samples: minimum number of samples per client; None is 1.
+        min_samples: minimum number of samples per client; None for 1.
         reuse: whether several clients may have the same group.
     """
 
@@ -43,17 +43,17 @@ class Natural(Split):
         clients, required = len(cell_of), self.min_samples or 1
         if samples.groups is None:
             raise DataError(
-                'split "natural" needs groups, the client of each sample, and this data set has '
-                "none. Choose another split."
+                'split "natural" needs groups (the natural client of each sample), but this data '
+                "set has none. Choose another split."
             )
         groups = checked_groups(samples.groups, len(samples.labels))
         _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
         eligible = np.flatnonzero(sizes >= required)
         if len(eligible) < (1 if self.reuse else clients):
-            fewer = f"Use at most {len(eligible)} clients, or let groups be dealt again: reuse."
+            fewer = f"Use at most {len(eligible)} clients, or set reuse to deal groups again."
             raise DataError(
-                f"{clients} clients need as many groups with at least {required} samples, and "
-                f"there are {len(eligible)} (of {len(sizes)} groups). "
+                f"{clients} clients need as many groups with at least {required} samples, but "
+                f"only {len(eligible)} of {len(sizes)} groups have that many. "
                 f"{fewer if len(eligible) else 'Lower min_samples.'}"
             )
         whole, rest = divmod(clients, len(eligible))

@@ -27,7 +27,7 @@ class NonIID(OwnedSplit):
     shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         clients = len(cell_of)
         shards = check_shards(len(labels), self.shards, np.zeros(clients, dtype=np.int64))
         return deal_shards(labels, clients, shards, stream.child("cell", 0))

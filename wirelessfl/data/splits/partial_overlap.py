@@ -1,4 +1,4 @@
-"""Splits by labels: partial-overlap."""
+"""The ``partial-overlap`` split by labels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wirelessfl.data.splits.base import OwnedSplit
 
 @dataclass(frozen=True)
 class PartialOverlap(OwnedSplit):
-    """60 % of the labels for each half of the clients, 20 % in common (Chang et al., A.2).
+    """60 % of the labels for each half of the clients, so 20 % are shared (Chang et al., A.2).
 
-    ``deal_labels`` says how it is rounded.
+    See ``deal_labels`` for the rounding.
     """
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
-        """[n], the client of each sample."""
+        """The client of each sample, [n]."""
         return deal_labels(labels, len(cell_of), self.name, stream)
