@@ -62,6 +62,6 @@ def test_many_busy_clients_are_not_looked_through():
         def __iter__(self):
             raise AssertionError("all of them are looked through")
 
-    busy._rising = Counted(busy._rising)
+    busy._sorted = Counted(busy._sorted)
     assert busy.choose(0.5, 0) == 50_001
     assert len(looked) < 20
