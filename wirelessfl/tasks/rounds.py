@@ -203,7 +203,7 @@ class TaskRounds:
         self.assignment.learn(chosen, seconds, told if losses else None)
 
     def status(self, task: int) -> dict[str, Any]:
-        """Further fields of a task's row, from its last round, or from the plan before the first."""
+        """Further fields of a task's row, from its last round or from its first allocation."""
         clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
         return {
             "staleness_mean": 0.0,
