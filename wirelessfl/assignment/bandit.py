@@ -55,8 +55,8 @@ class BanditAssignment:
     index. Each client is assigned at most once, and each task gets at most its share. Pairs without
     an observation come first. Ties are broken at random.
 
-    The discount, and the form of the index, which follows discounted UCB for client selection (Cho
-    et al., 2020), are this package's choice, because losses fall during training. Losses of
+    The discount is this package's choice, because losses fall during training. So is the form of
+    the index, which follows discounted UCB for client selection (Cho et al., 2020). Losses of
     different tasks are compared without scaling.
 
     Args:
@@ -100,17 +100,17 @@ class BanditAssignment:
         order = shuffle[np.argsort(-index[shuffle], kind="stable")]
         picks: list[list[int]] = [[] for _ in range(tasks)]
         taken, open_ = np.zeros(len(them), dtype=np.bool_), sizes.copy()
-        for task, place in zip(*(x.tolist() for x in np.divmod(order, len(them))), strict=True):
-            if open_[task] and not taken[place]:
-                picks[task].append(place)
-                taken[place] = True
+        for task, row in zip(*(x.tolist() for x in np.divmod(order, len(them))), strict=True):
+            if open_[task] and not taken[row]:
+                picks[task].append(row)
+                taken[row] = True
                 open_[task] -= 1
                 if not open_.any():
                     break
-        return [them[np.sort(np.array(places, dtype=np.int64))] for places in picks]
+        return [them[np.sort(np.array(rows, dtype=np.int64))] for rows in picks]
 
     def indices(self) -> FloatArray:
-        """Index of each pair [tasks, clients]; infinite without an observation."""
+        """Index of each pair [tasks, clients]; infinite for pairs without an observation."""
         seen = self._looks > _FORGOTTEN
         looks = np.where(seen, self._looks, 1.0)
         bonus = np.sqrt(self._exploration * np.log(max(self._rounds, 1.0)) / looks)

@@ -1,4 +1,4 @@
-"""The interface of an assignment of clients to tasks, and common checks."""
+"""The interface of assignments of clients to tasks, and common checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Assignment(Protocol):
 
     @property
     def wants_losses(self) -> bool:
-        """Whether :meth:`learn` needs losses, which take each client a pass over its data."""
+        """Whether :meth:`learn` needs losses, which cost each client one pass over its data."""
 
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
         """Choose disjoint sets of clients, one per task.
@@ -77,7 +77,7 @@ class AssignmentRule(Choice, ABC):
         Args:
             clients: number of all clients.
             tasks: number of all tasks.
-            stream: its random stream.
+            stream: random stream of the assignment.
         """
 
 

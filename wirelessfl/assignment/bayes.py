@@ -1,4 +1,4 @@
-"""Assignment by Bayesian optimisation, which learns how long rounds take."""
+"""Assignment by Bayesian optimisation, which learns the duration of rounds."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class BayesAssignment:
 
     The cost of an assignment is the duration of the round over the mean duration in the history,
     plus beta times the participation variance: the variance over clients of how often each client
-    has trained a task, summed over tasks. Each round draws random assignments, and uses the one
-    with the largest expected improvement over the minimum cost of the history, as predicted by the
-    model, which accounts for noise.
+    has trained a task, summed over tasks. Each round draws random assignments and uses the one with
+    the largest expected improvement over the minimum cost in the history. The history's costs are
+    posterior means of the model, because observed durations are noisy.
 
     The following is this package's choice. All tasks are assigned together, since they wait for
     each other. A Gaussian process (Matern 5/2) models only the duration, as the variance is known
-    exactly. Its features are not the assignment, of size clients times tasks, but two numbers per
-    task: the mean and the maximum of its clients' mean seconds so far. A client that has not
-    trained a task yet counts with the mean of the task. A round costs
-    O(candidates clients + history^3). The variance enters as its increase by the assignment: the
-    rest is equal for all candidates, and distant rounds stay comparable.
+    exactly. Its features are two numbers per task, not the full clients x tasks assignment: the
+    mean and the maximum of the clients' mean durations. Clients that have not trained a task yet
+    have the task's mean duration. A round costs O(candidates clients + history^3). The cost
+    contains only the increase of the variance by the assignment: the rest is equal for all
+    candidates, and costs of distant rounds stay comparable.
 
     Args:
         stream: random stream of the candidates, one event per round.
@@ -70,7 +70,7 @@ class BayesAssignment:
         tasks: number of all tasks, >= 1.
         fairness: beta >= 0, cost per unit of variance, in mean rounds.
         candidates: random assignments per round, >= 1.
-        history: number of last rounds that the model uses, >= 3.
+        history: number of latest rounds that the model uses, >= 3.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -114,14 +114,14 @@ class BayesAssignment:
         # Imported on use: scikit-learn takes a second to import, and other runs do not need it.
         from wirelessfl.assignment.gaussian_process import expected_improvement, posterior
 
-        features, rises = self._look(orders, sizes)
+        features, rises = self._features_and_rises(orders, sizes)
         relative = self._round_seconds / (self._round_seconds.mean() or 1.0)
         asked = np.concatenate([self._features, features])
         mean, deviation = posterior(self._features, relative, asked)
         cost = mean + self._fairness * np.concatenate([self._rises, rises])
         past = len(relative)
         gain = expected_improvement(cost[past:], deviation[past:], cost[:past].min())
-        # If no candidate promises an improvement, all gains are 0 and the cost decides.
+        # If no improvement is expected, all gains are 0 and the lowest cost wins.
         return split(orders[np.lexsort((cost[past:], -gain))[0]], sizes)
 
     def learn(
@@ -134,7 +134,7 @@ class BayesAssignment:
         found = checked_values("seconds", chosen, seconds, min_value=0.0)
         sizes = np.array([len(clients) for clients in chosen])
         if sizes.any():
-            features, rises = self._look(np.concatenate(chosen)[None], sizes)
+            features, rises = self._features_and_rises(np.concatenate(chosen)[None], sizes)
             slowest = np.concatenate(found).max(keepdims=True)
             keep = slice(-self._history, None)
             self._features = np.concatenate([self._features, features])[keep]
@@ -144,7 +144,9 @@ class BayesAssignment:
             self._seconds[task, clients] += values
             self._times[task, clients] += 1
 
-    def _look(self, orders: IntArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _features_and_rises(
+        self, orders: IntArray, sizes: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Features [k, 2 tasks] of k assignments [k, sum of sizes], and variance increases [k]."""
         expected, clients = self._expected_seconds(), self._times.shape[1]
         features, rises = np.zeros((len(orders), 2 * len(sizes))), np.zeros(len(orders))
@@ -161,14 +163,14 @@ class BayesAssignment:
         return features, rises
 
     def _expected_seconds(self) -> FloatArray:
-        """Mean seconds so far [tasks, clients]; the task's mean for clients not seen yet."""
+        """Mean durations [tasks, clients]; the task's mean for clients that have not trained it."""
         looks, sums = self._times.sum(1), self._seconds.sum(1)
         unseen = np.where(looks > 0, sums, 0.0) / np.maximum(looks, 1)
         means = self._seconds / np.maximum(self._times, 1)
         return np.where(self._times > 0, means, unseen[:, None])
 
     def state(self) -> State:
-        """Sums of seconds, numbers of trainings, and the history."""
+        """Summed durations, participation counts, and the history."""
         return {
             "seconds": self._seconds.copy(),
             "times": self._times.copy(),

@@ -1,4 +1,4 @@
-"""Bayesian optimisation with scikit-learn's Gaussian process; length and noise from a grid."""
+"""Bayesian optimisation with scikit-learn's Gaussian process, fitted on a grid."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def posterior(
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior of the noise-free value at ``asked``, given ``values`` at ``seen``.
 
-    The covariance is Matern 5/2; length and noise are those of the grid with maximum likelihood.
-    Features are standardised. The prior has the mean and variance of the sample.
+    The covariance is Matern 5/2; its length scale and noise variance maximise the likelihood over a
+    grid. Features are standardised. The prior has the mean and variance of the sample.
 
     Args:
         seen: [points, features], at least one point.

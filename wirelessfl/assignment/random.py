@@ -34,7 +34,7 @@ class RandomAssignment:
     wants_losses: ClassVar[bool] = False
 
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
-        """Draw disjoint sets of these sizes uniformly."""
+        """Draw disjoint sets of ``shares`` clients uniformly."""
         clients, sizes = checked_round(available, shares)
         order = self.stream.generator(number).permutation(clients)
         return split(order, sizes)

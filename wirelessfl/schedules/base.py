@@ -39,9 +39,9 @@ class Schedule(Choice, ABC):
     """Base class of all schedules. Its dataclass fields are its settings, as for an algorithm."""
 
     work: ClassVar[Work]
-    """Kind of work that it issues: ``rounds`` of one model (decisions ``Give`` and ``Merge``),
-    training ``requests`` to single clients, of one or several models, or to the cells of one model
-    (``Ask`` and ``Aggregate``), or ``task rounds`` of several models (``Give`` and ``Merge``)."""
+    """Work that the schedule issues: ``rounds`` of one model (decisions ``Give`` and ``Merge``);
+    training ``requests`` to clients, for one or several models, or to the cells of one model
+    (``Ask`` and ``Aggregate``); or ``task rounds`` of several models (``Give`` and ``Merge``)."""
     per_task: ClassVar[tuple[str, ...]] = ()
     """Settings that can differ between tasks."""
     of_clients: ClassVar[tuple[str, ...]] = ()
@@ -52,11 +52,11 @@ class Schedule(Choice, ABC):
     """Default number of rounds, or merges of a task, between rows."""
 
     def default_rounds(self, rounds: int, senders: int) -> int:
-        """Rounds of a run, or merges of a task, unless the settings say.
+        """Default number of rounds of a run, or of merges of a task.
 
         Args:
-            rounds: default of synchronous training.
-            senders: clients of the run; cells, where these are the requests.
+            rounds: default number of synchronous rounds.
+            senders: number of clients, or of cells if requests go to cells.
         """
         return rounds
 
@@ -77,7 +77,7 @@ class Schedule(Choice, ABC):
 
     @property
     def measured(self) -> int | None:
-        """V, number of latest updates of a task whose spread it needs; None if it needs none."""
+        """V, number of latest updates of a task whose spread is measured; None if it is not."""
         return None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Asynchronous training requests, merged when a buffer of updates is full."""
+"""Asynchronous training requests, whose updates are merged when a buffer is full."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Buffered(Schedule):
     ] = "S"
     spread_updates: Annotated[
         int,
-        Field(ge=2, description="V, latest updates per task that option D measures the spread of"),
+        Field(ge=2, description="V, latest updates per task whose spread option D measures"),
     ] = 8
     period: Annotated[
         float,
@@ -99,7 +99,7 @@ class Buffered(Schedule):
         return {"spread_updates": reason, "period": reason}
 
     def default_rounds(self, rounds: int, senders: int) -> int:
-        """Merges that take as many updates as ``rounds`` rounds in which all senders take part."""
+        """Number of merges with as many updates as ``rounds`` rounds of all senders."""
         return -(-rounds * senders // self.buffer)
 
     @property

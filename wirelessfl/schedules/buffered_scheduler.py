@@ -1,7 +1,7 @@
 """Buffered asynchronous training of several models (FedAST; Askin et al., UAI 2024, Algorithm 2).
 
 Each task has R_m active training requests at clients and a buffer of b_m updates. The server merges
-a full buffer, and replaces each update that arrives by a new request. If all updates of a merge are
+a full buffer, and replaces each arriving update with a new request. If all updates of a merge are
 transmitted at the same time, clients hold their updates, and stay busy, until the transmission
 ends.
 """
@@ -132,7 +132,7 @@ class BufferedScheduler:
         return self._buffered(event.task, task)
 
     def _buffered(self, number: int, task: TaskCounts) -> list[Decision]:
-        """Merge the buffer if it is full, and replace the last update by new requests."""
+        """Merge the buffer if it is full, and issue the requests that replace its updates."""
         if len(task.held) < task.buffer:
             return [] if self.answers_at_merge else self._answer(number, task)
         held, stale = task.held, task.stale
@@ -161,7 +161,7 @@ class BufferedScheduler:
         return decisions
 
     def _transmissions(self, number: int) -> list[Decision]:
-        """Let the clients that waited longest transmit, if the task has b_m ready clients."""
+        """Let the clients that have waited longest transmit, if b_m of the task are ready."""
         task, found = self.tasks[number], list[Decision]()
         while len(task.held) >= task.buffer:
             found.append(Transmit(number, task.held[: task.buffer]))
@@ -171,7 +171,7 @@ class BufferedScheduler:
     def _answer(self, number: int, task: TaskCounts) -> list[Decision]:
         """Issue new requests up to R_m: 0 to 2 after an update, any number after a merge."""
         if self.gathering is not None:
-            # Keep the maximum number of clients busy: other tasks get requests beyond this R_m.
+            # Keep the maximum number of clients busy: requests beyond R_m go to other tasks.
             others = (i for i, other in enumerate(self.tasks) if i != number and not other.ended)
             return self._fill((number, *others))
         limit = self.budget if self.answers_at_merge else 2

@@ -18,7 +18,7 @@ class Clock:
     _sequence: int = 0
 
     def after(self, seconds: float, event: Any) -> None:
-        """Schedule ``event`` in ``seconds``; simultaneous events keep the order of these calls."""
+        """Schedule ``event`` after ``seconds``; simultaneous events keep the order of the calls."""
         if not 0.0 <= seconds < math.inf:
             raise ValueError(
                 f"seconds is {seconds}: give a finite time >= 0 until the event. Is a client's "
@@ -37,7 +37,7 @@ class Clock:
         self._sequence += 1
 
     def next(self) -> Any:
-        """Advance to the earliest event and return it; None when there is none."""
+        """Advance to the earliest event and return it; None if the queue is empty."""
         if not self._queue:
             return None
         self.now, _, event = heapq.heappop(self._queue)
@@ -45,7 +45,7 @@ class Clock:
 
     @property
     def upcoming(self) -> float:
-        """Time of the earliest event; infinity when there is none."""
+        """Time of the earliest event; infinity if the queue is empty."""
         return self._queue[0][0] if self._queue else math.inf
 
     def queued(self) -> list[tuple[float, Any]]:
@@ -53,7 +53,7 @@ class Clock:
         return [(seconds, event) for seconds, _, event in sorted(self._queue, key=lambda e: e[:2])]
 
     def requeue(self, now: float, events: Iterable[tuple[float, Any]]) -> None:
-        """Set the time to ``now`` and the future events to ``events``, as from ``queued``."""
+        """Set the time to ``now`` and the future events to ``events``, as ``queued`` returns."""
         self.now, self._queue = now, []
         for seconds, event in events:
             self.at(seconds, event)

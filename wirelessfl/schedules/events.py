@@ -37,7 +37,7 @@ class Returned:
 
 @dataclass(slots=True)
 class Ready:
-    """The client of a training request has trained, and holds its update for a transmission.
+    """The client of a training request has trained and holds its update until a transmission.
 
     Args:
         request: number of the request.
@@ -181,7 +181,7 @@ class Close:
 class Ask:
     """Issue ``count`` training requests of ``task`` to random clients.
 
-    They are issued after all events at this time, and carry the model at that point.
+    They are issued after all events at this time, with the model at that point.
     """
 
     task: int
@@ -253,7 +253,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Save:
-    """Allow a checkpoint after all decisions at this time are carried out."""
+    """Allow a checkpoint after all decisions at this time have been carried out."""
 
 
 @dataclass(frozen=True)
@@ -280,10 +280,10 @@ Decision = (
 
 
 class Scheduler(Protocol):
-    """WHEN things happen. ``snapshot`` and ``restore`` save and load its state."""
+    """Decides WHEN things happen. ``snapshot`` and ``restore`` save and load its state."""
 
     def decide(self, event: Event) -> list[Decision]:
-        """Decisions that follow ``event``; they depend only on the scheduler's state and on it."""
+        """Return the decisions on ``event``, which depend only on it and the scheduler's state."""
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain numbers, lists and strings."""

@@ -25,7 +25,7 @@ class Regime(Protocol):
     """Carries out a schedule's decisions, for rounds, sessions or tasks."""
 
     def happened(self, what: Any) -> Event | None:
-        """Process an entry of the clock; return the schedule's event, or None for no event."""
+        """Process an entry of the clock; return the event for the schedule, or None."""
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Carry out a decision; return an event that answers it, if any."""
@@ -35,7 +35,7 @@ class Regime(Protocol):
 
 
 def begin(clock: Clock, max_seconds: float | None) -> None:
-    """Put the start of the run on the clock, and its end if there is a time limit.
+    """Put the start of the run on the clock, and its end if time is limited.
 
     Args:
         clock: virtual clock, at 0 or at the time of a checkpoint.
@@ -58,11 +58,11 @@ def simulate(
     """Run ``schedule`` to its end, starting from the events on the clock.
 
     Args:
-        schedule: decides what follows from each event.
+        schedule: makes decisions on each event.
         regime: carries out its decisions.
         clock: virtual clock.
         report: evaluates a model, writes its row, and returns an event for the schedule, if any.
-        save: writes a checkpoint; called after all events at a time, if the schedule allows it.
+        save: writes a checkpoint; called after all events at one time, if the schedule allows it.
         tick_seconds: simulated seconds between two ticks.
     """
     answers: deque[Event] = deque()

@@ -27,7 +27,7 @@ from wirelessfl.schedules.events import (
 class SessionsScheduler:
     """Sessions of ``rounds`` synchronous rounds each.
 
-    A session has the clients that are present when it opens; if there are none, it waits for one.
+    A session has the clients that are present when it opens. If none is present, it waits for one.
     It starts with trial rounds, if the warm start needs them, and continues with its rounds. It
     ends early when all of its clients have left. Round t of session s has number s T + t. Trial v
     of session s has trial number s V + v, where V is the maximum number of trials of a session.
@@ -35,10 +35,10 @@ class SessionsScheduler:
     Args:
         sessions: S, number of sessions.
         rounds: T, rounds per session.
-        trials: gives the number of trial rounds of a session.
+        trials: maps a session to its number of trial rounds.
         report_every: rounds of a session between rows; the initial and the final model of a
             session always get a row.
-        report_first: number of first rounds of a session that each get a row.
+        report_first: number of initial rounds of a session that each get a row.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class SessionsScheduler:
         return [*decisions, Save(), Open(self._session)]
 
     def _report(self) -> Report:
-        place = {"session": self._session, "session_round": self._round}
-        return Report(self._done, status=place)
+        status = {"session": self._session, "session_round": self._round}
+        return Report(self._done, status=status)
 
     def _give(self) -> Give:
         return Give(self._session * self.rounds + self._round)

@@ -1,4 +1,4 @@
-"""Requests and buffers of several tasks: initial numbers, counts, and reallocation."""
+"""Requests and buffers of several tasks: initial values, counts, and reallocation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvers import allocate_requests
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """Initial numbers of a task.
+    """Initial requests and buffer of a task, and its number of merges.
 
     Args:
         requests: R_m, active requests.
@@ -25,7 +25,7 @@ class TaskPlan:
     scales: bool = True
 
     def buffer_for(self, requests: int) -> int:
-        """b_m for this number of requests: constant, or with the initial ratio R / b."""
+        """b_m for this number of requests: constant, or scaled to keep the initial ratio R / b."""
         if not self.scales:
             return self.buffer
         return max(round(self.buffer * requests / self.requests), 1)
@@ -33,7 +33,7 @@ class TaskPlan:
 
 @dataclass(slots=True)
 class TaskCounts:
-    """Counts of a task.
+    """Current counts of a task.
 
     Args:
         requests: R, target number of active requests.
@@ -42,7 +42,8 @@ class TaskCounts:
         active: requests in progress, plus updates that have not been replaced by a new request yet.
         ended: whether the task has ended and takes no more requests.
         later: R and b from the next version on; None if they do not change.
-        held: requests whose updates wait for the merge, or at their clients for a transmission.
+        held: requests whose updates are buffered for the merge, or held by clients for a
+            transmission.
         stale: staleness of the updates that wait for the merge.
         merged: number of updates merged since the last row.
         staleness: sum of the staleness of these updates.
@@ -73,7 +74,7 @@ def dealt(weights: Sequence[float], budget: int, floor: int) -> list[int]:
 
 
 def limit_buffers(tasks: Sequence[TaskCounts], gathering: int) -> None:
-    """Lower buffers so that at least one can always fill, if clients hold updates to transmit.
+    """Lower buffers so that at least one can always fill while clients hold their updates.
 
     Each b_m becomes at most R_m, and sum (b_m - 1) < ``gathering``, the number of busy clients.
     Then, if all busy clients hold an update, at least one task has b_m updates. The largest

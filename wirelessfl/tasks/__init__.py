@@ -1,1 +1,1 @@
-"""Execution of tasks, one model each: asynchronous requests, or rounds with a common end."""
+"""Execution of tasks, one model each: asynchronous requests, or rounds with a common barrier."""

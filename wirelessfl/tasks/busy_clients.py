@@ -10,7 +10,7 @@ from wirelessfl.tasks.request import Request
 
 
 class BusyClients:
-    """Clients with requests, at most ``limit``; further requests go to one of these clients.
+    """Clients with requests, at most ``limit``; at the limit, further requests go to one of them.
 
     Args:
         clients: N, number of clients.
@@ -25,21 +25,21 @@ class BusyClients:
         self.limit = clients if limit is None else min(limit, clients)
         self.all: list[int] = []
         """Busy clients, in the order from which ``choose`` draws."""
-        self._place: dict[int, int] = {}
-        self._rising: list[int] = []
+        self._index: dict[int, int] = {}
+        self._sorted: list[int] = []
         self._requests: Counter[tuple[int, int]] = Counter()
         """Number of requests by task and client."""
 
     def choose(self, place: float, task: int) -> int:
-        """Choose the client for a request of ``task``, given a uniform ``place`` in [0, 1)."""
+        """Choose the client for a request of ``task`` by ``place``, a uniform draw in [0, 1)."""
         if len(self.all) >= self.limit:
             busy = self._without(task) or self.all if self.idle_first else self.all
             return busy[int(place * len(busy))]
         if not self.idle_first:
             return int(place * self.clients)
-        rising = self._rising
-        rank = int(place * (self.clients - len(rising)))  # index among the idle clients, sorted
-        return rank + bisect_right(range(len(rising)), rank, key=lambda i: rising[i] - i)
+        busy = self._sorted
+        rank = int(place * (self.clients - len(busy)))  # index among the idle clients, sorted
+        return rank + bisect_right(range(len(busy)), rank, key=lambda i: busy[i] - i)
 
     def _without(self, task: int) -> list[int]:
         """Busy clients without a request of ``task``."""
@@ -48,23 +48,23 @@ class BusyClients:
     def add(self, request: Request) -> None:
         """Add an issued request; its client becomes busy if it was idle."""
         client = request.client
-        if client not in self._place:
-            self._place[client] = len(self.all)
+        if client not in self._index:
+            self._index[client] = len(self.all)
             self.all.append(client)
             if self.idle_first:
-                insort(self._rising, client)
+                insort(self._sorted, client)
         if self.idle_first:
             self._requests[request.task, client] += 1
 
     def remove(self, request: Request, *, idle: bool) -> None:
-        """Remove a finished request; if its client becomes idle, the last entry takes its place."""
+        """Remove a finished request; if its client becomes idle, the last entry replaces it."""
         client = request.client
         if idle:
-            place, last = self._place.pop(client), self.all.pop()
+            index, last = self._index.pop(client), self.all.pop()
             if last != client:
-                self.all[place], self._place[last] = last, place
+                self.all[index], self._index[last] = last, index
             if self.idle_first:
-                del self._rising[bisect_left(self._rising, client)]
+                del self._sorted[bisect_left(self._sorted, client)]
         if self.idle_first:
             key = request.task, client
             self._requests[key] -= 1
@@ -74,6 +74,6 @@ class BusyClients:
     def restore(self, busy: Iterable[int], requests: Iterable[Request]) -> None:
         """Continue with these busy clients, in this order, and these active requests."""
         self.all = list(busy)
-        self._place = {client: place for place, client in enumerate(self.all)}
-        self._rising = sorted(self.all)
+        self._index = {client: index for index, client in enumerate(self.all)}
+        self._sorted = sorted(self.all)
         self._requests = Counter((request.task, request.client) for request in requests)

@@ -42,14 +42,14 @@ class Pending:
 class DeferredTraining:
     """The updates of requests, [1, P] by payload.
 
-    A request's update depends only on the received model, on named streams, and on the state that
-    the previous request of its client left. So training is deferred until an update is needed, and
-    then many pending requests are trained together. If clients keep states, these include at most
-    one request per client, so that each request starts from the state of the previous one.
+    A request's update depends only on the received model, on named streams, and on the client's
+    state after its previous request. So training is deferred until an update is needed, and then
+    many pending requests are trained together. If clients keep state, a batch contains at most one
+    request per client, so that each request starts from the state after the previous one.
 
     Args:
         local: local training of the clients.
-        states: state that clients keep between trainings.
+        states: state that clients keep between requests.
         submodels: submodels of the requests.
     """
 
@@ -94,19 +94,19 @@ class DeferredTraining:
         self.states.clear()
 
     def updates(self, numbers: Sequence[int]) -> list[State]:
-        """Return the updates of these requests, and keep them here."""
+        """Return the updates of these requests without removing them."""
         self._train(numbers)
         return [self._ready[number] for number in numbers]
 
     def take(self, numbers: Sequence[int]) -> list[State]:
-        """Return the updates of these requests, and remove them from here."""
+        """Remove and return the updates of these requests."""
         self._train(numbers)
         return [self._ready.pop(number) for number in numbers]
 
     def _train(self, numbers: Sequence[int]) -> None:
-        """Train these requests with the oldest pending ones, in batches of a power of two.
+        """Train these requests together with the oldest pending ones.
 
-        Recorded programs depend on the number of clients; few different numbers reuse them.
+        Batch sizes are powers of two if possible: programs are recorded per number of clients.
         """
         needed = self._with_earlier(dict.fromkeys(n for n in numbers if n not in self._ready))
         while needed:
@@ -131,7 +131,7 @@ class DeferredTraining:
         return dict.fromkeys(n for n, r in self._pending.items() if n <= last.get(r.client, -1))
 
     def _possible(self) -> dict[int, None]:
-        """Pending requests that can train now, oldest first; with state, one per client."""
+        """Pending requests that can train now, oldest first; one per client if there is state."""
         if not self.local.rule.client_state:
             return dict.fromkeys(self._pending)
         first: dict[int, int] = {}
@@ -145,15 +145,15 @@ class DeferredTraining:
         for number, request in requests.items():
             shares.setdefault(self.local.lr_share(request.version), []).append(number)
         for share, numbers in shares.items():
-            self._train_alike({number: requests[number] for number in numbers}, share)
+            self._train_with_share({number: requests[number] for number in numbers}, share)
         self.trained += len(chosen)
         wanted = {request.version for request in self._pending.values()}
         self._models = {v: model for v, model in self._models.items() if v in wanted}
 
-    def _train_alike(self, requests: dict[int, Pending], share: float) -> None:
-        """Train requests with this factor of the step size."""
+    def _train_with_share(self, requests: dict[int, Pending], share: float) -> None:
+        """Train requests whose step size has the factor ``share``."""
         versions = sorted({request.version for request in requests.values()})
-        place = {version: i for i, version in enumerate(versions)}
+        index = {version: i for i, version in enumerate(versions)}
         # Requests of one model must be consecutive.
         numbers = sorted(requests, key=lambda number: requests[number].version)
         ordered = [requests[number] for number in numbers]
@@ -161,7 +161,7 @@ class DeferredTraining:
         work = RequestWork(
             clients=np.array(clients),
             tracking=np.ones(len(ordered), dtype=np.bool_),
-            node=np.array([place[request.version] for request in ordered]),
+            node=np.array([index[request.version] for request in ordered]),
             submodels=Submodels.whole(self.local.objective.spec, len(versions)),
             client_submodels=self.submodels.of_requests(clients, [r.version for r in ordered]),
             first_steps=np.array([request.first_step for request in ordered]),
@@ -189,7 +189,7 @@ class DeferredTraining:
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """The other state, as plain numbers and lists."""
+        """The remaining state, as plain numbers and lists."""
         return {
             "trained": self.trained,
             "models": list(self._models),
@@ -212,14 +212,14 @@ class DeferredTraining:
 
 
 def joined(kind: str, rows: Iterable[State]) -> dict[str, Tensor]:
-    """Concatenate rows [1, P] by name to tensors [rows, P], named by ``kind`` and name."""
+    """Concatenate the rows [1, P] of each name into a tensor [rows, P], named ``kind.name``."""
     states = list(rows)
     names = states[0] if states else ()
     return {f"{kind}.{name}": torch.cat([row[name] for row in states]) for name in names}
 
 
 def separated(kind: str, tensors: dict[str, Tensor], device: torch.device) -> list[State]:
-    """Split into the rows that ``joined`` concatenated."""
+    """Split the tensors of ``kind`` into the rows that ``joined`` concatenated."""
     mark = f"{kind}."
     found = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
     count = len(next(iter(found.values()))) if found else 0

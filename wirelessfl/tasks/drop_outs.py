@@ -1,4 +1,4 @@
-"""Clients that drop out during a training."""
+"""Clients that drop out during training."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from channels.streams import Stream
 
 @dataclass(frozen=True, eq=False)
 class DropOuts:
-    """Random drop-outs, drawn by the number of the training, independent of the order of events.
+    """Random drop-outs, drawn by training-run number, so independent of the order of events.
 
     Args:
-        probability: probability that a client drops out of a training, at a uniform time in it.
+        probability: probability that a client drops out of a training run, at a uniform time.
         stream: random stream of the drop-outs and their times.
     """
 
@@ -26,7 +26,7 @@ class DropOuts:
         return uniform(self.stream)
 
     def lost_after(self, number: int, seconds: float) -> float | None:
-        """Seconds until the drop-out in training ``number`` of length ``seconds``, or None."""
+        """Seconds until the drop-out in training run ``number`` of ``seconds``, or None."""
         if not self.probability or (fate := self._fates[number]) >= self.probability:
             return None
         return seconds * fate / self.probability

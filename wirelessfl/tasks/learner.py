@@ -49,15 +49,15 @@ class EvaluationSet:
 class Learner:
     """A task's model at the server of a star, and the training of its clients.
 
-    The model's version serves as round number for masks, step sizes and noise.
+    The model's version is the round number of masks, step sizes and noise.
 
     Args:
         server: server of the model.
         local: local training of the clients.
         test: test data.
         stream: random stream of the task.
-        spread_updates: V, number of latest updates whose spread is measured; None for none.
-        validation: held-out training data, evaluated like test data; None without any.
+        spread_updates: V, number of latest updates whose spread is measured; None if it is not.
+        validation: held-out training data, evaluated like test data; None for no validation.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Learner:
         self.deferred = DeferredTraining(local, server.states, self.submodels)
         self.steps_done = np.zeros(clients, dtype=np.int64)
         self.begun = np.zeros(clients, dtype=np.bool_)
-        """Which clients have had a request that was not lost, [clients]."""
+        """[clients] boolean, clients that have trained, or will train a pending request."""
         self.issued: dict[int, tuple[int, int]] = {}
         """Client and version of each request, until its update is merged."""
         self.back: list[int] = []
@@ -120,7 +120,7 @@ class Learner:
         self.recent.clear()
 
     def came_back(self, number: int) -> None:
-        """Note that the update of a request has returned; it is trained when it is needed."""
+        """Record that the update of a request has returned; it is trained when it is needed."""
         self.back.append(number)
         self.deferred.came_back(number)
 
@@ -137,12 +137,12 @@ class Learner:
         return self._air_load(len(clients), each)
 
     def _air_load(self, clients: int, each: ClientSubmodels | None) -> AirLoad:
-        """Load of ``clients``: together they transmit all elements that any of them trains."""
+        """Load of ``clients`` clients, which send all elements that at least one of them trains."""
         vectors, size = len(self.server.algorithm.payloads), self.local.objective.spec.size
         if each is None:
             return AirLoad(vectors * size, np.full(clients, float(vectors * size)))
-        alike = np.full(clients, 1 / clients).tolist()
-        _, count = each.cover(np.zeros(clients, dtype=np.int64), alike, 1)
+        weights = np.full(clients, 1 / clients).tolist()
+        _, count = each.cover(np.zeros(clients, dtype=np.int64), weights, 1)
         return AirLoad(vectors * int((count > 0).sum()), vectors * each.lengths.astype(np.float64))
 
     def merge(
@@ -158,7 +158,7 @@ class Learner:
             requests: numbers of the requests.
             staleness: number of merges since each request was issued.
             draw: channel draw if the clients sent simultaneously; None if each sent separately. Its
-                rows are in the order of ``requests``, which then follows client numbers.
+                rows are in the order of ``requests``, which are then sorted by client.
         """
         updates = self.deferred.take(requests)
         self.recent.extend(updates)
@@ -180,7 +180,7 @@ class Learner:
         Args:
             clients: [rows], clients whose updates are awaited, sorted.
             chosen: all clients of the round, sorted; None if these are ``clients``.
-            draw: channel draw, if they send at the same time; None if they send separately.
+            draw: channel draw if they send simultaneously; None if each sends separately.
         """
         server, version = self.server, self.server.version
         each = self.submodels.of_round(clients if chosen is None else chosen, version)
@@ -262,7 +262,7 @@ class Learner:
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """The other state, as plain numbers and lists."""
+        """The remaining state, as plain numbers and lists."""
         return {
             "ahead": self.deferred.snapshot(),
             "back": self.back,

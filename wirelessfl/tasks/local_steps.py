@@ -18,7 +18,7 @@ from wirelessfl.training.rules import ClientRule
 
 @dataclass(frozen=True, eq=False)
 class RequestWork:
-    """Clients that train together, see ``Work``.
+    """Clients that train together; implements ``Work`` of ``job_groups``.
 
     Args:
         clients: [rows], client numbers.
@@ -26,7 +26,7 @@ class RequestWork:
         node: [rows], index of the model that each client receives.
         submodels: these models, which are full models.
         client_submodels: submodel of each client; None for the full model.
-        first_steps: [rows], number of local steps of each client before.
+        first_steps: [rows], number of earlier local steps of each client.
         fresh: [rows] boolean, clients that have never trained before.
     """
 
@@ -41,12 +41,12 @@ class RequestWork:
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """Results of some clients; the tensors are valid until the next results are requested.
+    """Results of a chunk of clients; the tensors are valid until the next chunk is requested.
 
     Args:
         rows: indices of the clients in the work.
         payloads: their payloads, [rows, P] by name.
-        submodels: submodels that they trained.
+        submodels: submodels that the clients trained.
         clients: [rows], client numbers.
         node: [rows], index in ``submodels`` of each client.
         kept: their new client states, [rows, P_max] by name.
@@ -69,8 +69,8 @@ class LocalSteps:
         rule: client rule of the algorithm.
         objective: model and loss.
         executor: where updates are computed.
-        count: tau, local steps per training.
-        lr_share: gives the factor of the rule's step size, by version of the received model.
+        count: tau, local steps per request or round.
+        lr_share: maps the version of the received model to a factor of the rule's step size.
         neurons: finds all neurons that submodels can omit; None if all clients train the full
             model.
         padding: largest padded fraction of a mixed-width batch.
@@ -92,8 +92,8 @@ class LocalSteps:
 
         Args:
             work: clients and their submodels.
-            servers: tensors that they receive, [models, P] by name.
-            states: state that clients keep between trainings.
+            servers: tensors that the clients receive, [models, P] by name.
+            states: state that clients keep between requests or rounds.
             share: factor of the rule's step size.
             what: description of the work, for messages.
         """

@@ -20,7 +20,7 @@ class TaskModel(Protocol):
         """Send the current model to a client."""
 
     def came_back(self, number: int) -> None:
-        """Note that the update of a request has returned."""
+        """Record that the update of a request has returned."""
 
     def air_load(self, requests: Sequence[int]) -> AirLoad:
         """Load of a simultaneous transmission by the clients of these requests."""
@@ -37,8 +37,8 @@ class TaskModel(Protocol):
         Args:
             requests: numbers of the requests.
             staleness: by request, merges since it was issued.
-            draw: channel draw, if their clients sent at the same time; rows are in the order of
-                ``requests``, which is that of the clients. None if each client sent separately.
+            draw: channel draw if the clients sent simultaneously; None if each sent separately. Its
+                rows are in the order of ``requests``, which are then sorted by client.
         """
 
     def share(self, client: int) -> float:
@@ -64,7 +64,7 @@ class TaskModel(Protocol):
         Args:
             clients: [clients], sorted; clients whose updates are awaited.
             chosen: all clients of the round, sorted; None if these are ``clients``.
-            draw: channel draw, if they send at the same time; None if they send separately.
+            draw: channel draw if they send simultaneously; None if each sends separately.
         """
 
     def losses(self, clients: IntArray) -> FloatArray:

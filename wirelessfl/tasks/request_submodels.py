@@ -19,12 +19,12 @@ VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are
 
 @dataclass(frozen=True, eq=False)
 class RequestSubmodels:
-    """Submodels of requests and of common rounds; the model's version is the round number.
+    """Submodels of requests and of common rounds. The model's version is the round number.
 
     The submodel of a client depends only on its number, the version, and named streams.
 
     Args:
-        algorithm: assigns the submodels.
+        algorithm: algorithm that assigns the submodels.
         spec: parameters of the full model.
         neurons: finds all neurons that submodels can omit; None if all clients train the full
             model.
@@ -44,7 +44,7 @@ class RequestSubmodels:
 
         Args:
             clients: [rows], sorted.
-            version: version of the model that they receive.
+            version: version of the model that the clients receive.
         """
         if self.neurons is None:
             return None
@@ -127,8 +127,8 @@ class _VersionContext:
 
     def partition(self, scheme: Scheme) -> Partition:
         raise ConfigError(
-            f"algorithm is {self.of.algorithm.name!r}: it needs the neuron partition of cells, and "
-            'this schedule has one server. Choose schedule "rounds".'
+            f"algorithm={self.of.algorithm.name!r} needs the neuron partition of cells, and this "
+            "schedule has one server: choose schedule='rounds'."
         )
 
     def neurons(self) -> NeuronMap:
@@ -137,13 +137,13 @@ class _VersionContext:
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         raise ConfigError(
-            f"algorithm is {self.of.algorithm.name!r}: it chooses widths by the duration of a "
-            'round, and this schedule has no rounds of one model. Choose schedule "rounds", or '
-            'budget "width", "bytes" or "flops".'
+            f"algorithm={self.of.algorithm.name!r} chooses widths by the duration of a round, and "
+            "this schedule has no rounds of one model: choose schedule='rounds', or "
+            "budget='width', 'bytes' or 'flops'."
         )
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         raise ConfigError(
-            f"algorithm is {self.of.algorithm.name!r}: it needs sizes that minimise the duration "
-            'of a round, and this schedule has no rounds of one model. Choose schedule "rounds".'
+            f"algorithm={self.of.algorithm.name!r} needs sizes that minimise the duration of a "
+            "round, and this schedule has no rounds of one model: choose schedule='rounds'."
         )

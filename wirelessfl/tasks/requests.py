@@ -36,7 +36,7 @@ class Trained(NamedTuple):
 
 
 class Requests:
-    """Requests at clients and their times; nothing is trained here.
+    """Requests at clients and their times, without training.
 
     A client works on one request at a time, in order of arrival. All random values are drawn by the
     number of the request, so they do not depend on the order of events.
@@ -54,11 +54,11 @@ class Requests:
         stream: random stream of client choices and drop-outs.
         busy_clients: maximum number of busy clients; at the maximum, requests go to one of them
             (the published simulator's availability). None for no limit.
-        drop_out: probability that a client drops out of a training, at a uniform time in it. Its
-            update is lost, and the client continues with its queue.
-        choose: gives the client of request ``number``; None for a uniform choice among all clients.
-            If a random fraction of the clients, independent of the past, accepts requests, the
-            distribution is the same.
+        drop_out: probability that a client drops out of a request, at a uniform time of its
+            training. The update is lost, and the client continues with its queue.
+        choose: maps the number of a request to its client; None for a uniform choice among all
+            clients. The distribution is the same if only a random fraction of the clients,
+            independent of the past, accepts requests.
         transmissions: simultaneous transmissions; None if each client uploads when it is ready.
         records: optional lists that receive finished spans.
     """
@@ -103,7 +103,7 @@ class Requests:
         Args:
             task: task of the model.
             version: version of the model.
-            share: gives the fraction of the model's parameters that a client would train.
+            share: maps a client to the fraction of the model's parameters that it would train.
         """
         number = self.issued
         self.issued = number + 1
@@ -135,7 +135,7 @@ class Requests:
         self.clock.after(request.seconds if lost is None else lost, Trained(request))
 
     def happened(self, what: Any) -> Event | None:
-        """Process an entry of the clock; return the schedule's event, or None for no event."""
+        """Process an entry of the clock; return the event for the schedule, or None."""
         if type(what) is Trained:
             request = what.request
             if request.dropped:

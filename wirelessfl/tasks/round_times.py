@@ -28,7 +28,7 @@ class RoundTimes:
         length: seconds until the last awaited update arrives and, if too few are left, until the
             server knows that the others dropped out.
         lost: by task, number of clients that drop out.
-        joules: energy of all clients for training and sending, until they are told to stop.
+        joules: energy of all clients for training and sending, until they are stopped.
         draws: by task, channel draw of the simultaneous transmission of the awaited clients; None
             if each client sends separately.
     """
@@ -58,9 +58,9 @@ def round_times(
         chosen: by task, its clients, sorted.
         shares: by task, [clients], fraction of the full model's parameters that each trains.
         first: k, number of updates of a task that the round waits for; 0 for all.
-        number: number of the first training; the others have the following numbers.
-        upload: gives the simultaneous upload of some clients of a task, given the task, these
-            clients and all its chosen clients; None if each client uploads when it is ready.
+        number: number of the first training run; the others have the following numbers.
+        upload: computes the simultaneous upload of some clients of a task from the task, these
+            clients and all clients chosen for it; None if each client uploads when it is ready.
     """
     counts = np.cumsum([len(clients) for clients in chosen.values()])
     numbers = np.split(number + np.arange(counts[-1]), counts[:-1])
@@ -81,7 +81,7 @@ def round_times(
             _known_at(times[wanted], end[gone], first or len(times))
             for times, wanted, gone, end in zip(ready, awaited, lost, ends, strict=True)
         ]
-        seconds, joules, draws = _at_once(upload, chosen, ready, awaited, stops)
+        seconds, joules, draws = _group_uploads(upload, chosen, ready, awaited, stops)
     elif delays.wireless is not None:
         seconds, stops, joules = _uploads(delays.wireless, chosen, shares, numbers, ready, first)
         awaited = [_awaited(times, first) for times in seconds]
@@ -115,7 +115,7 @@ def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
     return max(times, default=0.0)
 
 
-def _at_once(
+def _group_uploads(
     upload: Callable[[int, IntArray, IntArray], GroupUpload],
     chosen: Mapping[int, IntArray],
     ready: Sequence[FloatArray],
@@ -125,7 +125,7 @@ def _at_once(
     """Simultaneous uploads of the awaited clients of each task, one task after the other.
 
     Args:
-        upload: gives the upload of a task's clients.
+        upload: computes the upload of a task's clients.
         chosen: by task, its clients, sorted.
         ready: by task, [clients], seconds until a client has trained.
         awaited: by task, [clients] boolean, clients that send.
@@ -172,7 +172,7 @@ def _uploads(
 
     Returns:
         By task, [clients], seconds until each upload ends; by task, seconds until its clients are
-        told to stop; joules of all transmissions.
+        stopped; joules of all transmissions.
     """
     tasks, clients_of = list(chosen), list(chosen.values())
     senders = sorted(

@@ -1,4 +1,4 @@
-"""Synchronous rounds of several tasks on disjoint clients, with a common end."""
+"""Synchronous rounds of several tasks on disjoint clients, with a common barrier."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TaskRoundSettings:
         available: number of clients available in a round, drawn anew for each round.
         shares: [tasks], number of clients of each task per round.
         first: k, number of updates of a task that a round waits for; 0 for all.
-        drop_out: probability that a client drops out of a training, at a uniform time in it.
+        drop_out: probability that a client drops out of a round, at a uniform time of its training.
     """
 
     clients: int
@@ -186,8 +186,8 @@ class TaskRounds:
     def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
         """Report times and losses to the assignment.
 
-        The time of a stopped client is a lower bound. Losses that are not finite, after a
-        divergence, are omitted.
+        The time of a stopped client is a lower bound. If losses are reported, clients without a
+        loss, or with one that is not finite after divergence, are omitted.
         """
         no_clients, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
         chosen, seconds = [no_clients] * len(self.models), [empty] * len(self.models)
@@ -203,7 +203,7 @@ class TaskRounds:
         self.assignment.learn(chosen, seconds, told if losses else None)
 
     def status(self, task: int) -> dict[str, Any]:
-        """Further fields of a task's row, about its last round, or about its next one at first."""
+        """Further fields of a task's row, from its last round or from its first allocation."""
         clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
         return {
             "staleness_mean": 0.0,

@@ -1,4 +1,4 @@
-"""Spread of the latest updates of a task, from which option D reallocates requests."""
+"""Spread of the latest updates of a task, by which option D reallocates requests."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class StarMerge:
         whole: the full model.
         senders: senders in order of arrival; a client can occur more than once.
         each: submodel of each sender; None for the full model.
-        draw: channel draw, if clients send at the same time; None if they send separately.
+        draw: channel draw if clients send simultaneously; None if each sends separately.
     """
 
     def __init__(
@@ -35,7 +35,8 @@ class StarMerge:
         self._cover = Cover.of(each, upload.air, senders.payloads, like)
         exchanged = None if self._cover is None else self._cover.exchanged()
         self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
-        self.reception = self._upload.open("edge", 0, "air", draw=draw)  # as in rounds
+        # The stream has the same name as in rounds.
+        self.reception = self._upload.open("edge", 0, "air", draw=draw)
 
     def finish(self) -> dict[str, float]:
         """Merge the received updates, and return the metrics of this merge."""

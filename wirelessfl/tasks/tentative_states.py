@@ -69,7 +69,7 @@ class TentativeStates(Overlay):
             yield {name: value[None] for name, value in state.items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """The other state, as plain numbers and lists."""
+        """The remaining state, as plain numbers and lists."""
         return {
             "left": [[number, client] for number, (client, _) in self._left.items()],
             "returned": sorted(self._returned),

@@ -21,7 +21,7 @@ from wirelessfl.uplinks import Uplink
 
 @dataclass(frozen=True, eq=False)
 class GroupUpload:
-    """A simultaneous upload of clients.
+    """A simultaneous upload of several clients.
 
     Args:
         draw: channel draw of the clients, h [clients, antennas].
@@ -65,7 +65,7 @@ class GroupUploads:
 
     @classmethod
     def of(cls, network: Network, uplink: Uplink, streams: Sequence[Stream]) -> GroupUploads:
-        """Create them from the random ``streams`` of the tasks."""
+        """Create the uploads from the random ``streams`` of the tasks."""
         return cls(network, uplink, [stream.child("channel") for stream in streams])
 
     def upload(self, task: int, merge: int, clients: IntArray, load: AirLoad) -> GroupUpload:
@@ -138,7 +138,7 @@ class _OnAir:
 
 
 class Transmissions:
-    """Transmissions of several tasks on one channel, one at a time, first come first served.
+    """Transmissions of several tasks on one channel, one after another, first come first served.
 
     Args:
         clock: virtual clock.

@@ -14,7 +14,7 @@ from wirelessfl.tasks.request import Request
 
 
 class Uploaded(NamedTuple):
-    """The next upload ends, unless uploads started or ended since, as ``change`` shows."""
+    """The next upload ends; outdated if ``change`` is not the number of the latest change."""
 
     change: int
 
@@ -79,7 +79,7 @@ class Uploads:
         return wireless.transmit_joules(request.client, snr, bits, took)
 
     def await_next(self) -> None:
-        """Put the end of the next upload on the clock, at the current rates."""
+        """Put the end of the next upload on the clock, based on the current rates."""
         self._change += 1
         found = self.band.next_done()
         if found is not None:

@@ -1,4 +1,4 @@
-"""Assignments: valid sets, and learners against brute force and synthetic clients."""
+"""Assignments give valid sets, and learned choices match brute force and synthetic clients."""
 
 import math
 import warnings
@@ -37,7 +37,7 @@ KINDS = {"random": random, "bayes": bayes, "bandit": bandit}
 
 
 def made_up(rng, chosen):
-    """Some seconds and losses of the chosen."""
+    """Random durations and losses of the chosen clients."""
     return [[rng.exponential(1.0, len(them)) for them in chosen] for _ in range(2)]
 
 
@@ -56,7 +56,7 @@ def runs(draw):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(runs())
-def test_sets_are_disjoint_and_as_asked(kind, run):
+def test_sets_are_disjoint_and_have_the_requested_sizes(kind, run):
     clients, tasks, rounds = run
     assignment, rng = KINDS[kind](clients, tasks), np.random.default_rng(0)
     for number, (available, shares) in enumerate(rounds):
@@ -72,8 +72,8 @@ def test_sets_are_disjoint_and_as_asked(kind, run):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(runs(), st.integers(0, 8))
-def test_restored_is_uninterrupted(kind, run, cut):
-    """Equal rounds give equal choices, in any order of the available clients."""
+def test_a_restored_assignment_makes_the_same_choices(kind, run, cut):
+    """Choices depend on the state and the available clients, not on the order of these."""
     clients, tasks, rounds = run
     plain, cut_off = (KINDS[kind](clients, tasks) for _ in range(2))
     rng = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def test_restored_is_uninterrupted(kind, run, cut):
             assert all(array.dtype.kind in "iuf" for array in state.values())
             cut_off = KINDS[kind](clients, tasks)
             cut_off.restore(state)
-            for array in state.values():  # a copy
+            for array in state.values():  # the restored state is a copy
                 array[...] = -1
         chosen = plain.choose(number, available, shares)
         again = cut_off.choose(number, np.sort(available), shares)
@@ -93,8 +93,8 @@ def test_restored_is_uninterrupted(kind, run, cut):
         cut_off.learn(again, seconds, losses)
 
 
-def test_random_sets_are_evenly_drawn():
-    """Each client trains each task equally often, and so do pairs of clients."""
+def test_random_sets_are_uniformly_drawn():
+    """Each client, and one pair of clients, trains a task with the expected frequency."""
     rounds, assignment = 4000, RandomAssignment(STREAM)
     counts, together = np.zeros((2, 10)), 0
     for number in range(rounds):
@@ -111,7 +111,7 @@ def test_random_sets_are_evenly_drawn():
 
 
 def rounds_of(assignment, durations, shares, rounds, seed=0):
-    """Seconds of each round, exponential around each client's mean, and times trained."""
+    """Durations of rounds, with clients within 20 % of their mean, and participation counts."""
     rng, clients = np.random.default_rng(seed), durations.shape[1]
     took, times = [], np.zeros_like(durations)
     for number in range(rounds):
@@ -128,7 +128,10 @@ def rounds_of(assignment, durations, shares, rounds, seed=0):
 
 
 def test_bayes_prefers_fast_clients():
-    """A quarter of 40 clients is slow: random sets of 8 contain a slow one in 93 % of rounds."""
+    """With a quarter of the 40 clients slow, rounds become shorter than random ones.
+
+    Random sets of 8 contain a slow client in 92 % of the rounds.
+    """
     durations = np.tile(np.where(np.arange(40) % 4 == 0, 5.0, 1.0), (2, 1))
     shares, rounds = np.array([4, 4]), 60
     taken, differences = [], []
@@ -148,11 +151,14 @@ def test_bayes_prefers_fast_clients():
     assert np.mean(differences) > 1.0
     assert error < 1.0 / 3
     assert np.std(taken, ddof=1) / math.sqrt(4) < 0.07 / 3
-    assert np.mean(taken) < 0.18  # of 0.25 by chance
+    assert np.mean(taken) < 0.18  # 0.25 for random sets
 
 
-def test_bayes_with_fairness_alone_trains_all_equally_often():
-    """Over eight seeds the variance is 0.029 of that of random sets, with a deviation of 0.008."""
+def test_bayes_with_large_fairness_balances_participation():
+    """The participation variance is less than a tenth of that of random sets.
+
+    Over eight seeds the ratio is 0.029, with standard deviation 0.008.
+    """
     durations = np.tile(np.where(np.arange(20) % 4 == 0, 5.0, 1.0), (2, 1))
     variances = []
     for assignment in (bayes(20, 2, fairness=1e6, candidates=100), RandomAssignment(STREAM)):
@@ -162,8 +168,8 @@ def test_bayes_with_fairness_alone_trains_all_equally_often():
 
 
 @given(runs())
-def test_the_rise_is_that_of_the_variance(run):
-    """Variance of times trained, summed over tasks, before and after; beta weighs the increase."""
+def test_rises_are_the_increases_of_the_participation_variance(run):
+    """Each round's rise equals the variance after it minus that before, summed over tasks."""
     clients, tasks, rounds = run
     assignment, rng = bayes(clients, tasks, history=99), np.random.default_rng(0)
     times, rises = np.zeros((tasks, clients)), []
@@ -179,7 +185,7 @@ def test_the_rise_is_that_of_the_variance(run):
     assert assignment.state()["times"].tolist() == times.tolist()
 
 
-def test_bayes_history_is_bounded_and_rounds_without_clients_are_not_in_it():
+def test_bayes_history_is_bounded_and_omits_rounds_without_clients():
     assignment, rng = bayes(5, 2, history=4), np.random.default_rng(0)
     for number in range(9):
         shares = np.array([2, 1]) if number % 3 else np.array([0, 0])
@@ -189,8 +195,8 @@ def test_bayes_history_is_bounded_and_rounds_without_clients_are_not_in_it():
 
 
 @given(st.integers(1, 12), st.integers(1, 4), st.booleans(), st.integers(0, 2**32))
-def test_the_process_never_warns(points, features, equal, seed):
-    """Repeated points, constant features, values without spread."""
+def test_the_gaussian_process_never_warns(points, features, equal, seed):
+    """Repeated points, constant features and constant values give finite results."""
     rng = np.random.default_rng(seed)
     seen = rng.integers(0, 2, (points, features)) * 1e6
     values = np.full(points, 3.0) if equal else rng.exponential(1.0, points)
@@ -209,8 +215,8 @@ def matern(a, b):
     return (1 + r + r**2 / 3) * np.exp(-r)
 
 
-def test_the_process_is_the_likeliest_normal_law_of_the_grid():
-    """Conditional mean and variance of the joint normal distribution, with plain inverses."""
+def test_the_posterior_is_that_of_the_most_likely_grid_point():
+    """Mean and deviation equal those of the joint normal distribution, by plain inverses."""
     rng = np.random.default_rng(1)
     seen, asked = rng.normal(size=(25, 3)), rng.normal(size=(9, 3))
     values = np.sin(seen).sum(1) + 0.1 * rng.normal(size=25)
@@ -233,7 +239,7 @@ def test_the_process_is_the_likeliest_normal_law_of_the_grid():
 
 
 @given(st.floats(-3, 3), st.floats(0.01, 3), st.floats(-3, 3))
-def test_expected_improvement_is_its_integral(mean, deviation, best):
+def test_expected_improvement_equals_its_integral(mean, deviation, best):
     def weighted(x):
         density = math.exp(-0.5 * ((x - mean) / deviation) ** 2) / (
             deviation * math.sqrt(2 * math.pi)
@@ -249,7 +255,7 @@ def test_expected_improvement_is_its_integral(mean, deviation, best):
 
 
 def known(means, **settings):
-    """A bandit that has often observed each pair, with these mean losses [tasks, clients]."""
+    """A bandit with four observations of each pair, with these mean losses [tasks, clients]."""
     assignment = bandit(means.shape[1], len(means), **settings)
     looks = np.full(means.shape, 4.0)
     assignment.restore({"losses": means * looks, "looks": looks, "rounds": np.array([9.0])})
@@ -257,8 +263,8 @@ def known(means, **settings):
 
 
 @given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 2**32), st.data())
-def test_known_means_without_exploration_are_picked_exactly(clients, tasks, seed, data):
-    """Against the greedy rule: the best remaining pair until all shares are full."""
+def test_bandit_without_exploration_is_greedy(clients, tasks, seed, data):
+    """Choices equal those of taking the best remaining pair until all shares are full."""
     rng = np.random.default_rng(seed)
     means = rng.permutation(tasks * clients).reshape(tasks, clients) + 1.0
     available = np.flatnonzero(rng.random(clients) < 0.8)
@@ -275,7 +281,7 @@ def test_known_means_without_exploration_are_picked_exactly(clients, tasks, seed
 
 
 def test_bandit_indices_by_hand():
-    """Losses 3 and 1 with discount 1/2: mean (3 / 2 + 1) / (3 / 2), t = 1 + 1 / 2 + ..."""
+    """Losses 3 and 1 with discount 1/2: n = t = 1/2 + 1, and the mean is (3/2 + 1) / n."""
     assignment = bandit(2, 1, exploration=2.0, discount=0.5)
     for loss in (3.0, 1.0):
         assignment.learn([np.array([0])], [np.array([1.0])], [np.array([loss])])
@@ -284,7 +290,7 @@ def test_bandit_indices_by_hand():
 
 
 def test_bandit_sees_all_pairs_first():
-    """12 pairs, three per round: after four rounds each has been observed once."""
+    """In four rounds, all 6 pairs of task 0 are observed, and none of task 1 twice."""
     assignment, seen = bandit(6, 2, exploration=0.0), np.zeros((2, 6))
     for number in range(4):
         chosen = assignment.choose(number, np.arange(6), np.array([2, 1]))
@@ -293,15 +299,17 @@ def test_bandit_sees_all_pairs_first():
         for task, them in enumerate(chosen):
             seen[task, them] += 1
     assert seen[0].sum() == 8
-    assert (seen[0] >= 1).all()  # 6 pairs in 8 turns
+    assert (seen[0] >= 1).all()  # 8 choices for 6 pairs
     assert (seen[1] <= 1).all()
 
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
-def test_bandit_finds_the_high_losses_and_goes_on_exploring(discount):
-    """Five of 20 clients have losses around 3, the others around 1; by chance their share is 1/4.
+def test_bandit_finds_high_losses_and_keeps_exploring(discount):
+    """Clients with high losses are chosen most; with a discount, all pairs are still explored.
 
-    Over eight seeds it is 0.76 with discount 0.9 (deviation 0.001), and 1 without discount.
+    Five of 20 clients have losses around 3, the others around 1. Over eight seeds, the fraction of
+    choices with high losses is 0.76 with discount 0.9 (deviation 0.001), and 1 without discount;
+    random choices would give 0.25.
     """
     rng, high = np.random.default_rng(0), np.arange(20) % 4 == 0
     assignment, times = bandit(20, 2, exploration=0.1, discount=discount), np.zeros((2, 20))
@@ -327,7 +335,7 @@ def test_bandit_forgets_without_dividing_by_zero():
 
 
 def test_a_thousand_clients_take_little_memory():
-    """Four tasks and 300 available of 1000 clients: the state does not grow with rounds."""
+    """With 1000 clients and four tasks, the state stays below 100 kB and stops growing."""
     for kind in (random, bayes, bandit):
         settings = {"candidates": 100, "history": 50} if kind is bayes else {}
         assignment, rng, sizes = kind(1000, 4, **settings), np.random.default_rng(0), []
@@ -351,13 +359,13 @@ def test_a_thousand_clients_take_little_memory():
         ([[0]], [1, 0], r"available has shape \(1, 1\)"),
     ],
 )
-def test_rounds_that_cannot_be(kind, available, shares, message):
+def test_invalid_rounds_are_rejected(kind, available, shares, message):
     with pytest.raises(ValueError, match=message):
         KINDS[kind](4, 2).choose(0, np.array(available), np.array(shares))
 
 
 @pytest.mark.parametrize("kind", [bayes, bandit])
-def test_learners_know_their_clients_and_tasks(kind):
+def test_learners_reject_unknown_clients_and_other_numbers_of_tasks(kind):
     with pytest.raises(ValueError, match=r"available contains client 4: .* >= 0 and < 4"):
         kind(4, 2).choose(0, np.array([0, 4]), np.array([1, 1]))
     with pytest.raises(ValueError, match="shares has 1 entries: give one for each of 2 tasks"):
@@ -387,6 +395,6 @@ def test_learners_know_their_clients_and_tasks(kind):
         (lambda: bayes(1, 1).learn([np.arange(1)], []), "seconds is 0 arrays"),
     ],
 )
-def test_errors(call, message):
+def test_invalid_settings_and_observations_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""The buffered schedule and client queues without training: by hand, by laws, by invariants."""
+"""The buffered schedule and client queues without training: hand calculations, laws, invariants."""
 
 import json
 from itertools import pairwise
@@ -24,7 +24,7 @@ from wirelessfl.uplinks import UPLINKS
 
 
 class Listed(Delays):
-    """Durations by the number of the request."""
+    """Durations by request number."""
 
     def __init__(self, *seconds, rest=None):
         self.listed, self.rest = seconds, rest
@@ -34,7 +34,7 @@ class Listed(Delays):
 
 
 class Watched(Untrained):
-    """Counts the merges between the issue of a request and its use."""
+    """Checks staleness: the merges between the issue of a request and the merge of its update."""
 
     def __init__(self, spreads=()):
         self.merges, self.at_issue, self.used = 0, {}, []
@@ -53,7 +53,7 @@ class Watched(Untrained):
 
 
 def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ticks=(), **options):
-    """A simulation to its end: the final clock, schedule and work."""
+    """Simulate until ``seconds``; return the schedule, the regime, spans and merges."""
     choose = options.pop("choose", None)
     requests_options = {
         name: options.pop(name) for name in ("busy_clients", "drop_out") if name in options
@@ -88,14 +88,18 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ti
 
 
 def test_a_schedule_by_hand():
-    """Two requests, buffer of two; client 1 is slow, and its second request waits in its queue."""
+    """Two requests, a buffer of two, and a slow client 1, whose second request waits in its queue.
+
+    Spans, merges and staleness match the hand calculation.
+    """
     delays = Listed(1.0, 2.5, 1.0, 1.5, 0.25, 9.0, 9.0)
     schedule, regime, spans, merges = simulated(
         [(2, 2, 99)], delays, 4.5, clients=2, choose=lambda number: [0, 1, 0, 1, 0, 0, 1][number]
     )
-    # t=1: 0 arrives, 2 goes to client 0. t=2: 2 arrives, a merge; 3 goes to client 1, which is busy
-    # with 1 until 2.5. Then 1 arrives, one merge old; 4 goes to client 0 and arrives at 2.75: a
-    # merge, and 5 goes to client 0. 3 starts at 2.5 and arrives at 4, issued before that merge.
+    # t=1: update 0 arrives; request 2 goes to client 0. t=2: update 2 arrives and is merged with 0;
+    # request 3 goes to client 1, which works on request 1 until 2.5. t=2.5: update 1 arrives, one
+    # merge old; request 4 goes to client 0. t=2.75: update 4 arrives and is merged with 1; request
+    # 5 goes to client 0. t=4: update 3 arrives; its request was issued before the second merge.
     assert [(s.client, s.begin, s.end) for s in spans] == [
         (0, 0.0, 1.0),
         (0, 1.0, 2.0),
@@ -108,10 +112,10 @@ def test_a_schedule_by_hand():
     assert regime.versions == [2]
 
 
-def test_an_ended_task_leaves_its_clients_and_requests_to_the_others():
-    """Task 0 ends at t=1; client 0 stops and continues with task 1, which has three requests."""
+def test_clients_and_requests_of_an_ended_task_go_to_the_others():
+    """Task 0 ends at t=1; client 0 stops and continues with task 1, which gets all requests."""
     delays = Listed(2.0, 4.0, 3.0, 1.0, rest=lambda task, number: 50.0)
-    clients = [0, 1, 0, 2]  # requests 0, 1 of task 0, then 2 of task 1; 3 when 0 has ended
+    clients = [0, 1, 0, 2]  # requests 0 and 1 of task 0, 2 of task 1, 3 at the end of task 0
     schedule, _, spans, _ = simulated(
         [(2, 1, 99), (1, 1, 99)],
         delays,
@@ -126,15 +130,15 @@ def test_an_ended_task_leaves_its_clients_and_requests_to_the_others():
     ]
     own = [(s.client, s.begin, s.end) for s in spans if s.task == 1]
     assert (2, 1.0, 2.0) in own  # issued at the end of task 0
-    assert (0, 1.0, 4.0) in own  # started when the client's work on task 0 was stopped
+    assert (0, 1.0, 4.0) in own  # started when the client's work on task 0 was cancelled
     assert [task.requests for task in schedule.tasks if not task.ended] == [3]
     assert schedule.tasks[1].buffer == 3  # R / b is constant
     assert schedule.tasks[0].active == 0
     assert schedule.active == 3
 
 
-def test_ties_are_taken_in_the_order_of_their_making():
-    """All durations are one second: clients return in the order in which they got requests."""
+def test_simultaneous_updates_arrive_in_the_order_of_their_requests():
+    """With equal durations, clients return in the order in which they received requests."""
     _, _, spans, merges = simulated(
         [(4, 4, 3)], Listed(rest=lambda *_: 1.0), 9.0, choose=lambda number: number % 4
     )
@@ -156,7 +160,7 @@ plans = st.lists(
     st.integers(1, 6),
 )
 def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
-    """Budget, queues, staleness (asserted by the models), and time, for all sizes."""
+    """The budget, queues, staleness (checked by the models) and time are consistent."""
     budget = sum(plan[0] for plan in plans)
     seen = [0.0]
 
@@ -193,7 +197,7 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
         drop_out=drop_out,
         busy_clients=busy,
     )
-    for client in range(clients):  # one at a time
+    for client in range(clients):  # works on one request at a time
         own = sorted((s.begin, s.end) for s in spans if s.client == client)
         assert all(one[1] <= two[0] for one, two in pairwise(own))
     done = sum(s.how == "done" for s in spans)
@@ -210,8 +214,8 @@ def requests_issued(regime):
     return regime.requests.issued
 
 
-def test_dynamic_allocation_is_reached_little_by_little():
-    """0, 1 or 2 requests replace an update; R is proportional to sigma, and R / b is constant."""
+def test_dynamic_allocation_is_reached_gradually():
+    """0, 1 or 2 requests replace an update until R is proportional to sigma; R / b is constant."""
     asked = []
 
     def check(schedule, requests):
@@ -237,8 +241,11 @@ def test_dynamic_allocation_is_reached_little_by_little():
     assert min(map(sum, asked)) >= 48  # one task may shrink before the other's updates arrive
 
 
-def test_the_buffer_of_the_paper_fills_in_b_over_r_lambda():
-    """Section 4: exponential delays, no queues. 20,000 merges: standard error 0.3 %."""
+def test_a_buffer_fills_in_the_expected_time():
+    """With exponential delays and no queues, a buffer fills in b / (R lambda) on average.
+
+    This is Section 4. 20,000 merges: standard error 0.3 %.
+    """
     requests, buffer = 24, 6
     delays = Listed(rest=lambda task, number: draws[number])
     draws = Stream(5).generator().exponential(2.0, 300_000)
@@ -251,7 +258,10 @@ def test_the_buffer_of_the_paper_fills_in_b_over_r_lambda():
 
 
 def test_shifted_exponential_durations():
-    """Mean 3 beta and the published distribution function: 50,000 draws, standard error 0.4 %."""
+    """Durations have mean 3 beta and the published distribution function.
+
+    50,000 draws: the standard error of the mean is 0.3 %.
+    """
     speeds = client_speeds(8, Stream(1))
     assert sorted(speeds.tolist()) == [0.7, 0.7, 1.0, 1.0, 1.0, 1.0, 1.3, 1.3]
     delays = ShiftedExponential([2.0, 4.0], np.array([1.0, 1.3]), Stream(9))
@@ -260,14 +270,14 @@ def test_shifted_exponential_durations():
     assert drawn.mean() == pytest.approx(law.mean_seconds, rel=0.012)
     assert drawn.min() >= 5.2
     for share in (0.1, 0.5, 0.9):
-        # A share's standard error is at most 0.0022.
+        # The standard error of a fraction is at most 0.0022.
         assert (drawn <= law.quantile(share)).mean() == pytest.approx(share, abs=0.007)
     assert delays.seconds(1, 1, 7) == drawn[7]  # by number, not by order
     assert delays.seconds(0, 0, 7) == pytest.approx(drawn[7] / 2.6)
 
 
 def test_clients_are_chosen_uniformly():
-    """10 clients, 12,000 requests: standard error of a share 0.0027."""
+    """Each of 10 clients gets a tenth of 12,000 requests (standard error 0.0027)."""
     delays = ShiftedExponential([1.0], np.ones(10), Stream(2))
     _, regime, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
     assert regime.requests.issued > 12_000
@@ -276,8 +286,8 @@ def test_clients_are_chosen_uniformly():
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
 
 
-def test_drop_outs_are_counted_and_made_good():
-    """All lost requests are replaced: updates arrive at the rate of requests that are not lost."""
+def test_drop_outs_are_counted_and_replaced():
+    """The set fraction of requests is lost, halfway through training on average, and replaced."""
     delays = ShiftedExponential([1.0], np.ones(2000), Stream(2))
     schedule, _, spans, _ = simulated([(50, 5, 10**6)], delays, 800.0, clients=2000, drop_out=0.3)
     lost = schedule.tasks[0].lost
@@ -287,11 +297,11 @@ def test_drop_outs_are_counted_and_made_good():
     assert schedule.active == 50
     gone = [s.end - s.begin for s in spans if s.how == "lost"]
     done = [s.end - s.begin for s in spans if s.how == "done"]
-    # At a uniform time in the training: half its mean length; standard errors 1.3 and 0.8 %.
+    # Drop-outs at a uniform time take half the mean duration; standard errors 1.3 and 0.8 %.
     assert np.mean(gone) / np.mean(done) == pytest.approx(0.5, rel=0.05)
 
 
-def test_answers_at_merges_alone():
+def test_answers_at_merges_only():
     """Requests are issued only at merges, except to replace a lost update."""
     out = []
 
@@ -316,7 +326,7 @@ def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
 
 
 def test_uploads_share_the_band_by_hand():
-    """Two TDMA uploads: full rate until the other starts, half the rate while both are active."""
+    """Two TDMA uploads have the full rate alone, and half of it while both are active."""
     delays = wireless("tdma", elements=9_000_000, clients=4)
     one, two = (delays.received_snr(client, client) for client in (0, 1))
     alone = [
@@ -328,7 +338,7 @@ def test_uploads_share_the_band_by_hand():
         delays,
         99.0,
         clients=4,
-        choose=lambda number: number,  # 2 is slower
+        choose=lambda number: number,  # client 2 is slower
     )
     # Client 0 is ready at 1.0, client 1 at 1.5; when one ends, the other gets the full band again.
     left0 = alone[0] - 0.5
@@ -341,18 +351,18 @@ def test_uploads_share_the_band_by_hand():
         expected = {1: first, 0: first + left0 - alone[1]}
     assert {s.client: s.end for s in spans[:2]} == pytest.approx(expected)
     network = delays.network
-    stopped = max(expected.values()) - min(expected.values())  # client 2, after the first update
+    stopped = max(expected.values()) - min(expected.values())  # client 2 from first update to merge
     assert stopped < 2.5
     computing = [
         network.switched_capacitance[i] * network.cpu_hz[i] ** 3 * seconds
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
-    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # in its own slots only
+    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # each in its own slots only
     assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
-def test_an_upload_alone_takes_its_bits(uplink):
+def test_a_single_upload_takes_its_bits_over_the_rate(uplink):
     delays = wireless(uplink, clients=1, down=1e6)
     _, _, spans, _ = simulated([(1, 1, 1)], delays, 99.0, clients=1)
     bits = 32 * 1000
@@ -383,8 +393,8 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
     assert schedule.tasks[0].version == 12 == len(merges)
 
 
-def test_snapshots_go_on_alike():
-    """Stopped at any time and restored into new objects: the same work, bit for bit."""
+def test_restored_snapshots_continue_identically():
+    """Restored from snapshots into new objects, a run gives the same spans and merges."""
 
     def fresh_run():
         clock, spans, merges = Clock(), [], []
@@ -428,6 +438,7 @@ def test_snapshots_go_on_alike():
 
 
 def test_ticks_and_deadlines():
+    """A tick reports all active tasks, and so does the deadline before it stops the run."""
     schedule = BufferedScheduler(
         [TaskPlan(2, 1, 5), TaskPlan(1, 1, 5)], report_every=None, ticks=True
     )

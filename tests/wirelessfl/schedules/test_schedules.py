@@ -31,12 +31,12 @@ def test_time_never_runs_backwards_and_ties_keep_their_order(delays, data):
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
-def test_impossible_times_are_refused(seconds):
+def test_impossible_times_are_rejected(seconds):
     with pytest.raises(ValueError, match="give a finite time >= 0 until the event"):
         Clock().after(seconds, "never")
 
 
-def test_a_synchronous_run_decides_as_written():
+def test_a_synchronous_run_makes_the_expected_decisions():
     schedule = RoundsScheduler(rounds=3, report_every=2)
     assert schedule.decide(Started()) == [Report(0), Give(0)]
     assert schedule.decide(Arrived(0)) == [Merge(0), Save(), Give(1)]
@@ -44,7 +44,7 @@ def test_a_synchronous_run_decides_as_written():
     assert schedule.decide(Arrived(2)) == [Merge(2), Report(3), Save(), Stop()]
 
 
-def test_a_restored_schedule_goes_on():
+def test_a_restored_schedule_continues():
     schedule = RoundsScheduler(rounds=3)
     schedule.decide(Started())
     schedule.decide(Arrived(0))

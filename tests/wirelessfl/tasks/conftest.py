@@ -1,4 +1,4 @@
-"""A task of any algorithm, built from objects."""
+"""Fixture for tasks with any algorithm, built from objects."""
 
 from types import SimpleNamespace
 
@@ -31,7 +31,7 @@ def issue(learner, number, client, *, lost=False):
 def task(config, toy):
     """A factory of tasks on the toy data, and of the rounds that they are compared with.
 
-    ``learner(algorithm)`` creates a new one; executor and data are those of ``rounds``.
+    ``learner(algorithm)`` creates a new task with the executor and data of ``rounds``.
     """
 
     def make(*, clients=4, hidden=(9,), flags=None):

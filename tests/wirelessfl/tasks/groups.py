@@ -16,7 +16,7 @@ from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_
 from wirelessfl.uplinks.aircomp import AirComp
 
 BAND_HZ, SUBCARRIER_HZ, SYMBOL_SECONDS = 1e6, 1e4, 1e-3
-SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # together
+SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # sent in parallel
 AIRCOMP = AirComp(subcarrier_hz=SUBCARRIER_HZ, symbol_seconds=SYMBOL_SECONDS)
 
 
@@ -34,12 +34,12 @@ def network_of(clients):
 
 
 def elements_for(seconds):
-    """Number of elements that take this long over the air: one per subcarrier and symbol."""
+    """Number of elements whose transmission takes ``seconds``: one per subcarrier and symbol."""
     return round(seconds * SYMBOLS / SYMBOL_SECONDS)
 
 
 class Listed(Delays):
-    """Seconds of local training by the number of the request; clients compute all the time."""
+    """Durations of local training by request number; busy clients use 1000 W throughout."""
 
     def __init__(self, *seconds, rest=None):
         self.listed, self.rest = seconds, rest
@@ -52,7 +52,7 @@ class Listed(Delays):
 
 
 class Watched(Untrained):
-    """Records merges and their channels."""
+    """Records merges and their channel draws, and checks staleness and senders."""
 
     def __init__(self, air_seconds=0.0):
         super().__init__(elements_for(air_seconds))

@@ -1,4 +1,4 @@
-"""The choice of a client for a request, against reference lists."""
+"""The choice of a client for a request equals a reference with plain lists."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +18,8 @@ def issued(number, task, client):
 
 
 @given(st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)), st.booleans(), STEPS)
-def test_choices_are_those_of_lists_written_out(clients, limit, idle_first, steps):
-    """Requests start and end; a restored object makes the same choices."""
+def test_choices_equal_a_reference_with_lists(clients, limit, idle_first, steps):
+    """Choices are equal while requests start and end, and after a restore."""
     busy = BusyClients(clients, limit, idle_first=idle_first)
     order, out = [], []  # busy clients in their order; requests by client, oldest first
     for number, (place, task, ends) in enumerate(steps):
@@ -41,14 +41,14 @@ def test_choices_are_those_of_lists_written_out(clients, limit, idle_first, step
             idle = all(other.client != request.client for other in out)
             busy.remove(request, idle=idle)
             if idle:
-                place_of = order.index(request.client)
-                order[place_of] = order[-1]
+                index = order.index(request.client)
+                order[index] = order[-1]
                 order.pop()
         assert busy.all == order
 
 
-def test_many_busy_clients_are_not_looked_through():
-    """10^5 clients, half of them busy: choosing an idle one takes a bisection, not a list."""
+def test_choosing_an_idle_client_does_not_scan_the_busy_ones():
+    """With 10^5 clients, half of them busy, a choice takes fewer than 20 look-ups."""
     busy = BusyClients(100_000, None, idle_first=True)
     for client in range(0, 100_000, 2):
         busy.add(issued(client, 0, client))
@@ -60,8 +60,8 @@ def test_many_busy_clients_are_not_looked_through():
             return super().__getitem__(place)
 
         def __iter__(self):
-            raise AssertionError("all of them are looked through")
+            raise AssertionError("all busy clients are scanned")
 
-    busy._rising = Counted(busy._rising)
+    busy._sorted = Counted(busy._sorted)
     assert busy.choose(0.5, 0) == 50_001
     assert len(looked) < 20

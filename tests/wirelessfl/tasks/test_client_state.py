@@ -1,4 +1,4 @@
-"""Client state in the order of each client's queue: reference loops, any batches, checkpoints."""
+"""Client state follows each client's queue: reference loops, batching, checkpoints."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ RULES = {
 
 
 def gradient(made, params, client, step):
-    """Gradient of a client's mini-batch in its local step ``step``, counted over all its steps."""
+    """Gradient of a client's mini-batch in local step ``step``, counted over all its requests."""
     data = made.model.executor.data
     batch = data.source.draw(np.array([client]), np.array([step]), 1)
     x, y = data.batch(batch.index[0][0][batch.weight[0][0] > 0])
@@ -45,7 +45,7 @@ def scaffold_request(made, sent, client, first, own):
 
 
 def test_one_client_with_a_queue_of_scaffold_requests(task):
-    """R = 3, b = 2: three requests wait in one queue; each reads the state of the previous one."""
+    """Each of three queued requests uses the state after the previous one (R = 3, b = 2)."""
     made = task(clients=1)
     learner = made.learner(Scaffold(lr=0.2))
     size = made.model.objective.spec.size
@@ -78,12 +78,12 @@ def test_one_client_with_a_queue_of_scaffold_requests(task):
 
 
 def story(made, learner, *, merges=8, lost=(), each=None, then=None):
-    """Requests to random clients that come back in the order of each client's queue.
+    """Issue requests to random clients, and return them in the order of each client's queue.
 
     Args:
         lost: numbers of requests that are lost.
-        each: called after every event, to train ahead.
-        then: gives the learner that continues after a merge; None: the same.
+        each: called after every returned update, to train ahead.
+        then: replaces the learner after a merge; None to keep it.
 
     Yields:
         The learner after each merge, and the clients of the merge.
@@ -117,7 +117,7 @@ def story(made, learner, *, merges=8, lost=(), each=None, then=None):
 
 
 def state_of(learner):
-    """All that a checkpoint contains of server and client states."""
+    """Server and client states as a checkpoint contains them."""
     return learner.server.tensors()
 
 
@@ -128,8 +128,8 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_trained_at_any_time_and_in_any_batches(task, name, monkeypatch):
-    """One by one on return, when needed, and many ahead: the same bits."""
+def test_results_do_not_depend_on_the_time_and_batches_of_training(task, name, monkeypatch):
+    """Training one by one on return, when needed, or many ahead is bit-identical."""
     made, jobs = task(), []
     train = made.model.executor.train
     made.model.executor.train = lambda job: (jobs.append(job), train(job))[1]
@@ -155,8 +155,8 @@ def test_trained_at_any_time_and_in_any_batches(task, name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["scaffold", "fadamgc"])
-def test_the_tracked_mean_is_that_over_all_clients(task, name):
-    """After merges with repeated clients: y = (1/n) sum y_i over the merged updates."""
+def test_the_tracking_term_is_the_mean_over_all_clients(task, name):
+    """After merges with repeated clients, y = (1/n) sum y_i over all n clients."""
     made = task()
     learner, twice = made.learner(RULES[name]), 0
     for _, clients in story(made, learner, merges=12):
@@ -171,7 +171,7 @@ def test_the_tracked_mean_is_that_over_all_clients(task, name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_lost_request_leaves_no_state(task, name):
-    """The client's next request trains as if the lost one had only used up batches."""
+    """After a lost request, the client's next one differs only in its batches."""
     made = task()
     found = []
     for lost in (True, False):
@@ -185,7 +185,7 @@ def test_a_lost_request_leaves_no_state(task, name):
         learner.merge([1], [0])
         found.append(state_of(learner))
     assert_equal(*found)
-    # In a client's first training MOON has no previous model to push away from.
+    # In its first training, a MOON client has no previous model to move away from.
     if name == "moon":
         plain = made.learner(FedAvg(lr=0.2))
         plain.steps_done[1] += made.steps
@@ -197,8 +197,8 @@ def test_a_lost_request_leaves_no_state(task, name):
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("room", [1, 1 << 30])
-def test_cancelled_requests_leave_states_as_they_were(task, name, room, monkeypatch):
-    """Requests are trained ahead, even a whole queue, of which the last one is needed."""
+def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):
+    """Requests that were trained ahead and then cancelled leave server and clients unchanged."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", room)
     made = task()
     made.model.executor.chunk = 1
@@ -221,8 +221,8 @@ def test_cancelled_requests_leave_states_as_they_were(task, name, room, monkeypa
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("ahead", [False, True])
-def test_a_checkpoint_in_the_middle_continues_to_the_bit(task, name, ahead):
-    """After every merge, with requests trained ahead or not, and with lost ones."""
+def test_restoring_after_every_merge_is_bit_identical(task, name, ahead):
+    """The state stays equal with lost requests, and with or without training ahead."""
     made = task()
 
     def each(learner):
@@ -236,10 +236,10 @@ def test_a_checkpoint_in_the_middle_continues_to_the_bit(task, name, ahead):
         other.restore(tensors, json.loads(json.dumps(learner.snapshot())))
         return other
 
-    ways = (
+    stories = (
         story(made, made.learner(RULES[name]), each=each, lost={4, 9}, then=then)
         for then in (None, restored)
     )
-    for (whole, _), (moved, _) in zip(*ways, strict=True):
+    for (whole, _), (moved, _) in zip(*stories, strict=True):
         assert_equal(whole.tensors(), moved.tensors())
         assert whole.snapshot() == moved.snapshot()

@@ -1,4 +1,4 @@
-"""Requests 0..n-1 to clients 0..n-1 in each version, merged together, equal a synchronous round."""
+"""One request per client and version, merged together, equals a synchronous round."""
 
 import numpy as np
 import pytest
@@ -66,15 +66,15 @@ def common_rounds(made, learner):
 
 
 @pytest.mark.parametrize("case", SGD | ADAM)
-def test_merges_of_all_are_rounds(task, case):
-    """By requests, and in common rounds of tasks."""
+def test_merges_of_all_clients_equal_rounds(task, case):
+    """Requests and rounds of tasks give the models and metrics of synchronous rounds."""
     name, flags = case.partition(",")[0], (SGD | ADAM)[case]
     made = task(clients=CLIENTS, flags=(name, flags))
     expected = rounds_of(made.rounds, MERGES)
     moved = float((expected[-1][0] - made.model.start).norm())
     assert moved > 0.01
-    for way in (asynchronous, common_rounds):
-        found = way(made, made.learner(lr_share=made.rounds.planner.lr_share))
+    for regime in (asynchronous, common_rounds):
+        found = regime(made, made.learner(lr_share=made.rounds.planner.lr_share))
         for (params, metrics), (wanted, metrics_wanted) in zip(found, expected, strict=True):
             if case in ADAM:
                 apart = float((params - wanted).norm() / (wanted - made.model.start).norm())
@@ -86,8 +86,8 @@ def test_merges_of_all_are_rounds(task, case):
 
 
 @pytest.mark.parametrize("name", ["fedavg", "scaffold"])
-def test_seconds_are_those_of_rounds(task, name):
-    """Over separate links; SCAFFOLD sends two vectors up and down."""
+def test_merge_times_equal_those_of_rounds(task, name):
+    """Merges over separate links happen when rounds end; SCAFFOLD sends two vectors both ways."""
     flags = {"uplink": "fixed", "rate_mbps": 0.5, "cycles_per_step": 1e7}
     made = task(clients=CLIENTS, flags=(name, flags))
     planner, learner, clock = made.rounds.planner, made.learner(), Clock()
@@ -127,8 +127,8 @@ def test_seconds_are_those_of_rounds(task, name):
     ("name", "flags"),
     [("fedavg", {}), ("scaffold", {}), ("heterofl", {"capacities": (0.7, 0.5, 0.3)})],
 )
-def test_noise_over_the_air_is_that_of_rounds(task, name, flags):
-    """The same channels are passed, and the noise is drawn by the version."""
+def test_noise_over_the_air_equals_that_of_rounds(task, name, flags):
+    """With the same channel draws, models and metrics agree: noise is drawn by version."""
     made = task(clients=CLIENTS, flags=(name, {**flags, "uplink": "aircomp", "snr_db": 0.0}))
     expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.training.server.uplink
     learners = [made.learner(uplink=uplink) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Groups of clients that transmit together always fill: limits, laws, invariants."""
+"""Buffers of clients that transmit together can always fill: limits, laws, invariants."""
 
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ def settings_of_tasks(draw):
     for count in requests:
         buffers.append(1 + draw(st.integers(0, min(left, count - 1))))
         left -= buffers[-1] - 1
-    if draw(st.booleans()):  # at the limit
+    if draw(st.booleans()):  # raise buffers to the limit
         while (
             left > 0 and (i := next((i for i, b in enumerate(buffers) if b < requests[i]), -1)) >= 0
         ):
@@ -40,7 +40,7 @@ def settings_of_tasks(draw):
 
 @given(settings_of_tasks(), st.sampled_from([0.0, 0.2]), st.integers(1, 4), st.integers(0, 1000))
 def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
-    """All tasks make all merges; each client is busy once; clients of a merge are distinct."""
+    """All tasks complete their merges, and the maximum number of clients is always busy."""
     plans, clients, busy = sizes
     limit = busy_at_once([plan[0] for plan in plans], clients, busy)
     budget = sum(plan[0] for plan in plans)
@@ -93,12 +93,15 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
     assert merged == schedule.updates == sum(regime.returned)
 
 
-def test_beyond_the_limit_all_wait_for_each_other():
-    """Three clients, b = 2 and 3: one holds an update of task 0 and two hold one of task 1."""
+def test_beyond_the_limit_all_clients_wait_for_each_other():
+    """With three clients and b = 2 and 3, all clients hold updates, and no buffer can fill.
+
+    One client holds an update of task 0, two hold updates of task 1.
+    """
     check_gathering([2, 2], [3, 3], 3, None)
     with pytest.raises(ConfigError, match=r"Lower the sum of the buffers to 4"):
         check_gathering([2, 3], [3, 3], 3, None)
-    first = [0, 1, 1, 1, 2, 0]  # first: 0 of task 0; after its update at client 1, two of task 1
+    first = [0, 1, 1, 1, 2, 0]  # clients of requests 0 to 2 of task 0 and 3 to 5 of task 1
     schedule, regime, _ = simulated(
         [(3, 2, 50), (3, 3, 50)],
         Listed(rest=lambda task, number: 1.0),
@@ -122,7 +125,7 @@ def test_beyond_the_limit_all_wait_for_each_other():
         ([3, 4], [9, 9], 5, None, r"buffer is 3 \+ 4 = 7 .* = 5 busy.*buffers to 6"),
     ],
 )
-def test_buffers_that_may_never_fill_are_refused(buffers, requests, clients, busy, message):
+def test_buffers_that_may_never_fill_are_rejected(buffers, requests, clients, busy, message):
     with pytest.raises(ConfigError, match=message):
         check_gathering(buffers, requests, clients, busy)
 
@@ -136,14 +139,14 @@ def test_buffers_at_the_limit_are_accepted(buffers, requests, clients, busy):
 
 
 def test_clients_are_chosen_uniformly_among_idle_ones():
-    """One of 10 clients at a time, 2000 requests: standard error of a share 0.0067."""
+    """With one busy client of 10, each gets a tenth of 2000 requests (standard error 0.0067)."""
     _, regime, records = simulated(
         [(1, 1, 2000)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )
     assert regime.requests.issued == 2000
     counts = np.bincount([s.client for s in records.spans], minlength=10)
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.021
-    # Five of 10: all sets of five are equally likely, so each client is in half of them.
+    # With five busy clients, all sets of five are equally likely: each client is in half of them.
     _, regime, records = simulated(
         [(5, 5, 800)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )
@@ -152,8 +155,8 @@ def test_clients_are_chosen_uniformly_among_idle_ones():
     assert np.abs(counts / 800 - 0.5).max() < 0.06  # standard error 0.018
 
 
-def test_lost_updates_are_made_good():
-    """Fraction of lost trainings, with clients that hold updates: standard error below 0.005."""
+def test_lost_updates_are_replaced():
+    """All merges complete, and the set fraction of updates is lost (standard error < 0.005)."""
     schedule, _, _ = simulated(
         [(20, 5, 1500)],
         Listed(rest=lambda task, number: 1.0 + number % 3),
@@ -164,7 +167,7 @@ def test_lost_updates_are_made_good():
     )
     lost = schedule.tasks[0].lost
     assert schedule.updates == 7500
-    # Of finished trainings; some of the others hold an update at the end.
+    # Fraction of finished requests; some clients still hold an update at the end.
     assert lost / (lost + schedule.updates) == pytest.approx(0.3, abs=0.015)
 
 
@@ -173,9 +176,9 @@ def test_lost_updates_are_made_good():
     [((10, 10), (5, 5), 10), ((4, 16), (4, 2), 10), ((2, 2, 8), (2, 2, 2), 4)],
 )
 def test_no_task_starves(requests, buffers, clients):
-    """Queues at all clients, buffers at the limit: all tasks keep merging.
+    """All tasks keep merging, with queues at all clients and buffers at the limit.
 
-    With a choice among all busy clients, requests of a task would queue behind each other.
+    If requests went to any busy client, those of one task would queue behind each other.
     """
     check_gathering(buffers, requests, clients, None)
     seconds = Stream(5).generator().exponential(1.0, 5000)

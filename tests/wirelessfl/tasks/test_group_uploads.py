@@ -1,4 +1,4 @@
-"""Training of tasks with simultaneous transmissions: against rounds of one model, and resumed."""
+"""Tasks with simultaneous transmissions equal rounds of one model, and can be resumed."""
 
 import json
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ def settings_of(**flags):
 
 
 def made(config, data, streams):
-    """A learner per stream, with durations, uploads, and the engine's view of a run."""
+    """Objects of a run with one learner per stream, its delays, and its group uploads."""
     setup = build(config, data=data)
     model, network = setup.models[0], setup.network
     algorithm, uplink, size = model.algorithm, config.choices.uplink, model.objective.spec.size
@@ -110,7 +110,7 @@ def run(made, save=lambda: None, tick_seconds=1.0):
 
 
 def assert_rounds(rows, learner, reference):
-    """Rows and model equal those of rounds of one model."""
+    """Check that rows and model equal those of rounds of one model."""
     assert len(rows) == len(reference.rows) == ROUNDS + 1
     for own, row in zip(rows, reference.rows, strict=True):
         assert own["round"] == row["round"]
@@ -121,8 +121,8 @@ def assert_rounds(rows, learner, reference):
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
 
 
-def clean(reference, tmp_path, toy, **flags):
-    """Distance of the model from that at a very high SNR: the noise has an effect."""
+def noise_effect(reference, tmp_path, toy, **flags):
+    """Maximum difference between the parameters and those at a very high SNR."""
     flags |= {"snr_db": 120.0}
     exact = wirelessfl.run(settings_of(**flags, out=tmp_path / "exact"), data=toy)
     return max(
@@ -131,11 +131,11 @@ def clean(reference, tmp_path, toy, **flags):
 
 
 @pytest.mark.parametrize("convention", ["published", "physical"])
-def test_full_buffers_over_the_air_are_rounds(tmp_path, toy, convention):
-    """b = R = n: seconds, joules, channels, noise and weights of a round of all clients."""
+def test_full_buffers_over_the_air_equal_rounds(tmp_path, toy, convention):
+    """With b = R = n, rows and model equal those of rounds of all clients."""
     flags = {"convention": convention, "snr_db": 0.0}
     reference = wirelessfl.run(settings_of(**flags, out=tmp_path / "rounds"), data=toy)
-    assert clean(reference, tmp_path, toy, convention=convention) > 1e-3
+    assert noise_effect(reference, tmp_path, toy, convention=convention) > 1e-3
     config = settings_of(**flags, out=tmp_path / "requests")
     known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
     plans = [TaskPlan(CLIENTS, CLIENTS, ROUNDS)]
@@ -145,8 +145,8 @@ def test_full_buffers_over_the_air_are_rounds(tmp_path, toy, convention):
     assert_rounds(rows, known.learners[0], reference)
 
 
-def test_a_task_of_everybody_over_the_air_is_rounds(tmp_path, toy):
-    """Rounds of one task: one transmission of all clients per round."""
+def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
+    """Rounds of one task, with one transmission of all clients each, equal rounds of one model."""
     reference = wirelessfl.run(settings_of(snr_db=0.0, out=tmp_path / "rounds"), data=toy)
     config = settings_of(snr_db=0.0, out=tmp_path / "tasks")
     known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
@@ -166,8 +166,8 @@ def test_a_task_of_everybody_over_the_air_is_rounds(tmp_path, toy):
     assert_rounds(run(tasks), known.learners[0], reference)
 
 
-def test_two_tasks_resumed(tmp_path, toy):
-    """Held updates, a transmission in progress, waiting ones: rows and models bit for bit."""
+def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
+    """Checkpoints contain held updates, a transmission in progress, and queued transmissions."""
     config = settings_of(snr_db=5.0, out=tmp_path / "run")
     plans = [TaskPlan(4, 3, 5), TaskPlan(4, 2, 7)]
 

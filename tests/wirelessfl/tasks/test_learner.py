@@ -1,8 +1,8 @@
-"""Training of tasks against reference loops with their own queues, mini-batches and merges.
+"""Training of tasks equals reference loops with their own queues, mini-batches and merges.
 
-The loops use autograd, and nothing of the learner, the requests or the executors: durations,
-clients and batches are drawn again from the named streams, and a request is trained when its
-update arrives.
+The loops use autograd, and no code of the learner, the requests or the executors. They draw
+durations, clients and batches again from the named streams, and train a request when its update
+arrives.
 """
 
 import heapq
@@ -49,7 +49,7 @@ def small_model():
 
 @pytest.fixture
 def ran(tmp_path, toy):
-    """A factory of finished runs: engine, rows, initial layers, and the jobs that were trained."""
+    """A factory of finished runs: engine, rows, initial layers, and all training jobs."""
 
     def make(algorithm, *, watch=lambda engine: None, **flags):
         config = Config.from_flags(algorithm, **COMMON | {"out": tmp_path / "run"} | flags)
@@ -80,10 +80,10 @@ def logits(layers, x):
 
 
 def batch(part, client, step):
-    """Samples of a client's step, counted over all its steps: each pass is shuffled anew."""
-    turn, place = divmod(step, -(-len(part) // BATCH))
-    shuffle = Stream(SEED).child("client", client, "batches").generator(turn)
-    return part[shuffle.permutation(len(part))[place * BATCH : (place + 1) * BATCH]]
+    """Samples of a client's step, counted over all its requests; each epoch is reshuffled."""
+    epoch, index = divmod(step, -(-len(part) // BATCH))
+    shuffle = Stream(SEED).child("client", client, "batches").generator(epoch)
+    return part[shuffle.permutation(len(part))[index * BATCH : (index + 1) * BATCH]]
 
 
 def trained(data, part, client, layers, first_step):
@@ -106,8 +106,8 @@ def accuracy(data, layers):
 def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_out=0.0):
     """Buffered asynchronous training, request by request.
 
-    ``weigh`` gives the weights of a buffer's updates from clients and staleness. Returns the model,
-    the rows, and all updates in order of arrival.
+    ``weigh`` maps the clients and staleness of a buffer's updates to their weights. Returns the
+    model, the rows, and all updates in order of arrival.
     """
     stream = Stream(SEED)
     places = stream.child("requests", "clients").generator(0).random(1024)
@@ -193,7 +193,7 @@ def even_weights(who, stale):
 
 @pytest.mark.parametrize("algorithm", ["fedbuff", "fedast"])
 def test_one_client_trains_several_versions_together(ran, toy, algorithm):
-    """R = 3, b = 2: two requests wait in the client's queue while the model changes."""
+    """Requests that wait in one client's queue while the model changes share a batch."""
     run = ran(algorithm, clients=1, requests=3, buffer=2, rounds=12)
     weigh = fedbuff_weights if algorithm == "fedbuff" else even_weights
     layers, rows, _ = asynchronous(toy, run, weigh, clients=1, requests=3, buffer=2, merges=12)
@@ -207,8 +207,8 @@ def test_one_client_trains_several_versions_together(ran, toy, algorithm):
     ("algorithm", "drop_out", "flags"),
     [("fedbuff", 0.0, {}), ("fedast", 0.3, {"weighting": "samples"})],
 )
-def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, flags, executor):
-    """Requests of several clients and versions, out of order, some of which are lost."""
+def test_clients_train_the_models_they_received(ran, toy, algorithm, drop_out, flags, executor):
+    """Batches mix clients and versions out of order, with and without lost requests."""
     run = ran(
         algorithm, clients=5, requests=7, buffer=3, rounds=14, drop_out=drop_out,
         executor=executor, **flags,
@@ -231,17 +231,17 @@ def test_clients_train_what_they_were_sent(ran, toy, algorithm, drop_out, flags,
     assert_same(run, layers, rows)
 
 
-def test_spread_looks_at_the_latest_updates(ran, toy):
-    """Option D, V = 4: sigma of Algorithm 4 over the last four arrivals at each measurement.
+def test_spread_is_measured_over_the_latest_updates(ran, toy):
+    """At each measurement, sigma equals that of Algorithm 4 over the last V = 4 arrivals.
 
-    Settings accept option D for several tasks only; here the scheduler of one task uses it.
+    Settings accept option D only for several tasks, so it is set on the scheduler of one task.
     """
     seen = []
 
     def watch(engine):
         learner, back = engine.setup.learners[0], engine.setup.regime.returned
         learner.spread_updates, learner.recent = 4, deque(maxlen=4)
-        engine.setup.schedule.period = 4  # 0.7 M sum R
+        engine.setup.schedule.period = 4  # 2/3 * M * sum R
         spread = learner.spread
         learner.spread = lambda: (seen.append((back[0], spread())), seen[-1][1])[1]
 
@@ -263,8 +263,8 @@ def test_spread_looks_at_the_latest_updates(ran, toy):
     ("weighting", "drop_out", "availability"),
     [("uniform", 0.0, 1.0), ("samples", 0.0, 0.8), ("samples", 0.4, 1.0)],
 )
-def test_rounds_train_who_is_awaited(ran, toy, weighting, drop_out, availability):
-    """Two of four chosen clients are merged, unless too many drop out; only these take steps."""
+def test_rounds_train_only_awaited_clients(ran, toy, weighting, drop_out, availability):
+    """The first two of four clients, or fewer after drop-outs, are merged and take local steps."""
     plans = []
 
     def watch(engine):

@@ -1,4 +1,4 @@
-"""Requests sent and updates returned by task, from which bytes are counted."""
+"""Numbers of requests and returned updates of each task, from which bytes are counted."""
 
 from channels.streams import Stream
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
@@ -12,7 +12,7 @@ from wirelessfl.tasks.requests import Requests
 
 
 class Listed(Delays):
-    """Durations by number."""
+    """Durations by request number."""
 
     def seconds(self, task, client, number):
         return 1.0 + number * 7 % 5
@@ -36,8 +36,8 @@ def regime_of(tasks, clock, records=None):
     return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), records=records)), models
 
 
-def test_each_task_counts_its_own():
-    """Three tasks of unequal speed and size, the first of which ends before the others."""
+def test_requests_and_updates_are_counted_per_task():
+    """Three tasks have different requests and buffers, and the first ends before the others."""
     clock, spans = Clock(), []
     regime, models = regime_of(3, clock, Records(spans))
     schedule = BufferedScheduler(
@@ -56,7 +56,7 @@ def test_each_task_counts_its_own():
     assert len({*regime.issued}) == len({*regime.returned}) == 3
 
 
-def test_what_an_ended_task_asked_for_in_the_same_instant_is_not_sent():
+def test_requests_of_a_task_that_ends_at_the_same_time_are_not_sent():
     regime, models = regime_of(2, Clock())
     for decision in (Ask(0, 2), Ask(1, 1), Cancel(0)):
         regime.carry_out(decision)

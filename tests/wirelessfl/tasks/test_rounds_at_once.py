@@ -1,4 +1,4 @@
-"""Rounds of several tasks with simultaneous transmissions: times by hand, channels, resume."""
+"""Rounds of several tasks with simultaneous transmissions: hand calculations, channels, resume."""
 
 import json
 import math
@@ -31,11 +31,11 @@ UPLOADS = GroupUploads.of(NETWORK, UPLINK, STREAMS)
 AIR_SECONDS = 2.0, 1.0
 CHOSEN = {0: np.array([0, 1, 2]), 1: np.array([3, 4])}
 TRAINING = 1.0, 2.0, 5.0, 1.5, 2.5
-IN = math.inf
+INF = math.inf
 
 
 class Listed(Delays):
-    """Seconds of local training by the number of the training."""
+    """Durations of local training by number of the training run."""
 
     def seconds(self, task, client, number):
         return TRAINING[number % 5]
@@ -57,21 +57,22 @@ def upload(task, clients, chosen):
     [
         # Task 1 is ready at 2.5 and task 0 at 5.
         (0, {}, [7, 7, 7, 3.5, 3.5], 7, [1, 2, 5, 1.5, 2.5]),
-        # Task 0 at 2, when client 2 is told to stop; task 1 waits from 2.5 to 4 for the channel.
+        # Task 0 sends at 2, when client 2 is stopped; task 1 waits from 2.5 to 4 for the channel.
         (2, {}, [4, 4, 2, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
-        # Clients 1 and 4 are told to stop when enough are ready; task 1 has the channel at 3.
+        # Clients 1, 2 and 4 are stopped when another of their task is ready; task 1 sends at 3.
         (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
-        # Client 2 drops out at 4: until then the server waits for it.
-        (0, {2: 4.0}, [6, 6, IN, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
-        # Client 2 drops out, but is not needed: two others arrive at 2.
-        (2, {2: 4.0}, [4, 4, IN, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
-        # No client of task 1 is left, which is known at 1.25.
-        (0, {3: 0.5, 4: 1.25}, [7, 7, 7, IN, IN], 7, [1, 2, 5, 0.5, 1.25]),
-        # No client is left at all.
-        (0, dict.fromkeys(range(5), 0.75), [IN] * 5, 0.75, [0.75] * 5),
+        # The server waits for client 2 until it drops out at 4.
+        (0, {2: 4.0}, [6, 6, INF, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
+        # Client 2 would drop out at 4, but is stopped at 2, when two others are ready.
+        (2, {2: 4.0}, [4, 4, INF, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
+        # All clients of task 1 have dropped out by 1.25.
+        (0, {3: 0.5, 4: 1.25}, [7, 7, 7, INF, INF], 7, [1, 2, 5, 0.5, 1.25]),
+        # All clients drop out.
+        (0, dict.fromkeys(range(5), 0.75), [INF] * 5, 0.75, [0.75] * 5),
     ],
 )
-def test_turns_by_hand(first, lost, seconds, length, computing):
+def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing):
+    """Times, losses, senders and joules match the hand calculation."""
     drop_outs = SimpleNamespace(lost_after=lambda number, _: lost.get(number))
     times = round_times(Listed(), drop_outs, CHOSEN, WHOLE, first, 0, upload)
     assert np.concatenate(times.seconds).tolist() == pytest.approx(seconds)
@@ -88,7 +89,7 @@ def test_turns_by_hand(first, lost, seconds, length, computing):
 
 
 class Watched(Untrained):
-    """Records merged clients and their channels."""
+    """Records merged clients and their channel draws."""
 
     def __init__(self, air_seconds):
         super().__init__(round(1e5 * air_seconds))
@@ -114,8 +115,8 @@ def made(models, first, drop_out):
 
 
 @pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
-def test_channels_are_those_of_the_merge_number(first, drop_out):
-    """A round without remaining clients of a task uses none of its channels."""
+def test_channel_draws_are_indexed_by_merge(first, drop_out):
+    """A round in which all clients of a task drop out uses none of its channel draws."""
     models = [Watched(2.0), Watched(1.0)]
     clock, schedule, regime, records = made(models, first, drop_out)
     clock.after(0.0, Started())
@@ -129,15 +130,15 @@ def test_channels_are_those_of_the_merge_number(first, drop_out):
         done = [s for s in records.spans if s.task == task and s.how == "done"]
         assert len(done) == sum(len(clients) for clients, _ in model.merges)
     whole = [s for s in records.spans if s.how == "done"]
-    for one in whole:  # on air for the last seconds of the span, except those of the other task
+    for one in whole:  # transmissions, at the ends of the spans, do not overlap between tasks
         for two in whole:
             if one.task == 0 and two.task == 1:
                 overlap = min(one.end, two.end) - max(one.end - 2.0, two.end - 1.0)
                 assert overlap < 1e-9
 
 
-def test_a_resumed_round_is_the_same():
-    """Interrupted after any round: times, merges and joules are those of the uninterrupted run."""
+def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
+    """Spans, merges, joules and versions are identical."""
     clock, schedule, regime, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
     saved = []
 
@@ -162,8 +163,8 @@ def test_a_resumed_round_is_the_same():
         assert again[2].versions == regime.versions
 
 
-def test_an_ended_task_leaves_the_channel():
-    """The next round trains only the other tasks."""
+def test_an_ended_task_does_not_transmit():
+    """The next round trains only the other task, whose transmission does not wait."""
     clock, _, regime, _ = made([Watched(2.0), Watched(1.0)], 0, 0.0)
     regime.carry_out(Cancel(0))
     regime.carry_out(Give(0))

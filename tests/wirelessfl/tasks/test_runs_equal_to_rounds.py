@@ -1,4 +1,4 @@
-"""Whole runs: full buffers of all clients' updates equal synchronous rounds, row by row."""
+"""Runs that merge the updates of all clients equal synchronous rounds, row by row."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ FLAGS = {
     "chunk": 4,
     "threads": 1,
 }
-EVERYBODY = {
+ALL_CLIENTS = {
     "rounds": {},
     "buffered": {"requests": CLIENTS, "buffer": CLIENTS},
     "simultaneous": {},
@@ -33,11 +33,11 @@ SGD = ("fedavg", "fedprox", "scaffold", "scaffold-m", "moon", "fedacg", "fedadam
 
 
 def ran(algorithm, schedule, data, out, **flags):
-    """Rows and parameters; request r goes to client r modulo their number."""
+    """Rows, final and initial parameters; request r goes to client r modulo their number."""
     torch.manual_seed(3)
     model = FCNN((12,), 4, hidden=(10,))
-    under = EVERYBODY[schedule]
-    config = Config.from_flags(algorithm, schedule=schedule, **FLAGS | under | flags, out=out)
+    own = ALL_CLIENTS[schedule]
+    config = Config.from_flags(algorithm, schedule=schedule, **FLAGS | own | flags, out=out)
     setup = build(config, model=model, data=data)
     if schedule == "buffered":
         setup.regime.requests.choose = lambda number: number % CLIENTS
@@ -50,8 +50,8 @@ def ran(algorithm, schedule, data, out, **flags):
 
 @pytest.mark.parametrize("schedule", ["buffered", "simultaneous"])
 @pytest.mark.parametrize("algorithm", [*SGD, *ADAM])
-def test_everybody_at_once_is_a_round(algorithm, schedule, toy, tmp_path):
-    """Seconds, bytes, joules equal; parameters to 1e-6, with Adam clients to 1e-4 of the change."""
+def test_merges_of_all_clients_equal_rounds(algorithm, schedule, toy, tmp_path):
+    """Rows agree to 1e-12; parameters to 1e-6, or with Adam clients to 1e-4 of their change."""
     flags = {"lr": 0.005 if algorithm in ADAM else 0.05}
     flags |= {"capacities": (1.0,)} if algorithm == "ram-fed" else {}
     rounds, wanted, start = ran(algorithm, "rounds", toy, tmp_path / "rounds", **flags)

@@ -1,4 +1,4 @@
-"""Runs of several tasks: against equivalent runs, batched or not, interrupted or not."""
+"""Runs of several tasks: equivalent runs, batching, interruption, and limits."""
 
 import json
 import pickle
@@ -43,7 +43,7 @@ def flags(tmp_path, name, **more):
 
 
 def engine_run(config, data, choose=None):
-    """A run with clients chosen by the test."""
+    """Run to the end, with clients from ``choose`` if given; return the engine and the rows."""
     engine = TasksEngine(build(config, data=data))
     if choose is not None:
         engine.setup.regime.requests.choose = choose
@@ -53,7 +53,7 @@ def engine_run(config, data, choose=None):
 
 
 def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
-    """b = R = N, one request per client, new requests after all arrivals at the same time."""
+    """With b = R = N and one request per client, rows and models are equal."""
     settings = flags(tmp_path, "fedavg", rounds=4, server_lr=0.7)
     reference = wirelessfl.run(Config.from_flags("fedavg", **settings), data=toy)
     settings = flags(tmp_path, "fedast", rounds=4, server_lr=0.7, requests=6, buffer=6)
@@ -69,7 +69,7 @@ def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
 
 
 def test_one_request_at_a_time_is_fedasync(tmp_path, toy):
-    """b = 1, R = 1, eta_s = 1 equals FedAsync with weight 1; and with weight 0.6, eta_s 0.6."""
+    """FedAST with b = R = 1 equals FedAsync whose weight is eta_s, for eta_s = 1 and 0.6."""
     for weight in (1.0, 0.6):
         ends = []
         for algorithm, buffer in (("fedast", {"buffer": 1}), ("fedasync", {})):
@@ -120,8 +120,8 @@ def plain(rows):
 
 
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
-def test_training_together_gives_the_rows_of_one_at_a_time(tmp_path, executor):
-    """Deferred and batched, against one client at a time: all row fields except wall-clock time."""
+def test_batched_training_gives_the_rows_of_single_clients(tmp_path, executor):
+    """All row fields except wall-clock time agree with training one client at a time."""
     alone = TWO | {"executor": "loop", "chunk": 1, "out": tmp_path / "alone"}
     one = wirelessfl.run(Config.from_flags("fedast", **alone))
     both = TWO | {"executor": executor, "out": tmp_path / "both"}
@@ -163,29 +163,29 @@ def case_flags(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_stopped_and_resumed_equals_uninterrupted(tmp_path, name):
-    """Interrupted by an error, and again later: rows and models bit for bit."""
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, name):
+    """After two interruptions by an error, rows and models are bit-identical."""
     algorithm, settings = case_flags(name)
     whole = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "whole"))
     count = len(whole.rows)
     assert count > 8
     stopped = tmp_path / "stopped"
 
-    def halt_at(place):
+    def halt_after(rows):
         seen = []
 
         def on_row(row):
             seen.append(row)
-            if len(seen) == place:
+            if len(seen) == rows:
                 raise Halt
 
         return on_row
 
     config = Config.from_flags(algorithm, **settings, out=stopped, checkpoint_seconds=0)
     with pytest.raises(Halt):
-        wirelessfl.run(config, on_row=halt_at(count // 3))
+        wirelessfl.run(config, on_row=halt_after(count // 3))
     with pytest.raises(Halt):
-        wirelessfl.resume(stopped, on_row=halt_at(count // 3))
+        wirelessfl.resume(stopped, on_row=halt_after(count // 3))
     assert len(RunDirectory(stopped).rows()) < count, "no work was left"
     again = wirelessfl.resume(stopped)
     assert plain(again.rows) == plain(whole.rows)
@@ -196,8 +196,8 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, name):
     assert all(torch.equal(finished.params[key], value) for key, value in again.params.items())
 
 
-def test_how_each_task_is_computed_is_found_once(tmp_path):
-    """Chunk and executor chosen by timing are stored in the tables, and used again on resume."""
+def test_the_chosen_chunk_and_executor_of_each_task_are_stored(tmp_path):
+    """The stored settings are those of the run, with chunk, executor and workers of each task."""
     settings = {k: v for k, v in TWO.items() if k not in ("chunk", "eval_seconds")}
     config = Config.from_flags("fedast", **settings, out=tmp_path / "run", eval_every=7)
     result = wirelessfl.run(config)
@@ -209,7 +209,7 @@ def test_how_each_task_is_computed_is_found_once(tmp_path):
         assert own.run.workers == 1
 
 
-def test_worker_processes_give_the_same(tmp_path):
+def test_worker_processes_give_the_same_rows(tmp_path):
     alone = wirelessfl.run(Config.from_flags("fedast", **TWO, out=tmp_path / "alone"))
     settings = TWO | {"workers": 2, "out": tmp_path / "two"}
     both = wirelessfl.run(Config.from_flags("fedast", **settings))
@@ -218,7 +218,7 @@ def test_worker_processes_give_the_same(tmp_path):
         assert mine == other
 
 
-def test_rows_say_what_happened(tmp_path):
+def test_the_counts_in_rows_are_consistent(tmp_path):
     algorithm, settings = case_flags("fedast D, drop-outs, busy clients")
     result = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "run"))
     assert result.tasks == ["digits", "slow"]
@@ -236,7 +236,7 @@ def test_rows_say_what_happened(tmp_path):
             assert sum(row["requests"] for row in own) <= 12
     last = result.rows_of("slow")[-1]
     assert last["version"] == 14
-    assert last["allocation"] == 12  # all belong to it after the other task's end
+    assert last["allocation"] == 12  # all requests, after the other task has ended
     assert {name.partition(".")[0] for name in result.params} == {"digits", "slow"}
 
 
@@ -256,7 +256,7 @@ def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
     assert summary["target"] == "of each task"
 
 
-def test_no_buffer_stays_none_when_requests_come_from_another_task(tmp_path):
+def test_fedast_nobuffer_merges_each_update_after_a_reallocation(tmp_path):
     tasks = ["digits,requests=8,step_seconds=0.1,rounds=5,name=a", "digits,requests=8,name=b"]
     settings = TWO | {"task": tasks, "rounds": 40, "step_seconds": 0.2, "eval_every": 5}
     del settings["eval_seconds"]
@@ -266,7 +266,7 @@ def test_no_buffer_stays_none_when_requests_come_from_another_task(tmp_path):
     assert {row["buffer"] for row in result.rows} == {1}
 
 
-def test_static_requests_are_always_out(tmp_path):
+def test_rows_of_option_s_count_all_requests_as_active(tmp_path):
     """A request replaces an update before the row is written; row 0 follows the first requests."""
     settings = flags(tmp_path, "run", dataset="digits", rounds=20, requests=5, buffer=2)
     result = wirelessfl.run(Config.from_flags("fedast", **settings))
@@ -292,7 +292,7 @@ def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
 
 
 def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
-    """At most a chunk besides the needed requests, if memory holds only a chunk."""
+    """With a memory limit of one byte, at most one chunk is ready besides the needed updates."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
@@ -309,8 +309,8 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     assert max(ready) <= 4 + 3
 
 
-def test_a_killed_run_of_tasks_goes_on(tmp_path, same, launcher, engine):
-    """kill -9 with uploads in progress and updates trained ahead: rows and models bit for bit."""
+def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher, engine):
+    """After kill -9 with active requests and updates trained ahead, the results are the same."""
     words = ["run", "fedast", "--option", "D"]
     for task in TWO["task"]:
         words += ["--task", task]
@@ -344,7 +344,7 @@ def test_a_run_ends_at_max_seconds(tmp_path):
 
 
 def test_fedbuff_weighs_by_staleness():
-    """x + eta_g (1/K) sum (1 + s_i)^-a update_i, by hand."""
+    """The merged model is x + eta_g (1/K) sum (1 + s_i)^-a update_i."""
     rule = FedBuff(server_lr=0.5, staleness_exponent=1.0)
     updates = torch.tensor([[1.0, 2.0], [3.0, -4.0]])
     nodes = np.zeros(2, dtype=np.int64)
@@ -363,6 +363,7 @@ def test_fedasync_mixes_by_staleness():
 
 
 def test_spread_is_algorithm_4():
+    """The spread equals a hand calculation, does not depend on scale, and is None for zeros."""
     updates = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 3.0]])
     # Mean (2, 1), squared 5; squares of the deviations 2, 2, 4.
     expected = (0.2 * 0.5 * 7 * (8 / 3) / 5) ** 0.5
@@ -371,13 +372,13 @@ def test_spread_is_algorithm_4():
     assert spread(torch.zeros(3, 2), 0.2, 0.5, 7) is None
 
 
-def test_step_sizes_of_servers_are_their_setting():
+def test_server_step_sizes_equal_the_setting():
     assert FedAST(server_lr=0.3).server_step_size == 0.3
     assert FedAvg(server_lr=0.7).server_step_size == 0.7
 
 
-def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
-    """Against FedProx's gradient: a step of g + lambda x, in every executor."""
+def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
+    """With weight decay lambda, steps follow g + lambda x in every executor."""
     from wirelessfl.algorithms.task_rule import TaskRule
 
     class Written(TaskRule):
@@ -416,7 +417,7 @@ def test_weight_decay_is_that_of_the_loss(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """10^5 clients and 10 tasks: the state besides the models is a few MB, with shared data."""
+    """With 10^5 clients and 10 tasks, data are shared, and step counts take 8 B each."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
@@ -434,7 +435,7 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
 
 
 def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):
-    """Besides the common fields; none without a merge, and none of error-free links."""
+    """Rows add the metrics of the last merge, with None for NaN, to the common fields."""
     config = Config.from_flags(
         "fedast", clients=4, requests=4, buffer=2, rounds=1, local_steps=1, batch_size=8,
         delays="shifted-exponential", step_seconds=0.1, threads=1, workers=1, chunk=2,

@@ -27,7 +27,7 @@ def change(made, params, client, first):
 
 
 def test_one_client_with_a_queue_of_ram_fed_requests(task):
-    """R = 3, b = 2: of two updates in a merge the second is compared with the first."""
+    """The second of two updates in a merge is compared with the first (R = 3, b = 2)."""
     made = task(clients=1)
     learner = made.learner(RamFed(lr=LR, capacities=(1.0,), server_lr=0.7))
     size = made.model.objective.spec.size
@@ -62,8 +62,8 @@ def test_one_client_with_a_queue_of_ram_fed_requests(task):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("capacities", [(1.0,), (0.7, 0.5, 0.3)])
-def test_the_mean_memory_is_that_over_all_clients(task, capacities, weighted):
-    """After random merges with repeated clients, with any submodels."""
+def test_the_mean_memory_is_the_weighted_mean_over_all_clients(task, capacities, weighted):
+    """This holds after merges with repeated clients, for full models and submodels."""
     made, samples = task(), np.array([5.0, 1.0, 2.0, 4.0]) if weighted else np.ones(4)
     weights = Weights(np.zeros(4, dtype=np.int64), samples)
     rule = RamFed(lr=LR, capacities=capacities, masks="random")
@@ -87,8 +87,8 @@ def test_the_mean_memory_is_that_over_all_clients(task, capacities, weighted):
     assert most >= 3
 
 
-def test_updates_apart_are_remembered_as_before(task):
-    """A merge of distinct clients calls the rule once, with all of them."""
+def test_the_rule_is_called_once_per_merge_of_distinct_clients(task):
+    """If a client has two updates in a merge, the rule is called twice."""
     made, asked = task(), []
 
     class Counting(RamFed):

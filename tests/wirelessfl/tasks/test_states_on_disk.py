@@ -1,4 +1,4 @@
-"""Client states of tasks on disk: the runs equal those in memory, with one log per task."""
+"""Runs with client states on disk equal those in memory; each task with states has one log."""
 
 import pytest
 import torch
@@ -23,11 +23,12 @@ CASES = {
 
 
 class StoppedError(Exception):
-    """Represents any end of a process."""
+    """Represents an interruption of the process."""
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_on_disk_and_in_memory_are_the_same_run(tmp_path, case):
+def test_runs_on_disk_and_in_memory_are_equal(tmp_path, case):
+    """A resumed run with states on disk equals an uninterrupted run in memory."""
     name, own = CASES[case]
     if own["schedule"] == "buffered":
         own = own | {"requests": 6, "buffer": 2}
@@ -59,8 +60,8 @@ def test_on_disk_and_in_memory_are_the_same_run(tmp_path, case):
     assert all(log.startswith(f"{mark}clients-") for log, mark in zip(logs, marks, strict=True))
 
 
-def test_tasks_whose_states_differ_in_size_keep_auto(tmp_path, monkeypatch):
-    """The stored settings select the same storage again that the size had selected."""
+def test_automatic_storage_is_stored_as_auto(tmp_path, monkeypatch):
+    """States beyond the memory limit go to disk, and the settings keep ``client_states="auto"``."""
     monkeypatch.setattr("wirelessfl.server.client_states.MEMORY_BYTES", 100)
     own = CASES["requests"][1] | {"requests": 6, "buffer": 2, "out": tmp_path / "run"}
     result = wirelessfl.run(Config.from_flags("fedavg", **FLAGS | own))

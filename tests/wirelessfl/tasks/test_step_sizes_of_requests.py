@@ -1,4 +1,4 @@
-"""Changing step sizes: a request uses that of its version, a merge that of the newest version."""
+"""A request uses the step size of its version, and a merge that of the current version."""
 
 from dataclasses import dataclass
 
@@ -32,8 +32,8 @@ class Noting(FedAvg):
         return {**super().merge(server, received), "rates": server["rates"] + self.lr}
 
 
-def test_versions_that_are_merged_together(task, monkeypatch):
-    """A request of version 0 and one of version 1 that are needed together: one job each."""
+def test_versions_that_are_merged_together_use_their_own_step_sizes(task, monkeypatch):
+    """Requests of versions 0 and 1 that are needed together are trained in one job each."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)  # nothing is trained ahead
     made, jobs, changes = task(), [], {}
     made.model.executor.chunk = 1

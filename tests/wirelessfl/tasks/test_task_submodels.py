@@ -1,4 +1,4 @@
-"""Submodels of requests by client and version, against masked training, and their costs."""
+"""Submodels of requests: choice by client and version, equality with masked training, costs."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def masked_change(made, params, client, first, mask):
 
 @pytest.mark.parametrize("kind", [HeteroFL, FedRolex])
 def test_requests_train_the_submodel_of_client_and_version(task, kind):
-    """Against masked training: stale requests, and merges with repeated clients."""
+    """Models equal masked training, with stale requests and repeated clients in merges."""
     made, rule = task(hidden=(WIDTH,)), kind(lr=LR, capacities=CAPACITIES)
     learner, dice, jobs = made.learner(rule), np.random.default_rng(2), []
     train = made.model.executor.train
@@ -91,7 +91,8 @@ def test_requests_train_the_submodel_of_client_and_version(task, kind):
     assert learner.server.version == 6
 
 
-def test_masks_dealt_jointly_are_dealt_among_all_clients(task):
+def test_jointly_assigned_masks_are_assigned_among_all_clients(task):
+    """A request's mask is the client's mask in a round of all clients."""
     made = task(hidden=(WIDTH,))
     learner = made.learner(RaFed(lr=LR, capacities=(0.5, 0.25), masks="covered"))
     for version in (0, 3):
@@ -107,7 +108,7 @@ def test_masks_dealt_jointly_are_dealt_among_all_clients(task):
             assert np.array_equal(one, other)
 
 
-def test_the_clients_of_a_round_share_its_masks(task):
+def test_awaited_clients_train_the_submodels_of_their_round(task):
     """Awaited clients train the submodels assigned among all clients of the round."""
     made = task(hidden=(WIDTH,))
     learner = made.learner(RaFed(lr=LR, capacities=(0.5,), masks="covered"))
@@ -137,14 +138,14 @@ def test_the_tested_submodel_is_evaluated(task, toy):
 @pytest.mark.parametrize(
     "flags", [{"budget": "deadline", "deadline": 9.0}, {"budget": "fastest", "min_coverage": 1}]
 )
-def test_widths_by_the_time_of_a_round_are_refused(task, flags):
+def test_budgets_that_depend_on_round_durations_are_rejected(task, flags):
     learner = task().learner(HeteroFL(**flags))
     with pytest.raises(ConfigError, match="no rounds of one model"):
         learner.share(0)
 
 
-def test_one_draw_of_a_training_scales_with_its_submodel(task):
-    """Requests with full models and with submodels, with the same draws."""
+def test_durations_and_counts_scale_with_the_submodel(task):
+    """With the same draws, requests take the submodel's fraction of the full model's time."""
     made = task(hidden=(WIDTH,))
     seconds = {}
     for rule in (HeteroFL(lr=LR, capacities=(1.0,)), HeteroFL(lr=LR, capacities=CAPACITIES)):

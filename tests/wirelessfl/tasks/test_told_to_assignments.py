@@ -1,4 +1,4 @@
-"""What rounds of two tasks report to their assignment, and their counts, against lists by hand."""
+"""Reports of rounds of two tasks to their assignment, and their counts, match hand calculations."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ class Seconds(Delays):
 
 
 class Told(RandomAssignment):
-    """Task 0 gets clients 0, 1, 2 and task 1 the others; records what it learns."""
+    """Assigns the first half of the clients to task 0, the others to task 1; records reports."""
 
     wants_losses = True
 
@@ -40,7 +40,7 @@ class Told(RandomAssignment):
 
 
 class Counted(Untrained):
-    """A loss of 10 client + trainings so far; the loss of client ``lost`` is not finite."""
+    """Losses are 10 client + number of completed rounds; that of client ``lost`` is NaN."""
 
     def __init__(self, lost):
         self.trained, self.lost = [], lost
@@ -52,8 +52,8 @@ class Counted(Untrained):
         return np.where(clients == self.lost, np.nan, 10.0 * clients + len(self.trained))
 
 
-def test_rounds_tell_losses_and_times_of_who_was_awaited():
-    """k = 2 of three clients each: 0 and 1 of task 0 by 3 s, 5 and 4 of task 1 by 9.3 s."""
+def test_losses_and_times_of_awaited_clients_are_reported():
+    """Two of three clients are awaited: 0 and 1 until 3 s for task 0, 5 and 4 until 9.3 s for 1."""
     clock, assignment, models = Clock(), Told(), [Counted(-1), Counted(4)]
     merges = []
     regime = TaskRounds(
@@ -72,7 +72,7 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
     assert clock.now == pytest.approx(2 * 9.3)
     assert [model.trained for model in models] == [[[0, 1]] * 2, [[4, 5]] * 2]
     assert assignment.told == [
-        # Clients that are not awaited have no loss, and client 4's is not finite: not reported.
+        # Clients 2 and 3 are not awaited, and the loss of client 4 is NaN: they are not reported.
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[0.0, 10.0], [50.0]]],
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[1.0, 11.0], [51.0]]],
     ]
@@ -90,8 +90,8 @@ def test_rounds_tell_losses_and_times_of_who_was_awaited():
     assert assignment.told[-1] == [[[], [1, 5]], [[], [3.5, 2.3]], [[], [12.0, 52.0]]]
 
 
-def test_without_losses_who_was_stopped_takes_no_less_than_the_round():
-    """Times of all clients are reported; client 3 counts with 9.3 s, when it was stopped."""
+def test_without_losses_a_stopped_client_is_reported_with_the_round_duration():
+    """Times of all clients are reported; that of client 3 is 9.3 s, when it was stopped."""
     clock, assignment = Clock(), Told()
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)

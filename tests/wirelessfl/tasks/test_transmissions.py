@@ -1,4 +1,4 @@
-"""Simultaneous transmissions of asynchronous requests: by hand, against costs, resumed."""
+"""Simultaneous transmissions of asynchronous requests: hand calculations, costs, resume."""
 
 import json
 
@@ -34,19 +34,19 @@ def as_rows(spans):
     return [(s.task, s.client, round(s.begin, 9), round(s.end, 9), s.how) for s in spans]
 
 
-# Requests 0, 1, 2 of task 0 go to clients 0, 1, 2 and are trained after 1, 2, 5 s; 3, 4 of task 1
-# to clients 3, 4 after 1.5, 2.5 s. A transmission of task 0 takes 2 s, one of task 1 takes 1 s.
-# 2.0: 0 and 1 send until 4.0. 2.5: 3 and 4 are ready and wait for the channel: 4.0 to 5.0.
-# 4.0: merge of task 0; 5 and 6 go to clients 1 and 0, and take 3 and 0.5 s: ready at 7.0 and 4.5.
-# 4.5: request 6 is ready and waits for another of task 0. 5.0: merge of task 1, request 2 is ready;
-# 6 and 2 send from 5.0 to 7.0. 7 and 8 go to clients 3 and 4, and take 9 s.
-# 7.0: merge of task 0; request 2 was issued before the first merge. 5 is ready at 7.0.
+# Requests 0, 1, 2 of task 0 go to clients 0, 1, 2 and train for 1, 2, 5 s; requests 3, 4 of task 1
+# go to clients 3, 4 and train for 1.5, 2.5 s. Transmissions of task 0 take 2 s, of task 1 1 s.
+# 2.0: 0 and 1 send until 4.0. 2.5: 3 and 4 are ready, and send from 4.0, when the channel is free.
+# 4.0: merge of task 0; 5 and 6 go to clients 1 and 0 and train for 3 and 0.5 s, to 7.0 and 4.5.
+# 4.5: 6 is ready and waits for another request of task 0. 5.0: merge of task 1; 2 is ready, so 6
+# and 2 send from 5.0 to 7.0; 7 and 8 go to clients 3 and 4 and train for 9 s.
+# 7.0: merge of task 0, in which 2 is one merge old; 5 is ready.
 BY_HAND = Listed(1.0, 2.0, 5.0, 1.5, 2.5, 3.0, 0.5, rest=lambda task, number: 9.0)
 CLIENT_OF = [0, 1, 2, 3, 4, 1, 0, 3, 4, 2, 0]
 
 
-def test_turns_by_hand():
-    """Held updates, two tasks that take turns, b new requests at the end of a transmission."""
+def test_two_tasks_take_turns_on_the_channel():
+    """Spans, merges, requests and joules match the hand calculation above."""
     models, asked = [Watched(2.0), Watched(1.0)], []
 
     def check(schedule, regime):
@@ -70,7 +70,7 @@ def test_turns_by_hand():
         (0, 2, 0.0, 7.0, "done"),
     ]
     merges = [(m.task, round(m.seconds, 9), m.staleness) for m in records.merges]
-    # By client: request 6 of client 0 is as old as the model, 2 of client 2 is one merge older.
+    # In the order of clients: request 6 has the current model, request 2 is one merge old.
     assert merges == [(0, 4.0, (0, 0)), (1, 5.0, (0, 0)), (0, 7.0, (0, 1))]
     assert [requests for requests, _ in models[0].merges] == [[0, 1], [6, 2]]
     assert schedule.updates == 6
@@ -79,15 +79,15 @@ def test_turns_by_hand():
     issued = {round(now, 9): count for now, count in asked}
     assert [issued[at] for at in (2.0, 4.0, 5.0, 7.0)] == [5, 7, 9, 11]
     assert [task.held for task in schedule.tasks] == [[5], []]
-    # They compute as long as they are busy (in these delays), and send for 2 s, 1 s, 2 s.
+    # With these delays clients compute while they are busy; they send for 2 s, 1 s and 2 s.
     busy = (4 + 4) + (5 + 5) + (3 + 7)
     watts = [0.1 * (1 + client) for client in range(5)]
     sending = 2 * (watts[0] + watts[1]) + (watts[3] + watts[4]) + 2 * (watts[0] + watts[2])
     assert regime.joules == pytest.approx(1000 * busy + sending)
 
 
-def test_channels_are_those_of_the_merge_number():
-    """Each merge has the draw of its number, by task, for the clients that sent."""
+def test_channel_draws_are_indexed_by_merge():
+    """Merge n of a task has channel draw n of the task, for the clients that sent."""
     models = [Watched(0.5), Watched(0.25)]
     simulated(
         [(6, 2, 9), (5, 3, 9)],
@@ -110,13 +110,14 @@ def test_channels_are_those_of_the_merge_number():
     [
         # During the transmission of task 0: it stops, and task 1 gets the channel when it is ready.
         (2.25, [(0, 0, 0.0, 2.25), (0, 1, 0.0, 2.25), (0, 2, 0.0, 2.25)]),
-        # Task 1 waits for the channel, and gets it.
+        # Task 1 waits for the channel, and gets it immediately.
         (3.0, [(0, 0, 0.0, 3.0), (0, 1, 0.0, 3.0), (0, 2, 0.0, 3.0)]),
-        # Requests 2 (in training), 5 and 6 (held) of task 0; the transmission of task 1 continues.
+        # Requests 2 and 5 (in training) and 6 (held) stop; the transmission of task 1 continues.
         (4.75, [(0, 2, 0.0, 4.75), (0, 1, 4.0, 4.75), (0, 0, 4.0, 4.75)]),
     ],
 )
-def test_the_channel_passes_on_when_a_task_ends(at, expected):
+def test_an_ended_task_frees_the_channel(at, expected):
+    """Requests of task 0 are cancelled when it ends, and task 1 can transmit."""
     models = [Watched(2.0), Watched(1.0)]
     schedule, regime, records = simulated(
         [(3, 2, 99), (2, 2, 99, False)],
@@ -159,8 +160,8 @@ def test_a_queued_transmission_of_an_ended_task_is_dropped():
     assert regime.requests.transmissions.due is None
 
 
-def test_a_round_of_everybody_takes_what_costs_say():
-    """Seconds, joules and elements of one group, against the costs of rounds of one model."""
+def test_a_group_upload_costs_as_much_as_a_round():
+    """Seconds and joules of a group equal the cost model's for a round of the same clients."""
     network, steps = network_of(6), 4
     clients = np.array([0, 2, 3, 5])
     spec = ParamSpec.of(FCNN((30,), 4, hidden=(20,)))
@@ -192,8 +193,8 @@ def state_of(schedule, regime):
     return json.dumps({"schedule": schedule.snapshot(), "regime": regime.snapshot()})
 
 
-def test_resumed_at_any_instant():
-    """Restored at every time: held updates, a transmission in progress, waiting ones."""
+def test_a_simulation_can_be_resumed_at_any_time():
+    """Checkpoints contain held updates, a transmission in progress, and queued transmissions."""
     kinds = set()
 
     def fresh_run():

@@ -1,4 +1,4 @@
-"""Uploads over a shared band: ends and joules against a reference fluid of Shannon rates."""
+"""Uploads over a shared band: end times and joules equal a fluid reference with Shannon rates."""
 
 import math
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ BAND_HZ, DOWN_BPS = 2e6, 4e7
 STEPS, ELEMENTS, DOWN_ELEMENTS = (5, 3), (400_000, 250_000), (300_000, 500_000)
 WHOLE = np.ones((2, 4))
 PARTS = np.array([[1.0, 0.5, 0.3, 0.7], [0.4, 1.0, 0.2, 0.6]])
-"""[tasks, clients], parameters that a client trains over those of the model."""
+"""[tasks, clients], fraction of the model's parameters that a client trains."""
 SNR_DB = np.array([3.0, 8.0, 0.0, 12.0])
 PATH_GAIN_DB = np.array([-4.0, 2.0, 1.0, -9.0])
 CPU_HZ = np.array([1.0e9, 1.4e9, 0.8e9, 2.0e9])
@@ -31,7 +31,7 @@ STEP_SECONDS = (np.array([0.2, 0.24, 0.3, 0.36]), np.array([0.5, 0.1, 0.4, 0.2])
 
 
 def made(uplink):
-    """Durations of two tasks on four clients; the gains of uploads are drawn again."""
+    """Durations of two tasks on four clients, and the gains of their uploads, drawn again."""
     network = Network(
         [0] * 4,
         cpu_hz=CPU_HZ,
@@ -54,7 +54,7 @@ def snr_of(client, gain):
 
 
 def rate_of(uplink, snr, sharers):
-    """Bit/s of an upload, which is one of the ``sharers``."""
+    """Bit/s of one of ``sharers`` concurrent uploads."""
     if uplink == "tdma":
         return BAND_HZ * math.log2(1 + snr) / sharers
     return BAND_HZ / sharers * math.log2(1 + sharers * snr)
@@ -65,7 +65,7 @@ def train_seconds(task, client):
 
 
 class Parted(Untrained):
-    """A model of which each client trains a part."""
+    """A model of which each client trains a fraction."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -78,17 +78,17 @@ class Parted(Untrained):
 
 
 def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
-    """Trainings and uploads, each behind its client's one before.
+    """Reference simulation of training and uploads, with a queue at each client.
 
     Args:
-        jobs: number -> (task, client), in the order of asking, all at 0 s.
-        gains: by number.
-        stops: (seconds, task), after which nothing of the task is worked on.
-        first: ends of a task after which nothing of it is worked on; 0: all.
-        parts: [tasks, clients], of everything.
+        jobs: number -> (task, client), in order of issue, all at 0 s.
+        gains: channel gains by number.
+        stops: (seconds, task), times at which tasks end.
+        first: number of finished uploads after which a task ends; 0 for no limit.
+        parts: [tasks, clients], fraction of the model that a client trains.
 
     Returns:
-        Ends by number, and joules of all.
+        End times by number, and total joules.
     """
     stops, queues, ends = sorted(stops), {}, {}
     for number, (_, client) in jobs.items():
@@ -97,7 +97,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
     now, joules, most = 0.0, 0.0, 0
 
     def compute_joules(number, seconds=math.inf):
-        """Energy of a training that ran for ``seconds``, which include the model's download."""
+        """Energy of local training in the first ``seconds`` of a request, download included."""
         task, client = jobs[number]
         part = parts[task][client]
         down = part * 32 * DOWN_ELEMENTS[task] / DOWN_BPS
@@ -161,7 +161,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
 
 
 def asked(delays, jobs, stops=(), parts=WHOLE):
-    """The same with ``Requests``: ends by number, joules, and updates returned by task."""
+    """The same with ``Requests``: end times by number, joules, and returned models by task."""
     clock, ends = Clock(), {}
     requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
     for task, _ in jobs.values():
@@ -193,7 +193,7 @@ JOBS = {
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("parts", [WHOLE, PARTS], ids=["whole", "parts"])
 def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
-    """Each upload counts from its start to its end, with the size of the client's submodel."""
+    """End times and joules equal the reference, for full models and submodels."""
     delays, gains = made(uplink)
     ends, joules = fluid(uplink, jobs, gains, parts=parts)
     assert len(ends) == len(jobs)
@@ -208,8 +208,8 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
 @pytest.mark.parametrize("at", [1.3, 1.8, 2.4, 3.5])
 @pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
-def test_who_is_stopped_leaves_the_band_to_the_others(uplink, jobs, at):
-    """Task 1 ends at some time: during trainings, uploads, and with requests in queues."""
+def test_cancelled_uploads_leave_the_band_to_the_others(uplink, jobs, at):
+    """Task 1 ends while its requests train, upload, or wait in queues."""
     delays, gains = made(uplink)
     ends, joules = fluid(uplink, jobs, gains, [(at, 1)], parts=PARTS)
     assert {number for number, (task, _) in jobs.items() if task == 0} <= ends.keys()
@@ -218,8 +218,8 @@ def test_who_is_stopped_leaves_the_band_to_the_others(uplink, jobs, at):
     assert spent == pytest.approx(joules)
 
 
-def test_a_lost_training_costs_its_share():
-    """Every client drops out at its drawn fraction of the training."""
+def test_clients_use_energy_until_they_drop_out():
+    """Every client drops out at its drawn fraction of the training time."""
     delays, _ = made("tdma")
     clock, lost = Clock(), []
     requests = Requests(clock, delays, 4, Stream(1), drop_out=1.0, choose=lambda number: number)
@@ -240,9 +240,9 @@ def test_a_lost_training_costs_its_share():
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_uploads_of_a_round_share_the_band(uplink, first):
-    """Two tasks with two clients each: the same fluid; with k = 1 the second client stops.
+    """Rounds of two tasks with two clients each equal the reference; for k = 1 one client stops.
 
-    The awaited updates are sent up, and the models of all clients down.
+    Uplink counts contain awaited updates, downlink counts the models of all clients.
     """
     delays, gains = made(uplink)
     clock = Clock()

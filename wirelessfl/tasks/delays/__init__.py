@@ -1,4 +1,7 @@
-"""Latency models of requests and of rounds of tasks, one per file, found by lying here."""
+"""Latency models of requests and of rounds of tasks, one per file.
+
+Files in this folder are discovered automatically.
+"""
 
 from wirelessfl.registry import Kind
 from wirelessfl.tasks.delays.base import DelayModel, Scene, TaskCosts
@@ -12,7 +15,7 @@ from wirelessfl.tasks.delays.durations import (
 )
 
 DELAYS: Kind[DelayModel] = Kind("delays", __name__, DelayModel)
-"""How long training requests can take."""
+"""All latency models of training requests."""
 
 __all__ = [
     "DELAYS",

@@ -1,4 +1,4 @@
-"""The interface of a latency model as a setting."""
+"""The interface of latency models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wirelessfl.uplinks import Uplink
 
 @dataclass(frozen=True, eq=False)
 class TaskCosts:
-    """What a request of one task costs.
+    """Costs of a request of one task.
 
     Args:
         dataset: name of its data set.
         local_steps: steps per request.
-        step_seconds: seconds per step if the settings give them; None: cycles over CPU speed.
+        step_seconds: setting ``step_seconds``; None if a step takes cycles over CPU speed.
         seconds: [clients], seconds per step of each client.
-        elements: numbers that cross the air for a whole model.
+        elements: elements sent for a full model.
     """
 
     dataset: str
@@ -36,14 +36,14 @@ class TaskCosts:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The run whose requests take time.
+    """Facts of a run on which the durations of its requests depend.
 
     Args:
         network: cells and clients.
         uplink: how updates cross the air.
         tasks: costs of each task.
-        downlink_bps: rate to each client; None takes no time.
-        stream: the run's randomness.
+        downlink_bps: rate to each client; None if the downlink takes no time.
+        stream: random stream of the run.
     """
 
     network: Network
@@ -55,18 +55,18 @@ class Scene:
 
 @dataclass(frozen=True)
 class DelayModel(Choice, ABC):
-    """Base of every latency model."""
+    """Base class of all latency models. Its dataclass fields are its settings."""
 
     radio: ClassVar[bool] = True
-    """Whether CPU speeds and links of the network count."""
+    """Whether durations depend on CPU speeds and links of the network."""
 
     def check(self, dataset: str, step_seconds: float | None) -> None:
-        """Refuse a task whose requests have no duration.
+        """Check that the settings of a task determine the durations of its requests.
 
         Raises:
-            ConfigError: it has none; the message names the setting that would give one.
+            ConfigError: they do not; the message names the missing setting.
         """
 
     @abstractmethod
     def build(self, scene: Scene) -> Delays:
-        """The durations of a run's requests."""
+        """Create the durations of a run's requests."""

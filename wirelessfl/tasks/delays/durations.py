@@ -33,18 +33,18 @@ SHARES = (0.25, 0.5, 0.25)
 
 
 def client_speeds(clients: int, stream: Stream) -> FloatArray:
-    """[clients], factor of beta of each client, assigned at random by ``SHARES``."""
+    """Factors of beta [clients], assigned at random in proportions ``SHARES``."""
     ends = np.round(np.cumsum(SHARES) * clients).astype(int)
-    kinds = np.repeat(SPEEDS, np.diff(ends, prepend=0))
-    return np.asarray(stream.generator().permutation(kinds))
+    factors = np.repeat(SPEEDS, np.diff(ends, prepend=0))
+    return np.asarray(stream.generator().permutation(factors))
 
 
 class Elements(NamedTuple):
-    """Numbers that cross the air for a whole model.
+    """Number of elements sent for a full model.
 
     Args:
-        up: elements of an update, in all of its payloads.
-        down: elements that a client is sent.
+        up: elements of an update, over all of its payloads.
+        down: elements sent to a client.
     """
 
     up: int
@@ -52,14 +52,14 @@ class Elements(NamedTuple):
 
     @classmethod
     def of(cls, algorithm: Algorithm, size: int) -> Elements:
-        """The numbers for an algorithm whose model has ``size`` parameters."""
+        """Elements of an algorithm whose model has ``size`` parameters."""
         return cls(size * len(algorithm.payloads), size * len(algorithm.sends))
 
 
 class Delays(ABC):
-    """Durations of training requests, and the energy that they cost the clients.
+    """Durations of training requests, and the energy that clients spend on them.
 
-    Everything is proportional to the size of the submodel that a client trains.
+    Both are proportional to the size of the submodel that a client trains.
     """
 
     @property
@@ -71,7 +71,7 @@ class Delays(ABC):
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number`` of ``task`` at ``client``, without a shared upload.
 
-        It is that of the whole model; a submodel takes its share.
+        The duration is that of the full model; callers scale it by the submodel's fraction.
         """
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
@@ -80,8 +80,8 @@ class Delays(ABC):
         Args:
             task: task of the request.
             client: client that trains.
-            seconds: seconds since it began.
-            share: trained parameters over those of the whole model.
+            seconds: seconds since the client started the request.
+            share: fraction of the full model's parameters that the client trains.
         """
         return 0.0
 
@@ -90,13 +90,13 @@ class Delays(ABC):
 class ShiftedExponential(Delays):
     """tau X seconds, one draw of X per request: P(X <= x) = 1 - exp(-(x - beta) / (2 beta)).
 
-    beta = beta_m times the client's factor; it covers everything from the request to the update, so
-    that X has mean 3 beta (Askin et al., UAI 2024, Appendix C.6).
+    beta is beta_m times the client's factor. X covers all time from request to update, and has mean
+    3 beta (Askin et al., UAI 2024, Appendix C.6).
 
     Args:
         min_seconds: [tasks], tau_m beta_m of a normal client.
         speeds: [clients], factors of beta, see ``client_speeds``.
-        stream: randomness of the durations.
+        stream: random stream of the durations.
     """
 
     min_seconds: Sequence[float]
@@ -126,9 +126,9 @@ class Wireless(Delays):
         uplink: multiple access of the band.
         steps: [tasks], tau_m.
         step_seconds: [tasks] of [clients], seconds per step.
-        elements: [tasks], elements that cross the air.
-        downlink_bps: rate to a client; None takes no time.
-        stream: randomness of the channels.
+        elements: [tasks], elements sent for a full model.
+        downlink_bps: rate to each client; None if the downlink takes no time.
+        stream: random stream of the channels.
     """
 
     network: Network
@@ -169,7 +169,7 @@ class Wireless(Delays):
         return float(self.network.bandwidth_hz[0])
 
     def seconds(self, task: int, client: int, number: int) -> float:
-        """From the request until the upload begins: download and local steps."""
+        """Seconds from the start of a request to its upload: download and local steps."""
         return self._down_seconds(task) + self._computing[task][client]
 
     def _down_seconds(self, task: int) -> float:
@@ -178,7 +178,7 @@ class Wireless(Delays):
         return self.elements[task].down * BITS_PER_ELEMENT / self.downlink_bps
 
     def bits(self, task: int, share: float = 1.0) -> float:
-        """Bits of an update of a submodel with this share of the parameters."""
+        """Bits of an update of a submodel with this fraction of the parameters."""
         return share * self.elements[task].up * BITS_PER_ELEMENT
 
     def received_snr(self, client: int, number: int) -> float:
@@ -197,6 +197,6 @@ class Wireless(Delays):
         return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
 
     def transmit_joules(self, client: int, snr: float, bits: float, seconds: float) -> float:
-        """Energy of an upload of ``bits``, under way for ``seconds``."""
+        """Energy of an upload of ``bits`` that takes ``seconds``."""
         airtime = self.uplink.shared_airtime(self._bandwidth_hz, snr, bits, seconds)
         return float(self.network.transmit_power_w[client] * airtime)

@@ -34,15 +34,15 @@ class ShiftedExponentialDelays(DelayModel):
     ] = 0.5
 
     def check(self, dataset: str, step_seconds: float | None) -> None:
-        """Refuse data sets without a published step time."""
+        """Check that ``step_seconds`` or a published step time gives beta."""
         if step_seconds is None and dataset not in PUBLISHED_STEP_SECONDS:
             raise ConfigError(
-                f"data set {dataset!r} has no published step time. Give step_seconds, beta of a "
+                f"dataset={dataset!r} has no published step time: set step_seconds, beta of a "
                 "normal client."
             )
 
     def build(self, scene: Scene) -> Delays:
-        """Durations by random draws alone."""
+        """Create durations that are random draws, without a network."""
         stream = scene.stream
         return ShiftedExponential(
             [task.local_steps * self._beta(task) for task in scene.tasks],

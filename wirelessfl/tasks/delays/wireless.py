@@ -13,7 +13,7 @@ class WirelessDelays(DelayModel):
     """Local steps at each client's CPU speed, then an upload over a shared band."""
 
     def build(self, scene: Scene) -> Delays:
-        """Durations by the network."""
+        """Create durations from the network's CPU speeds and channels."""
         return Wireless(
             scene.network,
             scene.uplink,
