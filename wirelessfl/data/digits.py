@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import numpy as np
 import torch
 
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.data.dataset import Dataset
 
 _TEST_SHARE = 0.2
+
+
+@cache  # to parse the text file takes longer than a short run
+def _pixels_and_labels() -> tuple[FloatArray, IntArray]:
+    from sklearn import datasets
+
+    pixels, labels = datasets.load_digits(return_X_y=True)
+    return pixels, labels
 
 
 def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
@@ -21,9 +31,7 @@ def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
 
     Source: Alpaydin and Kaynak, "Optical Recognition of Handwritten Digits", UCI, 1998.
     """
-    from sklearn import datasets
-
-    pixels, labels = datasets.load_digits(return_X_y=True)
+    pixels, labels = _pixels_and_labels()
     draw = Stream(0, ("digits", "test split")).generator()
     is_test = np.zeros(len(labels), dtype=bool)
     for label in range(10):

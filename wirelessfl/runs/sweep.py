@@ -5,7 +5,7 @@ Runs are executed one after the other, in several local processes, or on a Ray c
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.fork_server import fork_server
 from wirelessfl.processes import end_with_parent, launched
 from wirelessfl.runs.directory import Row, check_writable
 from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
@@ -138,10 +139,11 @@ class _Child:
     """A process that executes one run, and the pipe that receives its rows."""
 
     def __init__(self, config: Config, place: int, root: Path) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = fork_server.context("wirelessfl.runs.kept")
         self.place = place
         self.pipe, theirs = context.Pipe(duplex=False)
-        self.process: BaseProcess = context.Process(target=_make_one, args=(config, root, theirs))
+        given = config, root, theirs, dict(os.environ)
+        self.process: BaseProcess = context.Process(target=_make_one, args=given)
         self.process.start()
         theirs.close()
 
@@ -153,8 +155,9 @@ class _Child:
         self.pipe.close()
 
 
-def _make_one(config: Config, root: Path, pipe: Connection) -> None:
+def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[str, str]) -> None:
     """In a child process, execute a run on one thread; send its rows, then its failure or ""."""
+    os.environ.update(environment)  # the fork server has that of the time when it was started
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     end_with_parent()  # the run on disk can be resumed
     torch.set_num_threads(1)

@@ -10,8 +10,8 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.config.sections import RunSection
 from wirelessfl.errors import ConfigError
+from wirelessfl.fork_server import fork_server
 from wirelessfl.processes import cores
-from wirelessfl.training.workers import prepare_workers
 
 LONG_SECONDS = 10.0  # training time above which workers and replay pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step, before the model is known
@@ -87,7 +87,7 @@ def expect_workers(settings: RunSection, workload: Workload) -> None:
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
         workers = 2 if workload.client_steps * USUAL_STEP_SECONDS > LONG_SECONDS else 1
     if workers != "auto" and 1 < workers <= cores():
-        prepare_workers()
+        fork_server.start()
 
 
 def check_workers(workers: int, threads: int, clients: int) -> None:

@@ -1,8 +1,6 @@
 """Training in worker processes: on a CPU two processes are faster than two threads in one process.
 
-On Linux, workers are forked from a fork server, a process with all imports done. It can be started
-early, while data are loading. Pipes carry only small messages; parameters and payloads are
-exchanged through shared memory.
+Pipes carry only small messages; parameters and payloads are exchanged through shared memory.
 """
 
 from __future__ import annotations
@@ -12,11 +10,8 @@ import os
 import pickle
 import shutil
 import signal
-import sys
-import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -24,9 +19,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch import multiprocessing as torch_multiprocessing
 
 from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.fork_server import deaf_to_interrupts, fork_server
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
 from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.worker_process import Order, Places, Shapes, end_of, serve, views_in
@@ -35,7 +30,6 @@ SLOTS = 2  # result slots per worker: it trains the next chunk while one result 
 SERVERS = 16  # models reserved for servers' tensors, whose number is not known in advance
 SHARED_MEMORY = Path("/dev/shm")
 GRACE_SECONDS = 5.0
-PRELOADED = ["wirelessfl.models", *(f"wirelessfl.training.{n}" for n in ("stacked", "vmapped"))]
 UNGUARDED = (
     "worker processes could not start, because each of them imports your script again: put the "
     'code that starts the run below `if __name__ == "__main__":`, or choose workers=1.'
@@ -53,39 +47,6 @@ class WorkerDiedError(TrainingError):
     """A worker process ended unexpectedly or was killed."""
 
 
-class _ForkServer:
-    """The process from which workers are forked; each process with workers has one."""
-
-    def __init__(self) -> None:
-        self.owner = 0  # a forked process cannot use its parent's fork server
-
-    def start(self) -> bool:
-        """Start the fork server if it is not running; returns False if it is not available."""
-        if not sys.platform.startswith("linux") or self.owner not in (0, os.getpid()):
-            return False
-        from multiprocessing import forkserver
-
-        forkserver.set_forkserver_preload([serve.__module__, *PRELOADED])
-        try:
-            with _deaf_to_interrupts():
-                forkserver.ensure_running()
-        except OSError:  # its socket cannot be created, e.g. because the path is too long
-            return False
-        self.owner = os.getpid()
-        return True
-
-
-_fork_server = _ForkServer()
-
-
-def prepare_workers() -> None:
-    """Start the fork server, which does the workers' imports in the background.
-
-    This call is optional: it saves time if workers will probably be used.
-    """
-    _fork_server.start()
-
-
 def leave_if_worker() -> None:
     """End this process if it is a worker that is importing the script that starts workers."""
     process = multiprocessing.current_process()
@@ -97,16 +58,13 @@ class Worker:
     """One worker process and the parent's end of its pipe."""
 
     def __init__(self, executor: Executor, threads: int) -> None:
-        forked = _fork_server.start()
-        context: Any = torch_multiprocessing.get_context("forkserver" if forked else "spawn")
+        context = fork_server.context()
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
             target=serve, args=(theirs, executor, threads), daemon=True, name=NAME
         )
         try:
-            with ExitStack() as stack:
-                if not forked:  # forked workers ignore interrupts like their fork server
-                    stack.enter_context(_deaf_to_interrupts())
+            with deaf_to_interrupts():
                 self.process.start()
         except (RuntimeError, EOFError, OSError) as error:
             raise ConfigError(BROKEN) from error
@@ -288,19 +246,6 @@ class WorkersExecutor(Executor):
             worker.close()
         self._servers = torch.empty(0)
         self.inner.close()
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Make processes started inside ignore Ctrl-C; the parent handles it and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _shared(*shape: int) -> Tensor:

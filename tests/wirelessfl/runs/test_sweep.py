@@ -1,23 +1,19 @@
 """Sweeps: the same runs in sequence, in processes and on Ray; failures do not stop the others."""
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs import sweep as sweep_module
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
 from wirelessfl.runs.sweep import SweepError, sweep
-from wirelessfl.training.workers import prepare_workers
 
 
 def configs(rounds=2, seeds=(1, 2, 3), **flags):
@@ -53,21 +49,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
     assert kept_run(Config.of(tables), tmp_path).directory == first.directory
 
 
-@pytest.fixture
-def fork(monkeypatch):
-    """Have processes of sweeps forked from one that has imported most: it saves seconds each."""
-
-    def forked():
-        prepare_workers()
-        context = multiprocessing.get_context("forkserver")
-        monkeypatch.setattr(
-            sweep_module, "multiprocessing", SimpleNamespace(get_context=lambda _: context)
-        )
-
-    return forked
-
-
-def test_processes_give_the_rows_of_one_after_the_other(tmp_path, fork):
+def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
     """In the requested order, equal settings once, and a second sweep runs nothing."""
     wanted = configs()
     wanted.append(wanted[0])
@@ -80,7 +62,6 @@ def test_processes_give_the_rows_of_one_after_the_other(tmp_path, fork):
     assert sorted({place for place, _ in seen}) == [0, 1, 2]
     assert len(seen) == 9
     before = [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")]
-    fork()
     assert bare(sweep(wanted, tmp_path / "together", jobs=2)) == bare(alone)
     assert [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")] == before
 
@@ -97,9 +78,8 @@ class Broken(FedAvg):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_failures_keep_the_others(tmp_path, jobs, monkeypatch, fork):
+def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
     """Errors of this package and of a user's class, each reason once."""
-    fork()
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
@@ -118,8 +98,7 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch, fork):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine, fork):
-    fork()
+def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine):
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
 
@@ -140,8 +119,7 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs, fork):
-    fork()
+def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
 
     def on_row(place, row):
         raise KeyError("of the caller")

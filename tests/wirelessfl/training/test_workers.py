@@ -16,12 +16,13 @@ import torch
 from torch import nn
 
 import wirelessfl
+from wirelessfl import fork_server as fork_server_module
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.fork_server import ForkServer
 from wirelessfl.models import FCNN
 from wirelessfl.setup import build, computing, executors
-from wirelessfl.training import workers as workers_module
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
@@ -156,24 +157,30 @@ def children(pid):
     return [own for own, parent in parents.items() if parent in servers]
 
 
-LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 120, "--eval-every", 15]
-LONG += ["--workers", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
+LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 30, "--eval-every", 5]
+LONG += ["--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
 
 
 @pytest.fixture
 def long_run(tmp_path, engine, launcher):
-    """A command-line run with two workers, while it trains."""
+    """A command-line run with two workers, stopped in the middle of its training.
+
+    It continues with SIGCONT: until then it cannot finish, however busy the machine is.
+    """
     out = tmp_path / "run"
-    process = launcher.start("run", "hist", *LONG, "--out", out, session=True)
+    process = launcher.start("run", "hist", *LONG, "--workers", 2, "--out", out, session=True)
     rows = out / "rows.jsonl"
 
     def trained():  # earlier, while workers start, Ctrl-C is ignored
         return rows.exists() and rows.read_bytes().count(b"\n") > 1
 
     engine.wait_until(lambda: process.poll() is not None or trained(), 90)
-    engine.wait_until(lambda: process.poll() is not None or len(children(process.pid)) == 2)
+    process.send_signal(signal.SIGSTOP)
     assert process.poll() is None, process.communicate()
-    yield process, out, children(process.pid)
+    assert rows_of(out)[-1]["round"] < 30, "the run was not stopped in time"
+    workers = children(process.pid)
+    assert len(workers) == 2
+    yield process, out, workers
     process.kill()
     process.wait()
 
@@ -191,8 +198,8 @@ def without_wall(rows):
 class TestCommandLine:
     def test_a_killed_worker_ends_the_run_which_can_be_resumed(self, long_run, tmp_path, launcher):
         process, out, workers = long_run
-        assert rows_of(out)[-1]["round"] < 120  # work remains
         os.kill(workers[0], signal.SIGKILL)
+        process.send_signal(signal.SIGCONT)
         _, errors = process.communicate()
         assert process.wait() == 2
         assert f"worker process {workers[0]} has ended (exit code -9, SIGKILL)" in errors
@@ -200,12 +207,13 @@ class TestCommandLine:
         assert not any(map(alive, workers))
         assert launcher.start("resume", out).wait() == 0
         whole = tmp_path / "whole"
-        assert launcher.start("run", "hist", *LONG, "--out", whole).wait() == 0
+        assert launcher.start("run", "hist", *LONG, "--workers", 1, "--out", whole).wait() == 0
         assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
 
     def test_ctrl_c_ends_all(self, long_run, engine):
         process, out, workers = long_run
         os.killpg(process.pid, signal.SIGINT)  # like a terminal
+        process.send_signal(signal.SIGCONT)
         _, errors = process.communicate()
         assert process.wait() == 130
         assert f"wirelessfl resume {out}" in errors
@@ -311,9 +319,9 @@ def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, mon
 
 
 def test_a_forked_process_does_not_use_its_parents_server(monkeypatch):
-    server = workers_module._ForkServer()
+    server = ForkServer()
     assert server.start() == sys.platform.startswith("linux")
-    monkeypatch.setattr(workers_module.os, "getpid", lambda: -1)
+    monkeypatch.setattr(fork_server_module.os, "getpid", lambda: -1)
     assert not server.start()
 
 

@@ -1,0 +1,73 @@
+"""Child processes: on Linux they are forked from a server process that has done their imports.
+
+The server can be started early, e.g. while data are loading. Where there is none, child processes
+are spawned, and each of them imports PyTorch and this package again, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import multiprocessing
+
+PRELOADED = (
+    "wirelessfl.models",
+    *(f"wirelessfl.training.{name}" for name in ("worker_process", "stacked", "vmapped")),
+)
+"""Modules that workers of a run import."""
+
+
+class ForkServer:
+    """The process from which children are forked; each process with children has one."""
+
+    def __init__(self) -> None:
+        self.owner = 0  # a forked process cannot use its parent's fork server
+
+    def start(self, *modules: str) -> bool:
+        """Start the fork server if it is not running; returns False if it is not available.
+
+        Args:
+            modules: modules that a new server imports besides ``PRELOADED``.
+        """
+        if not sys.platform.startswith("linux") or self.owner not in (0, os.getpid()):
+            return False
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload([*PRELOADED, *modules])
+        try:
+            with deaf_to_interrupts():
+                forkserver.ensure_running()
+        except OSError:  # its socket cannot be created, e.g. because the path is too long
+            return False
+        self.owner = os.getpid()
+        return True
+
+    def context(self, *modules: str) -> Any:
+        """The ``multiprocessing`` context that starts children: forked if possible, or spawned.
+
+        Args:
+            modules: see ``start``.
+        """
+        return multiprocessing.get_context("forkserver" if self.start(*modules) else "spawn")
+
+
+fork_server = ForkServer()
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Make processes started inside ignore Ctrl-C; the parent handles it and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
