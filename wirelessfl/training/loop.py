@@ -1,4 +1,4 @@
-"""The loop executor: one client and one step at a time, slow, with errors that name the step."""
+"""The loop executor: trains one client at a time; it is slow, but its errors name the step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads that clients send, and the result that the nodes receive."""
+"""Payloads: the vectors that clients send, and the result of an upload at the nodes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ class Payload:
     """A named vector that clients send.
 
     Args:
-        name: key in the results of the client's rule and in what the server receives.
+        name: key in the client rule's results and in the tensors of :class:`Received`.
         each: whether the server needs each client's vector; otherwise their weighted mean is
             sufficient.
         unit: unit in which an analog uplink sends the payload; noise is proportional to it.
             ``lr``, the clients' step size, is the unit of accumulated gradients (21); None means 1.
-            For another unit override ``Algorithm.unit``.
-        senders: all clients of a round, or only its tracking clients (``tracking_clients``).
+            For another unit, override ``Algorithm.unit``.
+        senders: ``all`` clients of a round, or only its ``tracking`` clients
+            (``tracking_clients``).
 
     Raises:
         ValueError: the unit is unknown.
@@ -44,19 +45,19 @@ class Payload:
 
 @dataclass(frozen=True)
 class Received:
-    """What the nodes have received in one upload.
+    """The result of one upload at its nodes.
 
     Args:
-        mean: by payload, weighted means over the clients of each node that sent it, [nodes, P];
-            zero if none did.
-        each: individual vectors [clients, P] of the payloads with ``each``.
+        mean: by payload, weighted mean over the clients of each node that sent it, [nodes, P]; zero
+            if none did.
+        each: individual vectors [clients, P] of the payloads that have ``each`` set.
         clients: [clients], indices of the senders.
         node: [clients], node of each sender.
         metrics: measurements of the uplink for this upload, e.g. its error, for the result rows.
         local_steps: H, local steps of each sender.
         share: by payload, [nodes, 1], weight of its senders divided by the weight of all registered
-            clients of the node; times the mean it is a sum over all registered clients. If clients
-            train submodels, [nodes, P], where the senders are those of each coordinate.
+            clients of the node. The product of share and mean is a sum over all registered clients.
+            If clients train submodels, [nodes, P], where the senders are counted per coordinate.
         staleness: [clients], number of merges since the model that each client received; None if
             all received the current model.
         weights: [clients], weight of each client in its node's means.
