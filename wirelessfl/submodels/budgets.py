@@ -84,8 +84,8 @@ class Levels:
                 "0."
             )
         costs = 4 * self.parameters if budget == "bytes" else 2 * self.multiplications
-        paid = (amount * float(costs[-1]) if amount <= 1 else amount) * (1 + ROUNDING)
-        level = int(np.searchsorted(costs, paid, side="right")) - 1
+        limit = (amount * float(costs[-1]) if amount <= 1 else amount) * (1 + ROUNDING)
+        level = int(np.searchsorted(costs, limit, side="right")) - 1
         if level >= 0:
             return level
         if amount > 1:

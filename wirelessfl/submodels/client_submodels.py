@@ -95,8 +95,8 @@ class ClientSubmodels:
             for axis in range(len(shape)):
                 layer, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
                 if layer is not None:
-                    there = held[layer].repeat_interleave(repeat, 1)
-                    part &= there.view(len(rows), *(1,) * axis, -1, *(1,) * (len(shape) - axis - 1))
+                    kept = held[layer].repeat_interleave(repeat, 1)
+                    part &= kept.view(len(rows), *(1,) * axis, -1, *(1,) * (len(shape) - axis - 1))
         return found
 
     def cover(self, node: IntArray, weights: Sequence[float], nodes: int) -> tuple[Tensor, Tensor]:

@@ -162,8 +162,8 @@ class Submodels:
         if self.index is None:
             out.copy_(full)
         else:
-            there = self.index[node] >= 0
-            out[there] = full[self.index[node][there]]
+            covered = self.index[node] >= 0
+            out[covered] = full[self.index[node][covered]]
 
     def merge(self, full: Tensor, vectors: Tensor, weights: Sequence[float]) -> Tensor:
         """Weighted mean over the nodes that cover a coordinate, ``full`` where none does.

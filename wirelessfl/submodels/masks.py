@@ -156,11 +156,11 @@ def check_coverage(
         return
     worst = int(np.argmin(lowest))
     by = f"only {lowest[worst]}" if lowest[worst] else "none"
-    poor = np.flatnonzero(held[worst] == lowest[worst]).astype(np.int64, copy=False)
-    one = len(poor) == 1
+    rarest = np.flatnonzero(held[worst] == lowest[worst]).astype(np.int64, copy=False)
+    one = len(rarest) == 1
     where = "" if cell is None else f"cell {cell} in "
     raise ConfigError(
-        f"neuron{'' if one else 's'} {_ranges(poor)} of layer {layers[worst].name!r} "
+        f"neuron{'' if one else 's'} {_ranges(rarest)} of layer {layers[worst].name!r} "
         f"{'is' if one else 'are'} covered by {by} of the {clients} "
         f"client{'' if clients == 1 else 's'} of {where}round {number}, but min_coverage is "
         f"{min_clients}. Increase capacities or the number of clients per round, or choose masks "

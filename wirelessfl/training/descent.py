@@ -1,4 +1,4 @@
-"""Recorded steps of plain SGD, whose updates are fused into the products that give gradients."""
+"""Recorded steps of plain SGD, with updates fused into the products that compute gradients."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size:
 
 @contextmanager
 def _plain_kernels() -> Iterator[None]:
-    """Run recurrent layers and attention as matrix products, because torch counts no fused kernels.
+    """Disable fused kernels of recurrent layers and attention, which torch does not count.
 
     The flags are set one by one because ``mkldnn.flags`` warns if there is no Intel GPU.
     """

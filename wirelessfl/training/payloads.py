@@ -21,8 +21,8 @@ class Payload:
         each: whether the server needs each client's vector; otherwise their weighted mean is
             sufficient.
         unit: unit in which an analog uplink sends the payload; noise is proportional to it.
-            ``lr``, the clients' step size, is the unit of accumulated gradients (21); None means 1.
-            For another unit, override ``Algorithm.unit``.
+            ``lr``, the clients' step size, is the unit of accumulated gradients, (21) of HIST; None
+            means 1. For another unit, override ``Algorithm.unit``.
         senders: ``all`` clients of a round, or only its ``tracking`` clients
             (``tracking_clients``).
 
@@ -45,7 +45,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Received:
-    """The result of one upload at its nodes.
+    """The result of one upload, as received by the nodes.
 
     Args:
         mean: by payload, weighted mean over the clients of each node that sent it, [nodes, P]; zero
@@ -56,8 +56,9 @@ class Received:
         metrics: measurements of the uplink for this upload, e.g. its error, for the result rows.
         local_steps: H, local steps of each sender.
         share: by payload, [nodes, 1], weight of its senders divided by the weight of all registered
-            clients of the node. The product of share and mean is a sum over all registered clients.
-            If clients train submodels, [nodes, P], where the senders are counted per coordinate.
+            clients of the node. ``share * mean`` is the senders' weighted sum divided by the weight
+            of all registered clients. If clients train submodels: [nodes, P], because the senders
+            then differ by coordinate.
         staleness: [clients], number of merges since the model that each client received; None if
             all received the current model.
         weights: [clients], weight of each client in its node's means.
@@ -90,7 +91,7 @@ class Received:
         nodes = len(next(iter(self.mean.values())))
         total, weight = (values.new_zeros(nodes, values.shape[1]) for _ in range(2))
         for row, (node, share) in enumerate(zip(self.node.tolist(), self.weights, strict=True)):
-            there = 1.0 if self.covers is None else self.covers[row].to(values.dtype)
-            total[node] += share * there * values[row]
-            weight[node] += share * there
+            covered = 1.0 if self.covers is None else self.covers[row].to(values.dtype)
+            total[node] += share * covered * values[row]
+            weight[node] += share * covered
         return covered_mean(total, weight, 0.0)

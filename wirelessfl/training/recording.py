@@ -43,7 +43,7 @@ UNRECORDABLE = (
 
 
 class NotRecordableError(Exception):
-    """The tensor operations of a function differ between inputs of the same shapes."""
+    """A function cannot be recorded, e.g. because its operations depend on tensor values."""
 
 
 class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]

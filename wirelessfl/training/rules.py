@@ -80,7 +80,7 @@ class ClientRule(Choice, ABC):
         return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # only its methods
 
     def _steps_like(self, other: type[ClientRule]) -> bool:
-        """Whether this class takes the local steps of ``other``, without overriding them."""
+        """Whether this class inherits its local steps from ``other`` without overriding them."""
         mine = type(self)
         return (
             mine.gradient is other.gradient

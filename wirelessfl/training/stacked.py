@@ -108,7 +108,7 @@ def _images(layers: list[Layer]) -> bool:
 
 
 def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) -> list[Layer]:
-    """The layers that implement ``module`` after the layers ``before``."""
+    """The layers that implement ``module`` when it follows the layers ``before``."""
     images, kind = _images(before), type(module)
     for parameter, _ in module.named_parameters():
         if f"{name}.{parameter}" not in spec.shapes:

@@ -13,7 +13,7 @@ from wirelessfl.training.objective import Objective
 
 
 def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
-    """Raise if a model cannot be trained, after trying it on a few samples.
+    """Try a model on a few samples, and raise if it cannot be trained.
 
     Args:
         objective: the objective to check.

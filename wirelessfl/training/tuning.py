@@ -113,7 +113,7 @@ def candidates(clients: int, parameters: int) -> list[int]:
 def fastest_chunk(
     make: Callable[[int], Executor], job: Callable[[int], Job], sizes: Sequence[int]
 ) -> int:
-    """Time a few steps at each chunk size, and return the fastest size per client.
+    """Time a few steps at each chunk size, and return the size that is fastest per client.
 
     Args:
         make: returns an executor with a given chunk size.

@@ -99,7 +99,7 @@ def _carry_out(order: Order, executor: Executor, memory: SharedMemory) -> tuple[
     kept, whole = views_in(end_of(slot, order.kept), order.kept), order.job.clients
 
     def recall(clients: IntArray, node: IntArray) -> State:
-        """State of some of the chunk's clients; all of them need no copy."""
+        """State of some of the chunk's clients, or of all of them without a copy."""
         if len(clients) == len(whole):
             return kept
         rows = torch.from_numpy(np.flatnonzero(np.isin(whole, clients)))

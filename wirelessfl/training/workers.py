@@ -87,7 +87,7 @@ def prepare_workers() -> None:
 
 
 def leave_if_worker() -> None:
-    """End this process if it is a worker that imports the script by which workers are started."""
+    """End this process if it is a worker that is importing the script that starts workers."""
     process = multiprocessing.current_process()
     if process.name == NAME and getattr(process, "_inheriting", False):
         os._exit(UNGUARDED_CODE)
