@@ -24,7 +24,7 @@ PRELOADED = (
 
 
 class ForkServer:
-    """The process from which children are forked; each process with children has one."""
+    """The process that children are forked from; each process with children has one."""
 
     def __init__(self) -> None:
         self.owner = 0  # a forked process cannot use its parent's fork server
@@ -41,7 +41,7 @@ class ForkServer:
 
         forkserver.set_forkserver_preload([*PRELOADED, *modules])
         try:
-            with deaf_to_interrupts():
+            with ignoring_interrupts():
                 forkserver.ensure_running()
         except OSError:  # its socket cannot be created, e.g. because the path is too long
             return False
@@ -61,7 +61,7 @@ fork_server = ForkServer()
 
 
 @contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
+def ignoring_interrupts() -> Iterator[None]:
     """Make processes started inside ignore Ctrl-C; the parent handles it and ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield

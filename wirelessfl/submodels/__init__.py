@@ -1,4 +1,4 @@
-"""Submodels: flat parameters, neurons, partitions, masks, extraction, merging by coverage."""
+"""Submodels: flat parameters, neurons, partitions, masks, extraction and merging by coverage."""
 
 from wirelessfl.submodels.budgets import Budget, Levels, dealt_capacities, levels_of
 from wirelessfl.submodels.client_submodels import ClientSubmodels

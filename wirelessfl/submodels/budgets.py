@@ -79,15 +79,18 @@ class Levels:
         if budget == "width":
             return self.at(amount)
         if not 0 < amount < math.inf:
-            raise ConfigError(f"capacities: {amount} {budget}: give a finite number above 0.")
+            raise ConfigError(
+                f"capacities: {amount} {budget} is not a valid budget: give a finite number above "
+                "0."
+            )
         costs = 4 * self.parameters if budget == "bytes" else 2 * self.multiplications
-        paid = (amount * float(costs[-1]) if amount <= 1 else amount) * (1 + ROUNDING)
-        level = int(np.searchsorted(costs, paid, side="right")) - 1
+        limit = (amount * float(costs[-1]) if amount <= 1 else amount) * (1 + ROUNDING)
+        level = int(np.searchsorted(costs, limit, side="right")) - 1
         if level >= 0:
             return level
         if amount > 1:
             raise ConfigError(
-                f"capacities: {amount:g} {budget} are less than the smallest submodel needs: give "
+                f"capacities: {amount:g} {budget} is less than the smallest submodel needs: give "
                 f"at least {costs[0]}."
             )
         min_share = _rounded_up(int(costs[0]) / int(costs[-1]))
@@ -99,10 +102,10 @@ class Levels:
 
 @lru_cache(maxsize=8)  # called in every round
 def levels_of(neurons: NeuronMap) -> Levels:
-    """All submodels of ``neurons`` given by one width ratio for all layers.
+    """All submodels of ``neurons`` that have one width ratio for all layers.
 
-    The ratios are k/W, k = 1..W, for the width W of every layer (or of its blocks): at each of them
-    a layer gains a neuron. If the widest layer's width is a multiple of all other widths, there is
+    The ratios are k/W, k = 1..W, for the width W of every layer (or of its blocks); at each ratio a
+    layer gains a neuron. If the widest layer's width is a multiple of all other widths, there is
     one level per neuron of that layer.
 
     Raises:
@@ -118,7 +121,7 @@ def levels_of(neurons: NeuronMap) -> Levels:
     steps = [np.arange(1, size + 1) / size for size in np.unique(sizes)]
     shares = np.unique(np.concatenate(steps))
     kept = np.maximum(np.floor(shares[:, None] * sizes + ROUNDING), 1).astype(np.int64)
-    # A narrow layer keeps its first neuron below its first ratio: that ratio is not a new level.
+    # A layer always keeps at least one neuron, so its first ratio may not start a new level.
     new = np.diff(kept, axis=0, prepend=0).any(1)
     widths = kept[new] * blocks
     return Levels(shares[new], widths, *submodel_costs(neurons, widths))
@@ -128,12 +131,12 @@ def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) 
     """Assign capacities to clients at random, for the whole run: [clients].
 
     Each capacity is assigned to the same number of clients. If the number of clients is not
-    divisible, the first capacities of the list are assigned to one more client.
+    divisible by the number of capacities, the first ones in the list get one more client each.
 
     Args:
         capacities: fractions of the full model, or other amounts for ``Levels.within``.
         clients: number of clients, >= 1.
-        stream: randomness of the run.
+        stream: the run's random stream.
 
     Raises:
         ConfigError: ``capacities`` is empty.
@@ -148,7 +151,7 @@ def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) 
 
 
 def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:
-    """The cost of submodels with given widths; thousands of submodels take milliseconds.
+    """Compute the costs of submodels with given widths; thousands take milliseconds.
 
     Args:
         neurons: neurons of the full model.
@@ -158,7 +161,7 @@ def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntA
         Parameters [submodels], and multiplications by weights in the forward pass of one sample,
         [submodels].
     """
-    varied = {where: widths[:, place] * repeat for where, (place, repeat) in neurons.lying.items()}
+    varied = {axis: widths[:, layer] * repeat for axis, (layer, repeat) in neurons.by_axis.items()}
     parameters = np.zeros(len(widths), dtype=np.int64)
     multiplications = np.zeros_like(parameters)
     for name, shape in neurons.spec.shapes.items():

@@ -15,7 +15,7 @@ from channels.arrays import IntArray
 from wirelessfl.submodels.extract import Submodels, extract_neurons
 from wirelessfl.submodels.neurons import NeuronMap
 
-SOME = 32  # maximum number of clients per job; an executor may train fewer at a time
+SOME = 32  # maximum number of clients per job, unless the executor's chunk is larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class ClientSubmodels:
             max_rows: maximum number of rows per batch.
 
         Returns:
-            Rows of each batch, in increasing order within a batch.
+            Rows of each batch, in increasing order.
         """
         order = np.lexsort((*self.widths.T, self.lengths))
         batches: list[list[int]] = []
@@ -93,10 +93,10 @@ class ClientSubmodels:
             start = spec.offsets[name]
             part = found[:, start : start + math.prod(shape)].view(len(rows), *shape)
             for axis in range(len(shape)):
-                place, repeat = self.neurons.lying.get((name, axis), (None, 1))
-                if place is not None:
-                    there = held[place].repeat_interleave(repeat, 1)
-                    part &= there.view(len(rows), *(1,) * axis, -1, *(1,) * (len(shape) - axis - 1))
+                layer, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
+                if layer is not None:
+                    kept = held[layer].repeat_interleave(repeat, 1)
+                    part &= kept.view(len(rows), *(1,) * axis, -1, *(1,) * (len(shape) - axis - 1))
         return found
 
     def cover(self, node: IntArray, weights: Sequence[float], nodes: int) -> tuple[Tensor, Tensor]:
@@ -130,25 +130,25 @@ class ClientSubmodels:
 
     @cached_property
     def _held(self) -> list[Tensor]:
-        """Per layer, which neurons each client has, [clients, width] boolean."""
+        """Per layer, whether each client has each neuron, [clients, width] boolean."""
         held = []
-        for place, width in enumerate(self.neurons.widths):
+        for i, width in enumerate(self.neurons.widths):
             layer = torch.zeros(len(self.chosen), width, dtype=torch.bool)
             for row, layers in zip(layer, self.chosen, strict=True):
-                row[torch.from_numpy(layers[place])] = True
+                row[torch.from_numpy(layers[i])] = True
             held.append(layer)
         return held
 
     def _along(self, name: str, axis: int, held: Sequence[Tensor], clients: int) -> Tensor:
-        """Which neurons along an axis each client has; ones [clients, 1] if none are removable."""
-        place, _ = self.neurons.lying.get((name, axis), (None, 1))
-        return torch.ones(clients, 1, dtype=torch.float64) if place is None else held[place]
+        """Each client's neurons along an axis as 0/1; ones [clients, 1] if none are removable."""
+        layer, _ = self.neurons.by_axis.get((name, axis), (None, 1))
+        return torch.ones(clients, 1, dtype=torch.float64) if layer is None else held[layer]
 
     def _spread(self, name: str, values: Tensor) -> Tensor:
         """Expand values per neuron of axes 0 and 1 (size 1 if none) to a flat parameter."""
         shape = self.neurons.spec.shapes[name]
         for axis in (0, 1):
-            _, repeat = self.neurons.lying.get((name, axis), (None, 1))
+            _, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
             values = values.repeat_interleave(repeat, axis)
         values = values.reshape(*values.shape[: len(shape)], *(1,) * (len(shape) - 2))
         return values.expand(shape).reshape(-1)

@@ -1,4 +1,4 @@
-"""Submodels as an index into the flat vector: extraction, and merging by coverage."""
+"""Submodels as indices into the flat vector: extraction, and merging by coverage."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Submodels:
 
     Args:
         spec: shapes of a submodel, padded to the widest node.
-        lengths: [nodes], number of parameters without padding, from which bytes and seconds are
-            computed; 0 at a node that trains nothing.
+        lengths: [nodes], number of parameters without padding, which determines bytes and seconds;
+            0 at a node that trains nothing.
         index: [nodes, P_max] positions in the full flat vector, -1 for padding; None for the full
             model at every node.
         full_size: P of the full model.
@@ -51,7 +51,7 @@ class Submodels:
         return len(self.lengths)
 
     def keeping(self, names: Sequence[str]) -> Submodels:
-        """The same submodels, but ``names`` are not exchanged and do not count as length."""
+        """The same submodels, but ``names`` are not exchanged and do not count in ``lengths``."""
         kept = tuple(name for name in names if name in self.spec.shapes)
         found = replace(self, kept=kept)
         lost = np.zeros_like(self.lengths)
@@ -72,13 +72,13 @@ class Submodels:
         return replace(self, lengths=lengths, index=index)
 
     def silence(self, sent: Tensor) -> Tensor:
-        """Set parameters of ``sent`` [..., P_max] that are not exchanged to zero, in place."""
+        """Zero the parameters of ``sent`` [..., P_max] that are not exchanged, in place."""
         for where in self._slices():
             sent[..., where] = 0.0
         return sent
 
     def blank(self, vectors: Tensor) -> Tensor:
-        """``vectors`` [nodes, P_max] with zeros for padding."""
+        """``vectors`` [nodes, P_max] with zeros at padding."""
         if self.index is None:
             return vectors
         return vectors.masked_fill((self.index < 0).to(vectors.device), 0.0)
@@ -88,10 +88,10 @@ class Submodels:
         if self.index is None and not self.kept:
             return None
         whole = torch.ones(self.nodes, self.spec.size, dtype=torch.bool)
-        crossing = whole if self.index is None else self.index >= 0
+        exchanged = whole if self.index is None else self.index >= 0
         for where in self._slices():
-            crossing[:, where] = False
-        return None if crossing.all() else crossing
+            exchanged[:, where] = False
+        return None if exchanged.all() else exchanged
 
     def _slices(self) -> list[slice]:
         """Slices of the parameters that are not exchanged."""
@@ -132,9 +132,9 @@ class Submodels:
         return padded[rows, self.index.to(full.device)]
 
     def spread(self, vectors: Tensor, rows: slice) -> Tensor:
-        """``vectors`` [rows, P_max] in full coordinates [rows, P]; uncovered ones are zero."""
+        """``vectors`` [rows, P_max] in full coordinates [rows, P], zero where uncovered."""
         assert self.index is not None
-        full = vectors.new_zeros(len(vectors), self.full_size + 1)  # padding goes to the last one
+        full = vectors.new_zeros(len(vectors), self.full_size + 1)  # last column: padding
         full.scatter_(1, self.index[rows].to(vectors.device) % (self.full_size + 1), vectors)
         return full[:, :-1]
 
@@ -162,29 +162,29 @@ class Submodels:
         if self.index is None:
             out.copy_(full)
         else:
-            there = self.index[node] >= 0
-            out[there] = full[self.index[node][there]]
+            covered = self.index[node] >= 0
+            out[covered] = full[self.index[node][covered]]
 
     def merge(self, full: Tensor, vectors: Tensor, weights: Sequence[float]) -> Tensor:
-        """Weighted mean over the nodes that cover a coordinate; uncovered ones keep ``full``.
+        """Weighted mean over the nodes that cover a coordinate, ``full`` where none does.
 
-        Disjoint submodels are inserted at their positions, (7); shared coordinates are averaged
-        over the nodes.
+        Disjoint submodels are inserted at their positions, (7) of HIST; shared coordinates are
+        averaged over the nodes.
 
         Args:
-            full: [P], the vector before the round.
+            full: [P], the vector before the merge.
             vectors: [nodes, P_max], one submodel per node.
             weights: [nodes], >= 0; a node of weight 0 covers nothing.
 
         Returns:
             The merged vector [P].
         """
-        if self.index is None and list(weights) == [1.0]:  # a single node: exact to the bit
+        if self.index is None and list(weights) == [1.0]:  # a single node: no rounding
             return vectors[0]
         total = full.new_zeros(self.full_size + 1)
         weight = full.new_zeros(self.full_size + 1)
         index = None if self.index is None else self.index.to(full.device)
-        for node, share in enumerate(weights):  # a fixed order makes sums reproducible to the bit
+        for node, share in enumerate(weights):  # a fixed order makes sums bit-reproducible
             where = slice(0, self.full_size) if index is None else index[node]
             total[where] += share * vectors[node]
             weight[where] += share
@@ -223,23 +223,23 @@ def extract_neurons(
     for row, numbers in zip(index, chosen, strict=True):
         for name, shape in spec.shapes.items():
             start = padded.offsets[name]
-            place = row[start : start + math.prod(padded.shapes[name])]
+            entry = row[start : start + math.prod(padded.shapes[name])]
             stride = math.prod(shape)
-            place = place.reshape(padded.shapes[name])
-            place[...] = spec.offsets[name]
+            entry = entry.reshape(padded.shapes[name])
+            entry[...] = spec.offsets[name]
             for axis, entries in enumerate(shape):
                 stride //= entries
                 room = (-1,) + (1,) * (len(shape) - axis - 1)
-                found = all_of_them.lying.get((name, axis))
+                found = all_of_them.by_axis.get((name, axis))
                 if found is None:
-                    place += (stride * np.arange(entries)).reshape(room)
+                    entry += (stride * np.arange(entries)).reshape(room)
                     continue
                 layer_number, repeat = found
                 neurons = numbers[layer_number]
                 steps = stride * (repeat * neurons[:, None] + np.arange(repeat)).reshape(-1)
-                # Negative enough that no other axis makes it positive: entries of padding neurons.
+                # Entries of padding neurons are so negative that no other axis makes them positive.
                 gap = np.full((widest[layer_number] - len(neurons)) * repeat, -2 * spec.size - 1)
-                place += np.concatenate([steps, gap]).reshape(room)
+                entry += np.concatenate([steps, gap]).reshape(room)
     np.maximum(index, -1, out=index)
     return Submodels(
         padded,

@@ -1,7 +1,7 @@
 """The neuron finder: groups of neurons that are kept or omitted together, with their parameters.
 
-Its input is which layers produce, scale and read which neurons. ``find_neurons`` obtains this by
-running a few samples through the traced model. ``make_partition`` takes it from the names of
+It records which layers produce, scale and read each group. ``find_neurons`` obtains these layers by
+running a few samples through the traced model. ``make_partition`` obtains them from the names of
 consecutive layers, which needs no samples and also works for models that cannot be traced.
 """
 
@@ -29,7 +29,7 @@ class Group:
         slots: parameter axes along which the neurons lie.
         blocks: number of blocks; a submodel keeps the same number of neurons of each block.
         whole: whether all neurons must be kept.
-        refusal: why neurons cannot be omitted, unless all must be kept anyway; empty if they can.
+        refusal: why neurons cannot be omitted; empty if they can, ignored if ``whole``.
         joined: the group into which this one was merged.
     """
 
@@ -75,7 +75,7 @@ class Group:
 
 
 class NeuronFinder:
-    """The groups of neurons of a model, recorded step by step.
+    """Records the groups of neurons of a model, layer by layer.
 
     Args:
         module: the model.
@@ -101,8 +101,8 @@ class NeuronFinder:
         """Groups whose neurons may be omitted, in the order of computation."""
         return [group for group in self._groups if group.joined is None and not group.whole]
 
-    def why_not_cut(self, slots: Iterable[Slot]) -> str:
-        """Say which parameter is not trainable or is used by several layers; empty if none."""
+    def why_not_sliced(self, slots: Iterable[Slot]) -> str:
+        """Why a parameter in ``slots`` cannot be sliced for submodels; empty if all can."""
         for slot in slots:
             name = slot.parameter
             other = self.spec.tied_to(name)

@@ -102,25 +102,25 @@ class ParamSpec:
         return torch.cat([tensors[name].detach().reshape(-1) for name in self.shapes])
 
     def from_module(self, module: nn.Module) -> Tensor:
-        """The current parameters of ``module`` as a flat vector [P], a copy."""
+        """Copy the current parameters of ``module`` into a flat vector [P]."""
         return self.flatten(dict(module.named_parameters()))
 
 
 def slots(module: nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
-    """Additional places in ``module`` where tied parameters must be replaced: (place, name).
+    """Additional attributes that tied parameters must replace in ``module``: (alias, name).
 
-    A layer that appears twice in the model has one place for its weight, but two names.
+    If a layer appears twice in the model, its weight has two names but is a single attribute.
     """
 
-    def place(name: str) -> tuple[int, str]:
+    def attribute(name: str) -> tuple[int, str]:
         owner, _, last = name.rpartition(".")
         return id(module.get_submodule(owner)), last
 
-    taken = {place(name) for name in spec.shapes}
+    seen = {attribute(name) for name in spec.shapes}
     found = []
     for alias, name in spec.ties.items():
-        if place(alias) not in taken:
-            taken.add(place(alias))
+        if attribute(alias) not in seen:
+            seen.add(attribute(alias))
             found.append((alias, name))
     return tuple(found)
 
@@ -128,7 +128,7 @@ def slots(module: nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
 def call_with(
     module: nn.Module,
     params: Mapping[str, Tensor],
-    places: tuple[tuple[str, str], ...],
+    aliases: tuple[tuple[str, str], ...],
     inputs: Tensor,
 ) -> Tensor:
     """The module's output for ``inputs`` with the parameters ``params``.
@@ -136,10 +136,10 @@ def call_with(
     Args:
         module: the model.
         params: parameters by name; tied parameters appear once.
-        places: additional places of tied parameters, from ``slots``.
+        aliases: additional attributes of tied parameters, from ``slots``.
         inputs: [batch, ...].
     """
-    tensors = {**params, **{place: params[name] for place, name in places}}
+    tensors = {**params, **{alias: params[name] for alias, name in aliases}}
     # With tie_weights=True torch would search for ties in every call, and would not restore a layer
     # that appears twice in the model.
     output: Tensor = functional_call(module, tensors, (inputs,), tie_weights=False)
@@ -193,17 +193,17 @@ def _check_memory(module: nn.Module, trainable: Mapping[str, nn.Parameter]) -> N
 
 
 def _overlap(one: Tensor, two: Tensor) -> bool:
-    """Whether two tensors of one storage share an element."""
+    """Whether two tensors in one storage share an element."""
     (low, high), (begin, end) = _span(one), _span(two)
     if high <= begin or end <= low:
         return False
     if one.is_contiguous() and two.is_contiguous():
         return True
-    places = [
+    elements = [
         torch.as_strided(torch.arange(max(high, end)), t.shape, t.stride(), t.storage_offset())
         for t in (one, two)
     ]
-    return bool(torch.isin(*places).any())
+    return bool(torch.isin(*elements).any())
 
 
 def _span(tensor: Tensor) -> tuple[int, int]:

@@ -39,18 +39,18 @@ from wirelessfl.submodels.partition import share_out
 
 Masks = Literal["ordered", "rolling", "random", "static", "covered", "partition"]
 
-RANGES_SHOWN = 8  # ranges of neurons listed in an error; random masks leave hundreds of gaps
+RANGES_SHOWN = 8  # ranges of neurons listed in an error; random masks can leave hundreds of gaps
 
 
 @dataclass(frozen=True)
 class Dealing:
-    """Inputs of masks in addition to the numbers of neurons.
+    """Inputs of ``deal_masks`` in addition to the numbers of neurons.
 
     Args:
         number: index of the round, from 0.
         clients: [senders], indices of the participating clients, in order.
-        round: randomness of this round.
-        run: randomness of the whole run.
+        round: random stream of this round.
+        run: random stream of the whole run.
         overlap: for ``partition``: number of neurons that a mask shares with the following masks,
             relative to the mask's size, >= 0.
 
@@ -84,12 +84,12 @@ def deal_masks(
     client do not depend on the other participants.
 
     Args:
-        kind: see the module's docstring. A client's ``static`` masks are nested.
+        kind: see the module's docstring. A client's ``static`` masks of different sizes are nested.
         layers: layers whose neurons are chosen.
         counts: [senders, layers], number of neurons of each client, multiples of the layer's
             ``blocks`` from ``blocks`` to ``width``. For ``partition`` any sizes >= 0 with a
             positive sum over the clients: mask sizes are proportional to them.
-        dealing: the round, its clients, and randomness.
+        dealing: the round, its clients and the random streams.
 
     Returns:
         Per client, per layer, the sorted neuron indices. In a ``partition``, if a layer (or block)
@@ -121,8 +121,8 @@ def coverage(chosen: Sequence[Sequence[IntArray]], layers: Sequence[Neurons]) ->
         layers: layers of the neurons.
     """
     held = []
-    for place, layer in enumerate(layers):
-        numbers = np.concatenate([np.empty(0, np.int64), *(mine[place] for mine in chosen)])
+    for i, layer in enumerate(layers):
+        numbers = np.concatenate([np.empty(0, np.int64), *(mine[i] for mine in chosen)])
         held.append(np.bincount(numbers, minlength=layer.width).astype(np.int64, copy=False))
     return held
 
@@ -143,12 +143,12 @@ def check_coverage(
         layers: layers of the neurons.
         min_clients: min_coverage, the Gamma* in RA-Fed's rate.
         clients: number of participating clients, for the message.
-        number: number of the round, from 1, for the message.
-        cell: cell of the clients, for the message; None without cells.
+        number: round number, from 1, for the message.
+        cell: the clients' cell, for the message; None without cells.
 
     Raises:
-        ConfigError: a neuron is covered too rarely; the message names the layer with the lowest
-            coverage and the neurons concerned.
+        ConfigError: a neuron's coverage is too low; the message names the layer with the lowest
+            coverage and its least covered neurons.
     """
     held = coverage(chosen, layers)
     lowest = [int(times.min()) for times in held]
@@ -156,11 +156,11 @@ def check_coverage(
         return
     worst = int(np.argmin(lowest))
     by = f"only {lowest[worst]}" if lowest[worst] else "none"
-    poor = np.flatnonzero(held[worst] == lowest[worst]).astype(np.int64, copy=False)
-    one = len(poor) == 1
+    rarest = np.flatnonzero(held[worst] == lowest[worst]).astype(np.int64, copy=False)
+    one = len(rarest) == 1
     where = "" if cell is None else f"cell {cell} in "
     raise ConfigError(
-        f"neuron{'' if one else 's'} {_ranges(poor)} of layer {layers[worst].name!r} "
+        f"neuron{'' if one else 's'} {_ranges(rarest)} of layer {layers[worst].name!r} "
         f"{'is' if one else 'are'} covered by {by} of the {clients} "
         f"client{'' if clients == 1 else 's'} of {where}round {number}, but min_coverage is "
         f"{min_clients}. Increase capacities or the number of clients per round, or choose masks "
@@ -236,7 +236,7 @@ def _shuffled(layer: Neurons, stream: Stream, *names: Name) -> IntArray:
 
 
 def _ranges(numbers: IntArray) -> str:
-    """Sorted numbers as text, e.g. "150 to 199 and 203"; only the first ranges are listed."""
+    """Format sorted numbers as "150 to 199 and 203"; only the first ranges are listed."""
     ends = [0, *(np.flatnonzero(np.diff(numbers) > 1) + 1).tolist(), len(numbers)]
     runs = [(int(numbers[a]), int(numbers[b - 1])) for a, b in pairwise(ends)]
     words = [f"{a}" if a == b else f"{a} to {b}" for a, b in runs[:RANGES_SHOWN]]

@@ -1,4 +1,4 @@
-"""Merging of overlapping submodels: a mean, at each coordinate, over those that cover it."""
+"""Merging of overlapping submodels: each coordinate is averaged over those that cover it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 def covered_mean(total: Tensor, weight: Tensor, uncovered: Tensor | float) -> Tensor:
     """Weighted mean over the submodels that cover a coordinate.
 
-    With equal weights this is (1/Gamma^i) times their sum, RA-Fed's mean. Disjoint submodels are
+    With equal weights this is RA-Fed's mean, (1/Gamma^i) times their sum. Disjoint submodels are
     inserted at their positions, (7) of HIST; coordinates that all share are averaged.
 
     Args:
         total: [..., P], sum of weight times value over the covering submodels.
         weight: [..., P], sum of their weights, >= 0; 0 at uncovered coordinates.
-        uncovered: [..., P] or one number, values of uncovered coordinates.
+        uncovered: values of uncovered coordinates, [..., P] or one number.
 
     Returns:
         The mean [..., P].

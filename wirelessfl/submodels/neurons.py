@@ -27,7 +27,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Neurons:
-    """Hidden neurons or channels that several layers share.
+    """Hidden neurons or channels that one or more layers produce and others read.
 
     Args:
         name: name of the first layer that produces them.
@@ -66,11 +66,11 @@ class NeuronMap:
         return tuple(layer.width for layer in self.layers)
 
     @cached_property
-    def lying(self) -> dict[tuple[str, int], tuple[int, int]]:
+    def by_axis(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Maps (parameter, axis) along which neurons lie to (index in ``layers``, repeat)."""
         return {
-            (slot.parameter, slot.axis): (place, slot.repeat)
-            for place, layer in enumerate(self.layers)
+            (slot.parameter, slot.axis): (i, slot.repeat)
+            for i, layer in enumerate(self.layers)
             for slot in layer.slots
         }
 

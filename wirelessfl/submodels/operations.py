@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from wirelessfl.models.dropout import StreamDropout
 
-# Plain names of layers, functions and methods: nn.LeakyReLU and F.leaky_relu, x.relu_().
+# Plain names: "leakyrelu" stands for nn.LeakyReLU and F.leaky_relu, "relu" also for x.relu_().
 POINTWISE = frozenset(
     (
         *("relu", "relu6", "leakyrelu", "elu", "celu", "selu", "gelu", "silu", "mish", "tanh"),
@@ -32,12 +32,12 @@ RESHAPES = frozenset({"flatten", "view", "reshape", "squeeze", "unsqueeze"})  # 
 
 
 class Tracer(fx.Tracer):
-    """Tracer with torch layers and ``StreamDropout`` as leaves, which records a failing layer."""
+    """Tracer whose leaves are torch layers and ``StreamDropout``; it records a failing layer."""
 
     failed = ""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Whether ``m`` is one operation of the graph."""
+        """Whether ``m`` is a single operation of the graph."""
         return isinstance(m, StreamDropout) or super().is_leaf_module(m, module_qualified_name)
 
     def call_module(
@@ -61,15 +61,15 @@ def plain_name(node: fx.Node, layer: object) -> str:
     if node.op == "call_module":
         name = type(layer).__name__
     elif node.op == "call_function":
-        places = (torch, F, operator)
-        if not any(getattr(place, name, None) is node.target for place in places):
+        modules = (torch, F, operator)
+        if not any(getattr(module, name, None) is node.target for module in modules):
             return ""
     return name.replace("_", "").lower()
 
 
 def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
     """Whether a pooling or reduction of a tensor [batch, channels, ...] keeps these two axes."""
-    if kind in POOLING:  # with one axis fewer, torch would treat the batch as channels
+    if kind in POOLING:  # with one axis fewer, torch treats the batch as channels
         return len(before) == int(kind[-2]) + 2
     if kind not in REDUCTIONS:
         return False
@@ -79,8 +79,8 @@ def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
     return bool(pixels) and all(pixels)
 
 
-def names_width(node: fx.Node, kind: str) -> bool:
-    """Whether a view states the size of axis 1 as a number, which differs in a submodel."""
+def fixes_width(node: fx.Node, kind: str) -> bool:
+    """Whether a view fixes the size of axis 1, which differs in a submodel."""
     if kind not in ("view", "reshape"):
         return False
     sizes = node.args[1:]

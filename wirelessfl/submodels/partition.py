@@ -45,19 +45,22 @@ class Partition:
 
     @property
     def width(self) -> int:
-        """Neurons of the widest partitioned layer; mask sizes are in units of these."""
+        """Number of neurons of the widest partitioned layer; mask sizes refer to this layer."""
         return max(layer.width for layer in self.layers)
 
     @property
     def parameters_per_neuron(self) -> float:
-        """Parameters per additional neuron of the widest layer (``alternate`` only)."""
+        """Number of parameters per additional neuron of the widest layer (``alternate`` only)."""
         weight = [self._neuron_parameters(layer) for layer in self.layers]
         share = [layer.width / self.width for layer in self.layers]
         return sum(w * s for w, s in zip(weight, share, strict=True))
 
     @property
     def shared_parameters(self) -> int:
-        """Parameters outside partitioned neurons; every cell trains them (``alternate`` only)."""
+        """Number of parameters that every cell trains, outside the partitioned neurons.
+
+        Defined for ``alternate`` only.
+        """
         owned = sum(self._neuron_parameters(layer) * layer.width for layer in self.layers)
         return self.spec.size - owned
 
@@ -79,7 +82,7 @@ def make_partition(
     """Make the neuron partition of ``module``.
 
     The consecutive layers are given by name, so no samples are needed, and models that cannot be
-    traced can be partitioned. ``training.trial.check_partition`` verifies the order by running a
+    traced are supported. ``training.trial.check_partition`` verifies the order by running a
     submodel.
 
     Args:
@@ -91,7 +94,7 @@ def make_partition(
 
     Raises:
         ConfigError: the names are missing or do not denote consecutive linear layers, or a
-            parameter cannot be cut.
+            parameter cannot be sliced.
     """
     names = tuple(chain or Declared.of(module).fully_connected)
     if len(names) == 1:
@@ -113,7 +116,7 @@ def make_partition(
                 f"layers: {name!r} is not an nn.Linear of {type(module).__name__}."
                 f"{suggestion(name, linear)} It has {', '.join(linear) or 'none'}."
             )
-        _check_cuttable(name, [Slot(f"{name}.weight", 0)], finder)
+        _check_sliceable(name, [Slot(f"{name}.weight", 0)], finder)
     step = 2 if scheme == "alternate" else 1
     for producer, consumer in list(pairwise(names))[::step]:
         width, inputs = spec.shapes[f"{producer}.weight"][0], spec.shapes[f"{consumer}.weight"][1]
@@ -125,17 +128,18 @@ def make_partition(
         group = finder.begin(producer, width)
         group.held_by(producer, modules[producer])
         group.read_by(consumer)
-        _check_cuttable(producer, group.slots, finder)
+        _check_sliceable(producer, group.slots, finder)
     return Partition(spec, tuple(group.neurons() for group in finder.groups), scheme)
 
 
-def _check_cuttable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:
-    """Raise if a layer has a parameter that cannot be cut.
+def _check_sliceable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:
+    """Raise if a layer has a parameter that cannot be sliced.
 
     Raises:
-        ConfigError: a parameter in ``slots`` is frozen, computed from others, tied or used twice.
+        ConfigError: a parameter in ``slots`` is frozen, computed from other parameters, tied, or
+            used more than once.
     """
-    why = finder.why_not_cut(slots)
+    why = finder.why_not_sliced(slots)
     if why:
         raise ConfigError(
             f"layers: the neurons of {name!r} cannot be partitioned, because {why}. Name other "
@@ -149,7 +153,7 @@ def even_sizes(total: int, cells: int) -> list[int]:
 
 
 def share_out(sizes: Sequence[int], width: int) -> list[int]:
-    """Divide ``width`` neurons in the proportions of ``sizes``, rounded to sum to ``width``."""
+    """Divide ``width`` neurons in proportion to ``sizes``; the rounded parts sum to ``width``."""
     ends = np.cumsum(sizes)
     # Rounding the cumulative sum instead of the sizes preserves the total.
     cuts = np.rint(ends * (width / ends[-1])).astype(int)

@@ -31,8 +31,8 @@ def draw_masks(
 ) -> Figure:
     """Plot masks of one layer, clients by neurons: one column per kind, one row per round.
 
-    A strip below each panel shows the number of clients that cover each neuron, Gamma^i, darker for
-    more; uncovered neurons are crossed out.
+    A strip below each panel shows Gamma^i, the number of clients that cover each neuron; darker
+    means more clients, and uncovered neurons are crossed out.
 
     Args:
         counts: [clients], number of neurons of each client.

@@ -1,11 +1,11 @@
 """Finds the removable hidden neurons of a model by tracing it and running a few samples.
 
-Every intermediate result has the group of neurons that lie along its axis 1, or none if it depends
-only on the model's inputs. Linear layers and convolutions read a group and start a new one, sums
-join two groups, and operations on single neurons keep the group. The group of the output, the
-logits, must be kept, as must a group that is summed with inputs. Any other operation makes the
-group's neurons irremovable, which is an error at the end unless all must be kept anyway (e.g. a
-softmax after the logits).
+Every intermediate result has a group of neurons along its axis 1, or no group if it depends only on
+the model's inputs. Linear layers and convolutions read a group and start a new one, sums join two
+groups, and operations on individual neurons preserve the group. All neurons of the output (the
+logits) must be kept, and all neurons of a group that is summed with inputs. Any other operation
+makes the group's neurons irremovable. This is an error at the end, unless all must be kept anyway
+(e.g. a softmax after the logits).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from wirelessfl.submodels.operations import (
     POINTWISE,
     RESHAPES,
     Tracer,
+    fixes_width,
     keeps_channels,
-    names_width,
     plain_name,
 )
 
@@ -53,7 +53,7 @@ def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMa
         sample: [batch, ...], a few inputs on the module's device; the values do not matter.
 
     Returns:
-        The neurons, in the order of computation, without logits, channels that are summed with the
+        The neurons, in the order of computation, except logits, channels that are summed with the
         inputs, and layers with a single neuron per group of a group norm.
 
     Raises:
@@ -76,7 +76,7 @@ def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMa
         finder, uses = NeuronFinder(copied, spec), Counter[str]()
         _Tracked(finder, graph, uses).run(sample.clone())  # forward may change its input
     for group in finder.groups:
-        why = group.refusal or finder.why_not_cut(group.slots)
+        why = group.refusal or finder.why_not_sliced(group.slots)
         if why:
             raise ConfigError(
                 f"model {name}: neurons of layer {group.name!r} cannot be omitted, because {why}. "
@@ -161,11 +161,11 @@ class _Tracked(fx.Interpreter):
     def _produce(
         self, name: str, layer: nn.Module, lanes: Sequence[_Lane], shape: tuple[int, ...]
     ) -> _Lane:
-        """Start the neurons of a layer that reads those of ``lanes``."""
+        """Start a group for a layer that reads the neurons of ``lanes``."""
         weight, groups = layer.get_parameter("weight"), getattr(layer, "groups", 1)
         new = _Lane(self.finder.begin(name, len(weight)), shape)
         if len(shape) != weight.ndim:
-            return _refuse([new, *lanes], f"{name!r} works along one of {len(shape)} axes")
+            return _refuse([new, *lanes], f"{name!r} acts on only one of {len(shape)} axes")
         if groups != 1:
             return _refuse([new, *lanes], f"{name!r} is a convolution with {groups} groups")
         if f"{name}.weight" in self.finder.spec.shapes:
@@ -198,8 +198,8 @@ class _Tracked(fx.Interpreter):
         if keeps_channels(node, kind, before) and shape[:2] == before[:2]:
             return _Lane(lane.group, shape, lane.repeat)
         if kind in RESHAPES and shape[:1] == before[:1]:
-            if names_width(node, kind):
-                return _refuse(lanes, f"{node.name!r} states their number (use flatten(1))")
+            if fixes_width(node, kind):
+                return _refuse(lanes, f"{node.name!r} fixes their number (use flatten(1))")
             if shape[:2] == before[:2]:
                 return _Lane(lane.group, shape, lane.repeat)
             if len(shape) == 2:
@@ -219,7 +219,7 @@ class _Tracked(fx.Interpreter):
             if source in self._lanes or not isinstance(other, Tensor) or other.numel() == 1:
                 continue
             if source.op == "get_attr":
-                return _refuse(lanes, f"{source.target!r} would have to be cut with them")
+                return _refuse(lanes, f"{source.target!r} would have to be sliced as well")
             group.root.whole = True  # the other operand depends on inputs, which are all kept
         return _Lane(group, shape, lanes[0].repeat)
 
@@ -240,5 +240,5 @@ def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """The first sentence of an error's text."""
+    """The first sentence of an error message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]

@@ -1,4 +1,4 @@
-"""Mini-batches: each client reshuffles its data for every pass and keeps its position in it.
+"""Mini-batches: each client reshuffles its data for every pass and resumes where it stopped.
 
 The batch of a client's step s is a function of s only: it belongs to pass s // ceil(n/b), which is
 shuffled by the named stream of client and pass. Between rounds only the number of completed steps
@@ -94,11 +94,11 @@ class BatchSource:
             shuffles = self.stream.child("client", client, "batches")
             order, shuffled = samples, -1
             for step in range(steps):
-                turn, place = divmod(first + step, per_pass)
-                if turn != shuffled:
-                    order = samples[shuffles.generator(turn).permutation(len(samples))]
-                    shuffled = turn
-                batch = order[place * size : (place + 1) * size]
+                number, position = divmod(first + step, per_pass)
+                if number != shuffled:
+                    order = samples[shuffles.generator(number).permutation(len(samples))]
+                    shuffled = number
+                batch = order[position * size : (position + 1) * size]
                 index[row, step, : len(batch)] = batch
                 weight[row, step, : len(batch)] = 1.0 / len(batch)
             keys[row] = _dropout_keys(self.stream.child("client", client, "dropout"), first, steps)
@@ -106,7 +106,7 @@ class BatchSource:
 
 
 def _dropout_keys(stream: Stream, first: int, steps: int) -> np.ndarray:
-    """Keys [steps, 2], which dropout hashes: the stream's key and the number of the step."""
+    """Inputs [steps, 2] of the dropout hash: the stream's key and the index of the step."""
     keys = np.empty((steps, 2), dtype=np.int64)
     keys[:, 0] = stream.key() & 0xFFFFFFFF
     keys[:, 1] = first + np.arange(steps)

@@ -1,4 +1,4 @@
-"""Clients that train together: the input of their update rule, and the terms of their loss."""
+"""Clients that train together: the input of their update rule and the terms of their loss."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Cohort:
 
     Args:
         server: tensors that the server sent to each client, [clients, P] by name: ``params``, the
-            other names in the algorithm's ``sends``, and those needed by the penalties.
+            other names in the algorithm's ``sends``, and any that the penalties need.
         local_steps: H, local steps of each client.
-        kept: state that each client kept from its previous training, [clients, P] by the names in
-            the algorithm's ``client_state``; initially zeros. Read-only.
+        kept: state that each client kept after its previous local steps, [clients, P] by the names
+            in the algorithm's ``client_state``; initially zeros. Read-only.
         tracks: [clients, 1] boolean, whether a client sends the payloads of tracking clients.
         fresh: [clients, 1] boolean, whether a client trains for the first time.
         penalties: terms of the clients' loss in addition to the cross-entropy.
@@ -75,9 +75,9 @@ class Penalty(ABC):
 
     @abstractmethod
     def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
-        """The models to compare with: parameters [clients, P] by any name.
+        """Parameters [clients, P] of the models to compare with, by freely chosen names.
 
-        They get no gradient and run in evaluation mode, without dropout.
+        These models receive no gradient and run in evaluation mode, without dropout.
         """
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Penalty(ABC):
 
         Args:
             outputs: outputs of the model in training.
-            anchors: outputs of the models of :meth:`anchors`, by name.
+            anchors: outputs of the models from :meth:`anchors`, by name.
             y: [batch], labels.
         """
 

@@ -1,4 +1,4 @@
-"""A recorded step of plain SGD, with updates fused into the products that compute gradients."""
+"""Recorded steps of plain SGD, with updates fused into the products that compute gradients."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ PRODUCTS = {aten.mm.default: aten.addmm_.default, aten.bmm.default: aten.baddbmm
 def record_descent(
     gradients: Program, inputs: Sequence[Tensor], parameters: int, lr: float
 ) -> Program:
-    """Record an in-place step of plain SGD, with updates fused into the products for gradients.
+    """Record an in-place step of plain SGD; updates are fused into the products for gradients.
 
     Args:
-        gradients: function of tensors, of which the parameters come first, that returns a list of
-            the parameters' gradients. It runs once, on copies.
+        gradients: function of tensors, the parameters first, that returns a list of the parameters'
+            gradients. It runs once, on copies.
         inputs: tensors with the shapes and strides of later calls.
         parameters: number of inputs that are parameters.
         lr: step size.
@@ -84,11 +84,11 @@ def _swaps(node: fx.Node) -> bool:
 
 
 class _Descent:
-    """Inserts updates into a graph, each after the last use of the parameter and its inputs."""
+    """Inserts updates into a graph, each after the last use of the parameter and its gradient."""
 
     def __init__(self, graph: fx.Graph, parameters: Sequence[fx.Node], lr: float) -> None:
         self.graph, self.lr = graph, lr
-        self.order = {node: place for place, node in enumerate(graph.nodes)}
+        self.order = {node: position for position, node in enumerate(graph.nodes)}
         self.memory = {memory_of(node) for node in parameters}
         self.last_use: dict[int, fx.Node] = {}
         self.last_write: dict[int, fx.Node] = {}
@@ -112,11 +112,11 @@ class _Descent:
             return
         if memory_of(gradient) in self.memory:
             raise NotRecordableError("a gradient is a parameter")
-        with self.graph.inserting_after(self._behind(parameter, gradient)):
+        with self.graph.inserting_after(self._last_user(parameter, gradient)):
             self.graph.call_function(aten.sub_.Tensor, (parameter, gradient), {"alpha": self.lr})
 
     def _can_fuse(self, product: fx.Node) -> bool:
-        """Whether the node is a product that, like its factors, is not written to afterwards."""
+        """Whether the node is a product of non-parameters that, like them, is not written later."""
         if product.target not in PRODUCTS:
             return False
         factors = {memory_of(factor) for factor in product.all_input_nodes}
@@ -127,24 +127,24 @@ class _Descent:
     def _fused(self, parameter: fx.Node, product: fx.Node, *, swapped: bool) -> None:
         """Insert a fused update; if the gradient is transposed, it uses (A B)^T = B^T A^T."""
         factors = [factor for factor in product.args if isinstance(factor, fx.Node)]
-        place = self._behind(parameter, product)
+        last = self._last_user(parameter, product)
         if swapped:
             for i, factor in enumerate(reversed(tuple(factors))):
                 if _swaps(factor):
                     factors[i] = factor.all_input_nodes[0]
                     continue
-                with self.graph.inserting_after(place):
+                with self.graph.inserting_after(last):
                     swap = (factor, -2, -1)
-                    factors[i] = place = self.graph.call_function(aten.transpose.int, swap)
-        with self.graph.inserting_after(place):
+                    factors[i] = last = self.graph.call_function(aten.transpose.int, swap)
+        with self.graph.inserting_after(last):
             self.graph.call_function(
                 PRODUCTS[product.target],  # type: ignore[index]
                 (parameter, *factors),
                 {"beta": 1, "alpha": -self.lr},
             )
 
-    def _behind(self, *needed: fx.Node) -> fx.Node:
-        """The last node that uses the memory of a node in ``needed``."""
+    def _last_user(self, *needed: fx.Node) -> fx.Node:
+        """The last node that uses the memory of any node in ``needed``."""
         uses = [self.last_use.get(memory_of(node), node) for node in needed]
         last: fx.Node = max((*uses, self.first), key=lambda node: self.order[node])
         return last

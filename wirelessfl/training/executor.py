@@ -1,4 +1,4 @@
-"""Executors compute local updates: their interface, their jobs and their results."""
+"""Executors, which compute local updates: their interface, jobs and results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule
 
 KEPT = "kept: "
-"""Prefix that distinguishes tensors that a client keeps from those that it sends."""
+"""Prefix of the tensors that a client keeps, as opposed to those that it sends."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class TrainingData:
     source: BatchSource
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs [..., *sample], ``widened``, and labels [...] at the positions ``rows`` [...]."""
-        # On a CPU this copies whole samples, in less than half the time of inputs[rows].
+        """Inputs [..., *sample], after ``widened``, and labels [...] of samples ``rows`` [...]."""
+        # On a CPU index_select copies whole samples, in less than half the time of inputs[rows].
         flat = self.inputs.flatten(1).index_select(0, rows.reshape(-1))
         return widened(flat).view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
 
@@ -64,12 +64,12 @@ class Job:
         clients: [clients], client indices.
         first_steps: [clients], number of local steps that each client has completed.
         local_steps: H.
-        label: context for error messages ("round 3, edge round 1").
+        label: context for error messages, e.g. "round 3, edge round 1".
         tracking: [clients], whether a client sends the payloads of tracking clients; None means
             all do.
         recall: function of clients and their nodes that returns the clients' state, [clients, P] by
-            name. It is called per chunk, so that the device holds at most a chunk of state. None
-            means that there is no state yet.
+            name. It is called once per chunk, so the device stores the state of at most one chunk.
+            None means that no state exists yet.
         penalties: terms of the clients' loss in addition to the cross-entropy.
         fresh: [clients], whether a client trains for the first time; None means clients without
             completed steps.
@@ -100,14 +100,14 @@ class Job:
         )
 
     def kept(self) -> State:
-        """The clients' state, [clients, P] by name; zeros before their first training."""
+        """The clients' state, [clients, P] by name; zeros before their first local steps."""
         names, like = self.rule.client_state, self.servers["params"]
         if self.recall is None:
             return {name: like.new_zeros(len(self.clients), self.spec.size) for name in names}
         return self.recall(self.clients, self.node) if names else {}
 
     def cohort(self) -> Cohort:
-        """The clients with the tensors that they received and their state."""
+        """The clients with their received tensors and their state."""
         if (self.node == self.node[0]).all():  # one node, the usual case, needs no copies
             given = {
                 name: value[int(self.node[0])].expand(len(self.clients), -1)
@@ -119,7 +119,7 @@ class Job:
         device = self.servers["params"].device
         tracking = np.ones(len(self.clients), bool) if self.tracking is None else self.tracking
         first = self.first_steps == 0 if self.fresh is None else self.fresh
-        tracks, fresh = (torch.from_numpy(who)[:, None].to(device) for who in (tracking, first))
+        tracks, fresh = (torch.from_numpy(flag)[:, None].to(device) for flag in (tracking, first))
         return Cohort(given, self.local_steps, self.kept(), tracks, fresh, self.penalties)
 
     def batches(self, source: BatchSource) -> Batches:
@@ -160,8 +160,8 @@ class Executor(ABC):
     Args:
         objective: model and loss.
         data: training data.
-        chunk: number of clients that train at a time. It bounds memory; results depend on it only
-            by rounding.
+        chunk: number of clients trained at once. It bounds memory and affects results only by
+            rounding.
     """
 
     name: ClassVar[str]
@@ -180,7 +180,7 @@ class Executor(ABC):
         """Train the clients of ``job`` as one chunk; returns payloads and state, [clients, P].
 
         Raises:
-            ConfigError: the results differ from what the algorithm declares.
+            ConfigError: the results differ from the algorithm's declared payloads, state or shapes.
             TrainingError: the model or the algorithm failed; the message says where.
         """
         try:
@@ -212,7 +212,7 @@ class Executor(ABC):
         return results
 
     def warm_up(self) -> None:  # noqa: B027
-        """Trigger lazy imports of libraries; workers do this before they report ready."""
+        """Trigger lazy imports of libraries; workers call this before they report ready."""
 
     @abstractmethod
     def _train(self, job: Job) -> dict[str, Tensor]:
@@ -226,20 +226,20 @@ class Executor(ABC):
 
 
 def failure(job: Job, error: Exception) -> TrainingError:
-    """Describe an error in one line: the clients, the error and its place in the code."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    """Describe an error in one line: the clients, the error and its line in the code."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     first, last = int(job.clients[0]), int(job.clients[-1])
-    who = f"client {first}" if first == last else f"clients {first} to {last}"
+    clients = f"client {first}" if first == last else f"clients {first} to {last}"
     return TrainingError(
-        f"{', '.join(filter(None, (who, job.label)))}: {type(error).__name__}: {error} (in "
-        f"{place.name}, {Path(place.filename).name}, line {place.lineno})"
+        f"{', '.join(filter(None, (clients, job.label)))}: {type(error).__name__}: {error} (in "
+        f"{frame.name}, {Path(frame.filename).name}, line {frame.lineno})"
     )
 
 
 def even_parts(clients: int, chunk: int) -> list[slice]:
-    """Split ``clients`` into slices of at most ``chunk``, whose sizes differ by at most one.
+    """Split ``clients`` into slices of at most ``chunk`` whose sizes differ by at most one.
 
-    Sizes are even because a small last chunk would cost nearly as much as a full one.
+    Sizes are even because a small last chunk costs nearly as much as a full one.
     """
     chunks = -(-clients // chunk)
     ends = [clients * (i + 1) // chunks for i in range(chunks)]

@@ -1,4 +1,4 @@
-"""Floating-point operations of a mini-batch step, counted on the model itself."""
+"""Floating-point operations of a mini-batch step, counted by running the model."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from wirelessfl.training.objective import Objective
 def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size: int) -> int:
     """FLOPs of one mini-batch step of the full model: forward, backward and update.
 
-    Counted as torch counts (``torch.utils.flop_counter``), on a batch of real samples: matrix
-    products, convolutions and attention, two FLOPs per multiply-accumulate, each time a layer runs,
-    so a tied weight counts at each of its uses. The backward pass counts the gradients that
-    training needs: not those of the inputs, nor those of frozen parameters. Everything else counts
-    zero: element-wise operations (the update among them), normalisation, pooling, embeddings,
-    matrix-vector products, and terms that an algorithm or warm start adds to the loss.
-    Recurrent layers and attention are counted by their matrix products for every kernel, so
-    the number depends on neither device nor executor.
+    The step runs on a batch of real samples under torch's counter (``torch.utils.flop_counter``).
+    Matrix products, convolutions and attention count two FLOPs per multiply-accumulate each time a
+    layer runs, so a tied weight counts once per use. The backward pass includes the gradients that
+    training needs, but not those of inputs or frozen parameters. Everything else counts as zero:
+    element-wise operations (including the update), normalisation, pooling, embeddings,
+    matrix-vector products, and terms that an algorithm or warm start adds to the loss. Recurrent
+    layers and attention are always counted as matrix products, so the number does not depend on the
+    device or the executor.
 
     Args:
         objective: the model and its loss.
         inputs: [samples, ...], training samples on the model's device.
         labels: [samples], their labels.
-        batch_size: samples per step; with fewer samples, some stand in the batch more than once.
+        batch_size: samples per step; if there are fewer samples, some are repeated.
     """
     rows = torch.arange(batch_size, device=labels.device) % len(labels)
     weight = torch.full((batch_size,), 1.0 / batch_size, device=labels.device)
@@ -46,9 +46,9 @@ def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size:
 
 @contextmanager
 def _plain_kernels() -> Iterator[None]:
-    """Recurrent layers and attention as matrix products: torch does not count their fused kernels.
+    """Disable fused kernels of recurrent layers and attention, which torch does not count.
 
-    The flags are set one by one: ``mkldnn.flags`` warns where there is no Intel GPU.
+    The flags are set one by one because ``mkldnn.flags`` warns if there is no Intel GPU.
     """
     before = torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled
     torch.backends.mkldnn.enabled = torch.backends.cudnn.enabled = False  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Layers of many clients at once, with handwritten forward and backward passes.
+"""Layers that process many clients at once, with handwritten forward and backward passes.
 
 Samples are [clients, batch, ...]. After a convolution they are images with the channels of all
 clients side by side, [batch, clients * channels, height, width] in channels-last memory, the
@@ -35,14 +35,14 @@ class Write:
 
     def add(self, name: str, gradient: Tensor) -> None:
         """Write the gradient [clients, ...] of the parameter ``name``."""
-        place = self.into[name]
-        gradient = gradient.view_as(place)
+        target = self.into[name]
+        gradient = gradient.view_as(target)
         if self.keep:
             if self.keep != 1.0:
-                place.mul_(self.keep)
-            place.add_(gradient, alpha=self.scale)
+                target.mul_(self.keep)
+            target.add_(gradient, alpha=self.scale)
         else:
-            torch.mul(gradient, self.scale, out=place)
+            torch.mul(gradient, self.scale, out=target)
 
 
 class Layer(ABC):
@@ -53,7 +53,7 @@ class Layer(ABC):
     training_only: ClassVar[bool] = False
     """Whether the layer has no effect in evaluation mode."""
     gives_images: ClassVar[bool | None] = None
-    """Whether the output is images side by side; None if it is whenever the input is."""
+    """Whether the output is images side by side; None if it has the same layout as the input."""
 
     @abstractmethod
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
@@ -69,7 +69,7 @@ class Layer(ABC):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """Compute the gradient of the input; write the parameters' gradients.
+        """Compute the gradient of the input, and write the parameters' gradients.
 
         Args:
             grad: gradient of the output; it may be overwritten.
@@ -101,8 +101,8 @@ class Linear(Layer):
     ) -> Tensor:
         """Compute gradients; the product for the weight's gradient adds to its destination."""
         down = torch.bmm(grad, params[self.weight]) if inputs else grad
-        place = write.into[self.weight]
-        place.baddbmm_(grad.transpose(1, 2), saved[0], beta=write.keep, alpha=write.scale)
+        target = write.into[self.weight]
+        target.baddbmm_(grad.transpose(1, 2), saved[0], beta=write.keep, alpha=write.scale)
         if self.bias is not None:
             write.add(self.bias, grad.sum(1))
         return down
@@ -185,9 +185,9 @@ class ReLU(Layer):
 
 @dataclass(frozen=True)
 class Free(Layer):
-    """A module without parameters that acts on each feature or channel separately, by autograd.
+    """A module without parameters that acts on each feature or channel separately.
 
-    Used for activations other than ReLU and for pooling.
+    Used for activations other than ReLU and for pooling. Autograd computes the backward pass.
     """
 
     module: nn.Module
@@ -253,7 +253,7 @@ class Flatten(Layer):
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
-        """Return ``grad``: the layer is the first, or its input is flat already."""
+        """Return ``grad``: this is the first layer, or its input is already flat."""
         return grad
 
 

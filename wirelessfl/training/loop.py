@@ -1,4 +1,4 @@
-"""The loop executor: one client and one step at a time, slow, with errors that name the step."""
+"""The loop executor: trains one client at a time; it is slow, but its errors name the step."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class LoopExecutor(Executor):
         terms = Terms.of_first(cohort, job.spec)
         for step in range(job.local_steps):
             weight = batches.weight[0, step]
-            there = weight > 0  # drop the padding
-            rows = batches.index[0, step][there]
+            real = weight > 0  # drop the padding
+            rows = batches.index[0, step][real]
             x, y = self.data.batch(rows.to(device))
-            batch = Batch(x, y, weight[there].to(device), batches.keys[0, step].to(device))
+            batch = Batch(x, y, weight[real].to(device), batches.keys[0, step].to(device))
             try:
                 grads = self._gradient(job.spec, params[0], batch, terms)
             except (RuntimeError, ValueError, ArithmeticError) as error:

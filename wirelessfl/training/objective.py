@@ -59,12 +59,12 @@ class Objective:
 
     @property
     def bytes_per_sample(self) -> int:
-        """Bytes per training sample that the module declares; 0 if it declares none."""
+        """Bytes per training sample as declared by the module; 0 if it declares none."""
         return Declared.of(self.module).bytes_per_sample
 
     @property
     def test_batch(self) -> int:
-        """Samples per test batch, as declared by the module or by default."""
+        """Samples per test batch: the module's declared number, or the default."""
         return Declared.of(self.module).test_batch
 
     def loss(self, params: dict[str, Tensor], batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
@@ -123,7 +123,7 @@ class Objective:
         if not seen:
             raise ConfigError(
                 f"model {type(self.module).__name__} runs no nn.Linear, but the algorithm compares "
-                "features, the input of the last one: end the model with an nn.Linear."
+                "features, the input of the last nn.Linear: end the model with an nn.Linear."
             )
         return Outputs(logits, seen[0].flatten(1))
 
@@ -132,12 +132,12 @@ class Objective:
         return logits
 
     def call(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """The module's output for ``x`` [batch, ...]; ``params`` has tied parameters once."""
+        """The module's output for ``x`` [batch, ...]; ``params`` lists tied parameters once."""
         return call_with(self.module, params, self.slots, x)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Put the module in evaluation mode, and restore the layers' modes at the end."""
+        """Put the module in evaluation mode and restore the layers' modes at the end."""
         training = [layer for layer in self.module.modules() if layer.training]
         try:
             for layer in training:
@@ -155,7 +155,7 @@ class Objective:
         Args:
             params: parameters [clients, *shape] by name, or those of one client.
             batch: samples of all clients, or of one.
-            terms: further terms of the loss, of all clients or of one.
+            terms: further terms of the loss, for all clients or for one.
         """
         if batch.keys.ndim == 2:
 
@@ -170,7 +170,7 @@ class Objective:
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
     def held_gradients(self, flat: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """Gradients of ``loss`` for one client's ``flat`` [P], computed on the module itself."""
+        """Gradients of ``loss`` for one client's ``flat`` [P], set in the module for the call."""
         with self.holding() as parameters:
             for name, value in self.spec.views(flat).items():
                 parameters[name].data = value
@@ -178,7 +178,7 @@ class Objective:
             return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
     def held_loss(self, batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
-        """``loss`` of the parameters that are set in the module, see ``holding``."""
+        """``loss`` for the parameters currently set in the module, see ``holding``."""
         for layer in self._dropouts():
             layer.key = batch.keys
         outputs = self.outputs(batch.x, features=need_features(terms.penalties))

@@ -1,4 +1,4 @@
-"""Payloads that clients send, and the result that the nodes receive."""
+"""Payloads: the vectors that clients send, and the result of an upload at the nodes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ class Payload:
     """A named vector that clients send.
 
     Args:
-        name: key in the results of the client's rule and in what the server receives.
+        name: key in the client rule's results and in the tensors of :class:`Received`.
         each: whether the server needs each client's vector; otherwise their weighted mean is
             sufficient.
         unit: unit in which an analog uplink sends the payload; noise is proportional to it.
-            ``lr``, the clients' step size, is the unit of accumulated gradients (21); None means 1.
-            For another unit override ``Algorithm.unit``.
-        senders: all clients of a round, or only its tracking clients (``tracking_clients``).
+            ``lr``, the clients' step size, is the unit of accumulated gradients, (21) of HIST; None
+            means 1. For another unit, override ``Algorithm.unit``.
+        senders: ``all`` clients of a round, or only its ``tracking`` clients
+            (``tracking_clients``).
 
     Raises:
         ValueError: the unit is unknown.
@@ -44,19 +45,20 @@ class Payload:
 
 @dataclass(frozen=True)
 class Received:
-    """What the nodes have received in one upload.
+    """The result of one upload, as received by the nodes.
 
     Args:
-        mean: by payload, weighted means over the clients of each node that sent it, [nodes, P];
-            zero if none did.
-        each: individual vectors [clients, P] of the payloads with ``each``.
+        mean: by payload, weighted mean over the clients of each node that sent it, [nodes, P]; zero
+            if none did.
+        each: individual vectors [clients, P] of the payloads that have ``each`` set.
         clients: [clients], indices of the senders.
         node: [clients], node of each sender.
         metrics: measurements of the uplink for this upload, e.g. its error, for the result rows.
         local_steps: H, local steps of each sender.
         share: by payload, [nodes, 1], weight of its senders divided by the weight of all registered
-            clients of the node; times the mean it is a sum over all registered clients. If clients
-            train submodels, [nodes, P], where the senders are those of each coordinate.
+            clients of the node. ``share * mean`` is the senders' weighted sum divided by the weight
+            of all registered clients. If clients train submodels: [nodes, P], because the senders
+            then differ by coordinate.
         staleness: [clients], number of merges since the model that each client received; None if
             all received the current model.
         weights: [clients], weight of each client in its node's means.
@@ -89,7 +91,7 @@ class Received:
         nodes = len(next(iter(self.mean.values())))
         total, weight = (values.new_zeros(nodes, values.shape[1]) for _ in range(2))
         for row, (node, share) in enumerate(zip(self.node.tolist(), self.weights, strict=True)):
-            there = 1.0 if self.covers is None else self.covers[row].to(values.dtype)
-            total[node] += share * there * values[row]
-            weight[node] += share * there
+            covered = 1.0 if self.covers is None else self.covers[row].to(values.dtype)
+            total[node] += share * covered * values[row]
+            weight[node] += share * covered
         return covered_mean(total, weight, 0.0)

@@ -1,4 +1,4 @@
-"""Further terms of the clients' loss, which compare the outputs of models on the same samples."""
+"""Additional loss terms of clients, which compare outputs of several models on the same samples."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ class RelationDistillation(Penalty):
 
     ``weight`` times KL(target || softmax(student)), where the target is the sample's one-hot label
     with the entries of the old classes replaced by the teacher's probabilities of them (CVPR 2022,
-    Section 3.2). Without old classes it is the cross-entropy.
+    Section 3.2). Without old classes the term is the cross-entropy.
 
     The paper numbers the old classes first, and its teacher has outputs only for them. Its target
     sums to more than 1. It does not state the direction of the divergence, and its code uses
     sigmoids and a binary cross-entropy. This implementation differs: old classes may have any
-    labels; the teacher's softmax is over all outputs; the target is normalised to sum 1 (the label
-    of an old class is replaced like any other entry); and the target is the first argument of the
-    divergence, as in distillation.
+    labels; the teacher's softmax is over all outputs; the target is normalised to sum to 1 (the
+    label of an old class is replaced like any other entry); and the target is the first argument of
+    the divergence, as in distillation.
 
     Args:
         weight: weight of the term.
@@ -116,7 +116,7 @@ class RelationDistillation(Penalty):
             old = old | ((classes >= first) & (classes < end))
         known = anchors[TEACHER].logits.log_softmax(-1)
         label = torch.zeros_like(known).masked_fill(y[:, None] != classes, -torch.inf)  # log 0, 1
-        # The softmax of logarithms normalises the target to sum 1.
+        # The softmax of logarithms normalises the target to sum to 1.
         return self.weight * _divergence(torch.where(old, known, label).softmax(-1), outputs.logits)
 
 

@@ -1,4 +1,4 @@
-"""Local training as a tensor program, which a GPU records once and replays."""
+"""Local training as a tensor program that is recorded once and replayed on GPUs."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from wirelessfl.training.rules import ClientRule
 
 Tensors = dict[str, Tensor]
 Program = Callable[[Tensors], Tensors]
-RECORDINGS = 8  # maximum number kept; each occupies the memory of a chunk
+RECORDINGS = 8  # maximum number of stored recordings; each needs the memory of a chunk
 
 
 class TensorExecutor(Executor):
-    """Base of the executors whose H steps are the same tensor operations for every chunk.
+    """Base class of executors whose H steps are the same tensor operations for every chunk.
 
-    On a GPU the H steps are recorded as a CUDA graph and replayed, without Python between steps.
+    On a GPU the H steps are recorded as a CUDA graph and replayed without Python between steps.
 
     Args:
         objective: model and loss.
         data: training data.
-        chunk: number of clients that train at a time.
-        recorded: whether to record; None means on GPUs only. On a CPU a recording runs the program
-            on copies of the inputs, for tests.
+        chunk: number of clients trained at once.
+        recorded: whether to record; None means on GPUs only. On a CPU, a recording runs the program
+            on copies of the inputs (for tests).
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class TensorExecutor(Executor):
         return recording(tensors)
 
     def _kept(self, key: object, make: Callable[[], Any]) -> Any:
-        """The recording for ``key``; made now if there is none."""
-        thing = self._recordings.pop(key, None)
-        if thing is None:
+        """The recording for ``key``, created on first use."""
+        recording = self._recordings.pop(key, None)
+        if recording is None:
             while len(self._recordings) >= RECORDINGS:
                 self._recordings.popitem(last=False)  # the least recently used
-            thing = make()
-        self._recordings[key] = thing
-        return thing
+            recording = make()
+        self._recordings[key] = recording
+        return recording
 
     def _program(self, job: Job, tensors: Tensors) -> Tensors:
-        """The steps of any job like ``job``, as a function of its tensors."""
+        """Run the steps of a job with the settings of ``job`` on the given ``tensors``."""
         server, kept = (
             {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
             for kind in ("server.", "kept.")
@@ -102,7 +102,7 @@ class Recording:
     """A program with inputs and outputs at fixed memory addresses.
 
     Args:
-        program: tensor operations that do not depend on the values.
+        program: function whose tensor operations do not depend on tensor values.
         tensors: inputs with the shapes of later calls.
     """
 
@@ -116,7 +116,7 @@ class Recording:
     def _record(self) -> Tensors:
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries initialise themselves before the recording
+        with torch.cuda.stream(side):  # libraries must be initialised before the recording
             for _ in range(2):
                 self._program(self._inputs)
         torch.cuda.current_stream().wait_stream(side)
@@ -126,8 +126,8 @@ class Recording:
 
     def __call__(self, tensors: Tensors) -> Tensors:
         """The program's outputs for ``tensors``; they are valid until the next call."""
-        for name, place in self._inputs.items():
-            place.copy_(tensors[name])
+        for name, buffer in self._inputs.items():
+            buffer.copy_(tensors[name])
         if self._graph is None:
             return self._program(self._inputs)
         self._graph.replay()

@@ -1,7 +1,7 @@
-"""Recording of a tensor function as a flat program, which replays without modules or autograd.
+"""Recording of a tensor function as a flat program that replays without modules or autograd.
 
-Local steps are many and small: on a CPU, modules, autograd and vmap take a quarter to a third of
-the time of an MLP's steps.
+Local steps are many and short: on a CPU, modules, autograd and vmap take a quarter to a third of
+an MLP's training time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 
 Program = Callable[..., Any]
 aten = torch.ops.aten
-# Faster calls of the same operations: an overload parses its arguments as Python objects.
+# Faster functions for the same operations: overloads parse their arguments as Python objects.
 QUICK: dict[Any, Any] = {
     aten.addmm.default: torch.addmm,
     aten.addmm_.default: Tensor.addmm_,
@@ -35,7 +35,7 @@ QUICK: dict[Any, Any] = {
     aten.where.self: torch.where,
     aten._unsafe_view.default: Tensor.view,
 }
-UNFIT = (
+UNRECORDABLE = (
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
     torch.Tag.nondeterministic_seeded,
@@ -43,7 +43,7 @@ UNFIT = (
 
 
 class NotRecordableError(Exception):
-    """A function whose tensor operations are not the same for all inputs of a shape."""
+    """A function cannot be recorded, e.g. because its operations depend on tensor values."""
 
 
 class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -56,8 +56,8 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.nodes: dict[int, fx.Node] = {}
         self.alive: list[Tensor] = []  # keeps tensors alive, so that ids and memory stay unique
         self.given = {_storage(tensor) for tensor in inputs}
-        for place, tensor in enumerate(inputs):
-            self._know(tensor, self.graph.placeholder(f"input{place}"))
+        for i, tensor in enumerate(inputs):
+            self._register(tensor, self.graph.placeholder(f"input{i}"))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,20 +66,20 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if any(tag in func.tags for tag in UNFIT) and not _fit_after_all(func, args):
-            raise NotRecordableError(f"{func} depends on values or draws random numbers")
+        if any(tag in func.tags for tag in UNRECORDABLE) and not _recordable(func, args):
+            raise NotRecordableError(f"{func} depends on tensor values or draws random numbers")
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         node = self.graph.call_function(func, *tree_map(self._node, (tuple(args), kwargs)))
         if isinstance(out, Tensor):
-            self._know(out, node)
+            self._register(out, node)
         else:
-            for place, part in enumerate(out or ()):
+            for i, part in enumerate(out or ()):
                 if isinstance(part, Tensor):
-                    self._know(part, self.graph.call_function(_take, (node, place)))
+                    self._register(part, self.graph.call_function(_item, (node, i)))
         return out
 
-    def _know(self, tensor: Tensor, node: fx.Node) -> None:
+    def _register(self, tensor: Tensor, node: fx.Node) -> None:
         node.meta |= {"shape": tensor.shape, "dtype": tensor.dtype, "memory": _storage(tensor)}
         self.nodes[id(tensor)] = node
         self.alive.append(tensor)
@@ -89,10 +89,10 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return thing
         if id(thing) not in self.nodes:  # a constant: frozen parameters, buffers
             if _storage(thing) in self.given:
-                raise NotRecordableError("an input is also used other than as an argument")
+                raise NotRecordableError("the function reads an input other than as an argument")
             name = f"constant{len(self.alive)}"
             self.root.register_buffer(name, thing.detach(), persistent=False)
-            self._know(thing, self.graph.get_attr(name))
+            self._register(thing, self.graph.get_attr(name))
         return self.nodes[id(thing)]
 
     def end(self, results: Sequence[Tensor]) -> fx.GraphModule:
@@ -101,8 +101,8 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return fx.GraphModule(self.root, self.graph)
 
 
-def _fit_after_all(func: Any, args: tuple[Any, ...]) -> bool:
-    """Whether these arguments make a tagged operation independent of values and randomness."""
+def _recordable(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a tagged operation is independent of values and randomness for these arguments."""
     if func is aten.index.Tensor:
         masks = (torch.bool, torch.uint8)
         return not any(isinstance(i, Tensor) and i.dtype in masks for i in args[1])
@@ -112,17 +112,17 @@ def _fit_after_all(func: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _storage(tensor: Tensor) -> int:
-    """Address of a tensor's storage, which views of the same memory share."""
+    """Address of a tensor's storage, equal for views of the same memory."""
     return tensor.untyped_storage().data_ptr()
 
 
-def _take(things: Sequence[Tensor], place: int) -> Tensor:
-    return things[place]
+def _item(tensors: Sequence[Tensor], i: int) -> Tensor:
+    return tensors[i]
 
 
 def tape_of(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
-    """Like ``record``, but returns the graph; nodes have ``shape``, ``dtype`` and ``memory``."""
-    # Separate memory for each input distinguishes views of different inputs.
+    """``record`` as a graph, whose nodes have ``shape``, ``dtype`` and ``memory`` in their meta."""
+    # Each input gets its own memory, so views of different inputs are distinguished.
     copies = [
         torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in inputs
     ]
@@ -133,12 +133,12 @@ def tape_of(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
     module: fx.GraphModule = tape.end(results)
     constants = {memory_of(node) for node in module.graph.nodes if node.op == "get_attr"}
     if any(constants & set(written_by(node)) for node in module.graph.nodes):
-        raise NotRecordableError("the function writes into a constant, which would stay changed")
+        raise NotRecordableError("the function writes into a constant, which would be permanent")
     return module
 
 
 def record(function: Program, inputs: Sequence[Tensor]) -> Program:
-    """Record the tensor operations of ``function``, in their order.
+    """Record the tensor operations of ``function`` in order.
 
     Args:
         function: function of tensors that returns a list of tensors. It runs once, on copies.
@@ -151,7 +151,7 @@ def record(function: Program, inputs: Sequence[Tensor]) -> Program:
 
 
 def compiled(module: fx.GraphModule) -> Program:
-    """The graph of ``module`` as a function."""
+    """Compile the graph of ``module`` to a function."""
     for node in module.graph.nodes:
         node.target = QUICK.get(node.target, node.target)
     module.graph.lint()
@@ -165,8 +165,8 @@ def written_by(node: fx.Node) -> list[int]:
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
         return []
     written: list[int] = []
-    for place, argument in enumerate(node.target._schema.arguments):
-        given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+    for i, argument in enumerate(node.target._schema.arguments):
+        given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
         if argument.is_write:  # a tensor, or a list of them
             tensors = given if isinstance(given, list | tuple) else [given]
             written += [memory_of(tensor) for tensor in tensors if isinstance(tensor, fx.Node)]

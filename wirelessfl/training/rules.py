@@ -16,7 +16,7 @@ from wirelessfl.training.payloads import Payload
 
 @dataclass(frozen=True)
 class ClientRule(Choice, ABC):
-    """Local steps and payloads of clients that train together. Tensors are [clients, P].
+    """Local steps and payloads of clients that train together; tensors are [clients, P].
 
     Args:
         lr: step size gamma of the clients' SGD.
@@ -28,7 +28,8 @@ class ClientRule(Choice, ABC):
     def payloads(self) -> tuple[Payload, ...]:
         """Payloads that clients send.
 
-        A subclass may define a plain attribute instead; this applies to the next properties too.
+        A subclass may define a plain attribute instead, as for ``sends``, ``client_state`` and
+        ``penalties``.
         """
         return (Payload("update", unit="lr"),)
 
@@ -48,7 +49,7 @@ class ClientRule(Choice, ABC):
         return ()
 
     def begin(self, cohort: Cohort) -> State:
-        """Initial state of the clients' optimisers for these local steps."""
+        """State of the clients' optimisers at the start of the local steps."""
         return {}
 
     def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
@@ -56,7 +57,7 @@ class ClientRule(Choice, ABC):
         return grads
 
     def direction(self, grads: Tensor, state: State) -> Tensor:
-        """Descent direction from corrected gradients; override for moments, kept in ``state``."""
+        """Descent direction from corrected gradients; override to use moments from ``state``."""
         return grads
 
     def step(
@@ -70,7 +71,7 @@ class ClientRule(Choice, ABC):
 
     @property
     def shrink(self) -> float:
-        """Factor by which a local step multiplies the parameters: below 1 with weight decay."""
+        """Factor by which a local step multiplies the parameters; below 1 for weight decay."""
         return 1.0
 
     @property
@@ -79,7 +80,7 @@ class ClientRule(Choice, ABC):
         return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # only its methods
 
     def _steps_like(self, other: type[ClientRule]) -> bool:
-        """Whether local steps are those of ``other``, not overridden by a subclass."""
+        """Whether this class inherits its local steps from ``other`` without overriding them."""
         mine = type(self)
         return (
             mine.gradient is other.gradient

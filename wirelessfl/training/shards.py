@@ -45,12 +45,12 @@ class Shards:
             TrainingError: a process has ended.
         """
         if self.count > 1:
-            with _whole(self.count):
+            with _connection_errors(self.count):
                 distributed.all_reduce(tensor)
         return tensor
 
     def gather(self, rows: Tensor, total: int) -> Tensor:
-        """Gather rows [clients of this process, ...] of all processes to [total, ...], in order."""
+        """Gather the rows [own clients, ...] of all processes: [total, ...], in client order."""
         if self.count == 1:
             return rows
         whole = rows.new_zeros(total, *rows.shape[1:])
@@ -58,11 +58,11 @@ class Shards:
         return self.sum(whole)
 
     def from_first(self, thing: T) -> T:
-        """The object of process 0."""
+        """Broadcast the object of process 0 to all processes."""
         if self.count == 1:
             return thing
         things: list[Any] = [thing]
-        with _whole(self.count):
+        with _connection_errors(self.count):
             distributed.broadcast_object_list(things, src=0)
         result: T = things[0]
         return result
@@ -82,11 +82,11 @@ class Shards:
         return cast(T, done)
 
     def all(self, thing: T) -> list[T]:
-        """The objects of all processes, in order of rank."""
+        """Gather the objects of all processes, in order of rank."""
         if self.count == 1:
             return [thing]
         things: list[Any] = [None] * self.count
-        with _whole(self.count):
+        with _connection_errors(self.count):
             distributed.all_gather_object(things, thing)
         return things
 
@@ -96,7 +96,7 @@ ALONE = Shards()
 
 
 @contextmanager
-def _whole(count: int) -> Iterator[None]:
+def _connection_errors(count: int) -> Iterator[None]:
     """Raise a one-line error if a connection breaks; the process that ended reports the cause."""
     try:
         yield
@@ -108,14 +108,15 @@ def _whole(count: int) -> Iterator[None]:
 
 @contextmanager
 def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
-    """Connect the processes that ``torchrun`` started; without it, yield a single process."""
+    """Connect the processes started by ``torchrun``; without it, yield a single process."""
     rank, count = launched(environment)
     if count == 1:
         yield Shards()
         return
     # Autograd under vmap imports torch's compiler, which imports this module, whose functions store
-    # the current default group as a default argument. Importing it before the group exists avoids
-    # that: otherwise the group outlives destroy_process_group, and its threads abort the exit.
+    # the current default group as a default argument. The group would then outlive
+    # destroy_process_group, and its threads would make the exit fail. The import below therefore
+    # comes before the group is created.
     importlib.import_module("torch.distributed.nn.functional")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(environment.get("LOCAL_RANK", "0")))

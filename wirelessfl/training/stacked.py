@@ -1,9 +1,9 @@
-"""The fast executor for plain networks: layers of many clients at once, handwritten backward.
+"""The fast executor for plain networks: stacked layers of many clients, handwritten backward pass.
 
 It trains chains of linear layers, convolutions, activations, pooling, ``StreamDropout`` and
 flattening with a cross-entropy loss; ``VmapExecutor`` trains all other models. It is faster for
-three reasons: no autograd graph, plain SGD fused into the product that computes a weight's
-gradient, and one grouped convolution for all clients on channels-last memory.
+three reasons: it builds no autograd graph, fuses plain SGD into the product that computes a
+weight's gradient, and runs one grouped convolution for all clients in channels-last memory.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ def _pool_first(layers: list[Layer]) -> list[Layer]:
 
 
 def _images(layers: list[Layer]) -> bool:
-    """Whether the output of ``layers`` is images."""
-    said = [layer.gives_images for layer in layers if layer.gives_images is not None]
-    return bool(said) and said[-1]
+    """Whether the output of ``layers`` is images side by side."""
+    known = [layer.gives_images for layer in layers if layer.gives_images is not None]
+    return bool(known) and known[-1]
 
 
 def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) -> list[Layer]:
-    """The layers that implement ``module``, given those before it."""
+    """The layers that implement ``module`` when it follows the layers ``before``."""
     images, kind = _images(before), type(module)
     for parameter, _ in module.named_parameters():
         if f"{name}.{parameter}" not in spec.shapes:
@@ -132,7 +132,7 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
         return [Dropout(module)] if module.p > 0 else []
     if (kind in POINTWISE and before) or (kind in POOLING and images):
         return [Free(module)]
-    raise NotAChainError(f"{name!r}, a {kind.__name__}, is not supported at this place")
+    raise NotAChainError(f"{name!r}, a {kind.__name__}, is not supported at this position")
 
 
 def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
@@ -208,7 +208,7 @@ class StackedExecutor(TensorExecutor):
     def _back(self, params: Params, write: Write, batch: Batch, terms: Terms = NO_TERMS) -> None:
         """Run one forward and backward pass; gradients are written as ``write`` specifies."""
         x, y, weight, keys = batch
-        taught = [
+        anchor_logits = [
             {name: self._evaluated(tensors, x, keys) for name, tensors in anchors.items()}
             for anchors in terms.anchors
         ]
@@ -221,24 +221,24 @@ class StackedExecutor(TensorExecutor):
         grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
         grad *= weight[..., None]
         if terms.penalties:
-            grad += _slope(terms.penalties, x, taught, batch)
+            grad += _penalty_gradient(terms.penalties, x, anchor_logits, batch)
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
 
 
-def _slope(
+def _penalty_gradient(
     penalties: tuple[Penalty, ...],
     logits: Tensor,
-    taught: Sequence[Mapping[str, Tensor]],
+    anchor_logits: Sequence[Mapping[str, Tensor]],
     batch: Batch,
 ) -> Tensor:
     """Gradient of the weighted terms with respect to the logits [clients, batch, classes].
 
-    Each term depends on one sample only, so the samples of all clients form one batch.
+    Each term depends on one sample only, so the samples of all clients can form one batch.
     """
     with torch.enable_grad():
         leaf = logits.detach().flatten(0, 1).requires_grad_()
-        others = [{n: Outputs(v.flatten(0, 1)) for n, v in of.items()} for of in taught]
+        others = [{n: Outputs(v.flatten(0, 1)) for n, v in of.items()} for of in anchor_logits]
         loss = total(penalties, Outputs(leaf), others, batch.y.flatten())
     return torch.autograd.grad(loss, leaf, batch.weight.flatten())[0].view_as(logits)
 
@@ -246,7 +246,7 @@ def _slope(
 def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
     """Why ``StackedExecutor`` cannot train ``objective``; None if its gradients are correct.
 
-    Gradients are compared with autograd for one client and for two.
+    Its gradients are compared with autograd's for one client and for two.
     """
     try:
         chain(objective)
@@ -255,7 +255,7 @@ def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
     for clients in (1, 2):
         try:
             found, expected = _both_gradients(objective, data, clients)
-        except (RuntimeError, ValueError, IndexError) as error:  # raised by a layer out of place
+        except (RuntimeError, ValueError, IndexError) as error:  # from a misplaced layer
             return f"its layers cannot be stacked ({str(error).splitlines()[0]})"
         for name, value in expected.items():
             if not torch.allclose(found[name], value, rtol=1e-3, atol=1e-5, equal_nan=True):
@@ -266,7 +266,7 @@ def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
 def _both_gradients(
     objective: Objective, data: TrainingData, clients: int
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-    """Gradients of a few samples by stacked layers and by autograd."""
+    """Gradients on a few samples, computed by stacked layers and by autograd."""
     fast = StackedExecutor(objective, data, clients)
     x, y = data.first(4)
     flat = objective.spec.from_module(objective.module)
@@ -274,8 +274,8 @@ def _both_gradients(
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     objective.module.train()
     batch = Batch(x, y, weight, key)
-    alike = Batch(*(part.expand(clients, *part.shape) for part in batch))
+    repeated = Batch(*(part.expand(clients, *part.shape) for part in batch))
     params = flat.expand(clients, *flat.shape)
-    found = objective.spec.views(fast.gradients(objective.spec, params, alike))
+    found = objective.spec.views(fast.gradients(objective.spec, params, repeated))
     alone = objective.gradients(objective.spec.views(flat), batch)
     return found, {name: value.expand(clients, *value.shape) for name, value in alone.items()}

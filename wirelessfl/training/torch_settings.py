@@ -10,9 +10,9 @@ import torch
 
 @contextmanager
 def torch_settings(threads: int) -> Iterator[None]:
-    """Set everything that affects rounding, and restore it at the end.
+    """Set all torch settings that affect rounding, and restore them at the end.
 
-    On GPUs, convolutions run in full float32 by deterministic algorithms.
+    On GPUs, convolutions use full float32 and deterministic algorithms.
 
     Args:
         threads: CPU threads of this process.

@@ -13,17 +13,17 @@ from wirelessfl.training.objective import Objective
 
 
 def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
-    """Raise if a model cannot be trained; tries it on a few samples.
+    """Try a model on a few samples, and raise if it cannot be trained.
 
     Args:
         objective: the objective to check.
-        x: [batch, ...], some samples.
+        x: [batch, ...], a few samples.
         y: [batch], their labels.
         classes: number of classes of the data set.
 
     Returns:
-        If the model draws random numbers from torch's global generator, a reason why several
-        clients cannot train at a time; otherwise None.
+        None, or why several clients cannot train at once: the model draws random numbers from
+        torch's global generator.
 
     Raises:
         ConfigError: the model does not run on the samples, does not return logits [batch, classes],
@@ -51,8 +51,8 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
     for key, value in module.named_buffers():
         if not torch.equal(value, buffers[key]):
             raise ConfigError(
-                f"model {name} changes its buffer {key!r} in training, which clients would share: "
-                "keep such state in parameters, or remove it."
+                f"model {name} changes its buffer {key!r} in training, but clients share buffers: "
+                "store such state in parameters, or remove it."
             )
     _check_names(objective, x, y)
     if draws:
@@ -105,17 +105,17 @@ def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
         if bool(held[name].any()) and not bool(value.any()):
             raise ConfigError(
                 f"model {type(objective.module).__name__} uses its parameter {name!r} other than "
-                "by its name (from a list of tensors?), so each client cannot have its own value: "
-                "use it through the layer that holds it, or use nn.ParameterList."
+                "by its name (from a list of tensors?), so clients cannot have separate values: "
+                "use it as an attribute of its layer, or use nn.ParameterList."
             )
 
 
 def _close(one: Tensor, two: Tensor) -> bool:
     """Whether two gradients differ only by rounding.
 
-    The comparison uses norms: in a deep model one ReLU that flips by rounding changes whole layers
-    by some thousandths, and single elements by more than their size. Mixed samples change the
-    gradient much more.
+    The comparison uses norms: in a deep model, one ReLU that flips due to rounding changes the
+    gradients of whole layers by some thousandths, and single elements by more than their magnitude.
+    Mixing samples changes the gradient much more.
     """
     same = (one == two) | (one.isnan() & two.isnan())
     gap = (one - two).masked_fill(same, 0.0)
@@ -125,10 +125,10 @@ def _close(one: Tensor, two: Tensor) -> bool:
 def check_partition(objective: Objective, partition: Partition, x: Tensor) -> None:
     """Raise if submodels of a model do not work, e.g. for an activation with act(0) != 0.
 
-    Compares a submodel with the same submodel padded by idle neurons on inputs ``x`` [batch, ...].
+    Compares a submodel with the same submodel padded with idle neurons on ``x`` [batch, ...].
 
     Raises:
-        ConfigError: the two differ, or the submodel cannot be evaluated.
+        ConfigError: their gradients differ, or the submodel cannot be evaluated.
     """
     half = [np.arange(max(layer.width // 2, 1)) for layer in partition.layers]
     whole = [np.arange(layer.width) for layer in partition.layers]
@@ -151,15 +151,16 @@ def check_partition(objective: Objective, partition: Partition, x: Tensor) -> No
         )
     if not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
         raise ConfigError(
-            f"model {name}: adding idle neurons to a submodel changes it. Between the partitioned "
-            "layers use only operations on single neurons, e.g. no normalisation over neurons."
+            f"model {name}: idle neurons change the gradient of a submodel. Between the "
+            "partitioned layers, use only operations on individual neurons (no normalisation over "
+            "neurons)."
         )
 
 
 def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | None:
     """Why submodels of different widths cannot train in one batch; None if they can.
 
-    Compares a narrow submodel with the same submodel padded by idle neurons on ``x`` [batch, ...].
+    Compares a submodel with the same submodel padded with idle neurons on ``x`` [batch, ...].
 
     Raises:
         ConfigError: the model does not run with fewer neurons.
@@ -187,8 +188,9 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     )
     if bool((idle != 0).any()) or not torch.allclose(tight, padded, rtol=1e-3, atol=1e-6):
         return (
-            f"idle neurons change the gradient of a submodel of {name} (by a norm over neurons or "
-            "an activation with act(0) != 0), so only submodels of equal widths train together"
+            f"idle neurons change the gradient of a submodel of {name} (through a norm over "
+            "neurons, or an activation with act(0) != 0), so only submodels of equal widths can "
+            "train together"
         )
     return None
 

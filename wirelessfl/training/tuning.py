@@ -1,4 +1,4 @@
-"""Chunk size: number of clients that train at a time, by a rule or by a short timing on request."""
+"""Chunk size, the number of clients trained at once: by a rule or, on request, by a timing."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from wirelessfl.training.vmapped import VmapExecutor
 
 CANDIDATES = (1, 6, 10, 20, 60, 200)
 LARGEST_BYTES = 1 << 23
-"""Maximum bytes of a chunk's parameters, to fit the caches; a process holds about ten copies."""
+"""Maximum bytes of a chunk's parameters, to fit the caches; a process needs about ten copies."""
 LARGEST_CHUNK = 20
 """Larger chunks were not faster per client on any model measured (docs/performance.md)."""
 PARTS = 4
-"""Minimum number of chunks of a cohort if steps are long, so that several processes share it."""
+"""Minimum number of chunks per cohort if steps are long, so that several processes share it."""
 LONG_STEP_SECONDS = 1e-3
 SAMPLE_BYTES = 1 << 30
 """Maximum bytes of a chunk's samples, if the module declares ``bytes_per_sample``."""
 STEP_OVERHEAD_SECONDS = 1e-4
 FLOP_PER_SECOND = 6e10
 """Approximate speed of one thread on a server's core."""
-WORTH = 0.9  # a larger chunk is chosen if its time per client is below this fraction of the best
-PATIENCE = 10  # the search does not stop at sizes up to this one
+WORTH = 0.9  # a larger chunk must take less than this fraction of the best time per client
+PATIENCE = 10  # the search stops only at sizes above this
 
 
 def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> float:
     """Estimate the seconds of a client's local step on one thread from the model, without timing.
 
-    It counts two operations per multiplication by a weight in the forward pass, and three times
-    that for a step.
+    The forward pass counts two operations per multiplication by a weight; a step counts three times
+    as many.
 
     Args:
         objective: model and loss.
@@ -52,7 +52,7 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
             return
         channels = 1 if isinstance(module, _ConvNd) else -1
         tensors = [out] if isinstance(module, _ConvNd) else [*given, out]
-        # A recurrent layer may return its last position only, so the inputs are counted as well.
+        # A recurrent layer may return only its last position, so inputs are considered as well.
         positions = max(
             (t.numel() // max(t.shape[channels], 1) for t in tensors if isinstance(t, Tensor)),
             default=0,
@@ -73,10 +73,10 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
 def default_chunk(
     kind: type[Executor], objective: Objective, clients: int, batch_size: int, seconds: float
 ) -> int:
-    """Default chunk size on a CPU, by a rule from measurements on the models of this package.
+    """Default chunk size on a CPU, by a rule derived from measurements on this package's models.
 
-    It depends only on the work, not on cores, workers or load, because the last bits of results
-    depend on the chunk size.
+    It depends only on the workload, not on cores, workers or machine load, because the last bits of
+    the results depend on the chunk size.
 
     Args:
         kind: class of the executor.
@@ -89,7 +89,7 @@ def default_chunk(
         return 1
     modules = objective.module.modules()
     if kind is VmapExecutor and any(isinstance(module, _ConvNd) for module in modules):
-        return 1  # one convolution after the other is faster than a grouped one
+        return 1  # separate convolutions are faster than a grouped one
     room = LARGEST_BYTES // (4 * objective.spec.size)
     if sample := objective.bytes_per_sample:
         room = min(room, SAMPLE_BYTES // (sample * batch_size))
@@ -113,7 +113,7 @@ def candidates(clients: int, parameters: int) -> list[int]:
 def fastest_chunk(
     make: Callable[[int], Executor], job: Callable[[int], Job], sizes: Sequence[int]
 ) -> int:
-    """Find the chunk size with the shortest time per client by a short timing.
+    """Time a few steps at each chunk size, and return the size that is fastest per client.
 
     Args:
         make: returns an executor with a given chunk size.

@@ -1,4 +1,4 @@
-"""The general executor: trains any module for many clients by vmap over flat parameters."""
+"""The general executor: trains many clients of any model at once by vmap over parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wirelessfl.training.rules import ClientRule
 
 
 def _unrecordable(*tensors: Tensor) -> None:
-    """Placeholder for the program of a step that cannot be recorded."""
+    """Marker stored instead of the program of a step that cannot be recorded."""
 
 
 class VmapExecutor(TensorExecutor):
@@ -30,11 +30,11 @@ class VmapExecutor(TensorExecutor):
     Args:
         objective: model and loss.
         data: training data.
-        chunk: number of clients that train at a time.
-        recorded: as for ``TensorExecutor``.
+        chunk: number of clients trained at once.
+        recorded: see ``TensorExecutor``.
         flat: whether to record each step as a flat list of tensor operations, which on a CPU saves
-            the time of modules, autograd and vmap. The module's Python code then runs once per
-            shape, so do not use this for modules with Python state.
+            the time spent in modules, autograd and vmap. The module's Python code then runs only
+            once per shape, so do not use this for modules with Python state.
     """
 
     name = "vmap"
@@ -115,7 +115,7 @@ class VmapExecutor(TensorExecutor):
     def _flat_steps(
         self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
     ) -> dict[str, Tensor] | None:
-        """Run each step by a recorded program; None if it cannot be recorded."""
+        """Run each step as a recorded program; None if it cannot be recorded."""
         params = cohort.start.clone()
         state = rule.begin(cohort)
         tensors = self._tensors(spec, params)
@@ -155,13 +155,13 @@ class VmapExecutor(TensorExecutor):
         penalties: tuple[Penalty, ...],
         form: TreeSpec,
     ) -> Program:
-        """The program of a step: plain SGD in place, or the gradients only.
+        """The recorded program of a step: plain SGD in place, or the gradients only.
 
         Args:
             rule: the client rule.
-            spec: shapes of the parameters, which come first among the inputs.
-            inputs: parameters, samples, labels, weights, keys, and the anchors' tensors.
-            penalties: penalties to which the anchors belong.
+            spec: shapes of the parameters.
+            inputs: parameters, samples, labels, weights, keys, and the anchors' tensors, in order.
+            penalties: penalties that the anchors belong to.
             form: tree structure of the anchors' tensors.
         """
         names, lr = list(spec.shapes), rule.lr if _fused(rule) else None

@@ -1,4 +1,4 @@
-"""A worker process: receives orders by a pipe, trains, and replies."""
+"""A worker process: receives orders through a pipe, trains, and replies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Places:
-    """Shared memory: the servers' tensors for all workers, and one worker's result slots."""
+class SharedMemory:
+    """Shared tensors: the servers' tensors for all workers, and one worker's result slots."""
 
     servers: Tensor
     slots: Tensor
@@ -49,7 +49,7 @@ class Order:
 
 
 def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
-    """Tensors stored consecutively in ``memory``."""
+    """Views of tensors that are stored consecutively in ``memory``."""
     views, position = {}, 0
     for name, shape in shapes.items():
         end = position + math.prod(shape)
@@ -59,7 +59,7 @@ def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
 
 
 def end_of(memory: Tensor, shapes: Shapes) -> Tensor:
-    """The end of ``memory``, with the total size of tensors of these shapes."""
+    """The end of ``memory``, as long as tensors of these shapes."""
     return memory[len(memory) - sum(map(math.prod, shapes.values())) :]
 
 
@@ -75,17 +75,17 @@ def serve(pipe: Connection, executor: Executor, threads: int) -> None:
 
 def _take_orders(pipe: Connection, executor: Executor) -> None:
     """Train and reply until the pipe is closed."""
-    places = Places(torch.empty(0), torch.empty(0))
+    memory = SharedMemory(torch.empty(0), torch.empty(0))
     executor.warm_up()
     pipe.send(True)  # ready
     while True:
         message = pipe.recv()
-        if isinstance(message, Places):
-            places = message
+        if isinstance(message, SharedMemory):
+            memory = message
             pipe.send(True)
             continue
         try:
-            answer: object = _carry_out(message, executor, places)
+            answer: object = _carry_out(message, executor, memory)
         except (ConfigError, DataError, TrainingError) as error:
             answer = error
         except Exception as error:
@@ -93,9 +93,9 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
         pipe.send(answer)
 
 
-def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, Shapes]:
+def _carry_out(order: Order, executor: Executor, memory: SharedMemory) -> tuple[int, Shapes]:
     """Train a chunk and store its results in its slot."""
-    slot = places.slots[order.slot]
+    slot = memory.slots[order.slot]
     kept, whole = views_in(end_of(slot, order.kept), order.kept), order.job.clients
 
     def recall(clients: IntArray, node: IntArray) -> State:
@@ -105,16 +105,16 @@ def _carry_out(order: Order, executor: Executor, places: Places) -> tuple[int, S
         rows = torch.from_numpy(np.flatnonzero(np.isin(whole, clients)))
         return {name: value[rows] for name, value in kept.items()}
 
-    job = replace(order.job, servers=views_in(places.servers, order.servers), recall=recall)
+    job = replace(order.job, servers=views_in(memory.servers, order.servers), recall=recall)
     results = executor.results(job)
     shapes = {name: tuple(value.shape) for name, value in results.items()}
-    for name, place in views_in(slot, shapes).items():
-        place.copy_(results[name])
+    for name, view in views_in(slot, shapes).items():
+        view.copy_(results[name])
     return order.slot, shapes
 
 
 def _keep_memory() -> None:
-    """Make malloc keep freed blocks: new large blocks cost a page fault per 4 KiB."""
+    """Make malloc keep freed blocks, because new large blocks cost a page fault per 4 KiB."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
         mallopt(-3, 1 << 30)

@@ -1,4 +1,4 @@
-"""Training in worker processes: on a CPU two processes are faster than two threads in one process.
+"""Training in worker processes: on a CPU, two processes are faster than one with two threads.
 
 Pipes carry only small messages; parameters and payloads are exchanged through shared memory.
 """
@@ -21,13 +21,13 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import deaf_to_interrupts, fork_server
+from wirelessfl.fork_server import fork_server, ignoring_interrupts
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
 from wirelessfl.training.rules import ClientRule
-from wirelessfl.training.worker_process import Order, Places, Shapes, end_of, serve, views_in
+from wirelessfl.training.worker_process import Order, Shapes, SharedMemory, end_of, serve, views_in
 
 SLOTS = 2  # result slots per worker: it trains the next chunk while one result is merged
-SERVERS = 16  # models reserved for servers' tensors, whose number is not known in advance
+SERVERS = 16  # memory reserved for servers' tensors, in models; their number is not yet known
 SHARED_MEMORY = Path("/dev/shm")
 GRACE_SECONDS = 5.0
 UNGUARDED = (
@@ -64,7 +64,7 @@ class Worker:
             target=serve, args=(theirs, executor, threads), daemon=True, name=NAME
         )
         try:
-            with deaf_to_interrupts():
+            with ignoring_interrupts():
                 self.process.start()
         except (RuntimeError, EOFError, OSError) as error:
             raise ConfigError(BROKEN) from error
@@ -72,7 +72,7 @@ class Worker:
         self.ready = False
         self.slots = torch.empty(0)
         self.free = deque(range(SLOTS))
-        self.waiting: deque[int] = deque()  # indices of the chunks that it was given
+        self.waiting: deque[int] = deque()  # indices of its pending chunks
 
     def send(self, message: object) -> None:
         """Send a message to the process.
@@ -122,10 +122,10 @@ class WorkersExecutor(Executor):
     """Distributes the work of an executor over several processes.
 
     The processes start with the first job. If a worker dies, the run ends with an error that states
-    its exit code. Workers always end with the run and with their parent, even if that is killed.
+    its exit code. Workers end with the run or with their parent process, even if that is killed.
 
     Args:
-        inner: executor of each worker; it and the model must be picklable.
+        inner: executor of each worker; it must be picklable, including its model.
         workers: number of processes.
         threads: CPU threads per process.
     """
@@ -145,7 +145,7 @@ class WorkersExecutor(Executor):
         return [worker.process.pid or 0 for worker in self._workers]
 
     def train(self, job: Job) -> Iterator[Chunk]:
-        """Train the clients of ``job``; yields chunks in client order, not order of completion.
+        """Train the clients of ``job``; yields chunks in client order, whichever ends first.
 
         Raises:
             WorkerDiedError: a worker ended unexpectedly.
@@ -165,14 +165,14 @@ class WorkersExecutor(Executor):
                 worker, slot, shapes = done.pop(number)
                 yield Chunk.of(part, views_in(worker.slots[slot], shapes))
                 worker.free.append(slot)
-        except BaseException:  # also if the consumer stops early: replies would remain in the pipes
+        except BaseException:  # including an early stop, which would leave replies in the pipes
             self.close()
             raise
 
     def _hand_out(
         self, orders: deque[tuple[int, slice]], job: Job, bare: Job, servers: Shapes
     ) -> None:
-        """Give the next chunks to the workers with the fewest pending, while slots are free."""
+        """Send chunks to the workers with the fewest pending chunks while slots are free."""
         while orders:
             worker = min(self._workers, key=lambda worker: len(worker.waiting))
             if not worker.free:
@@ -180,8 +180,8 @@ class WorkersExecutor(Executor):
             number, part = orders.popleft()
             slot, kept = worker.free.popleft(), job.of(part).kept()
             shapes = {name: tuple(value.shape) for name, value in kept.items()}
-            for name, place in views_in(end_of(worker.slots[slot], shapes), shapes).items():
-                place.copy_(kept[name])
+            for name, view in views_in(end_of(worker.slots[slot], shapes), shapes).items():
+                view.copy_(kept[name])
             worker.send(Order(bare.of(part), servers, shapes, slot))
             worker.waiting.append(number)
 
@@ -225,11 +225,11 @@ class WorkersExecutor(Executor):
             for worker in self._workers:
                 if small:
                     worker.slots = _shared(SLOTS, room)
-                worker.send(Places(self._servers, worker.slots))
+                worker.send(SharedMemory(self._servers, worker.slots))
                 worker.reply()
         shapes = {name: tuple(value.shape) for name, value in job.servers.items()}
-        for name, place in views_in(self._servers, shapes).items():
-            place.copy_(job.servers[name])
+        for name, view in views_in(self._servers, shapes).items():
+            view.copy_(job.servers[name])
         return shapes
 
     def _train(self, job: Job) -> dict[str, Tensor]:
@@ -275,8 +275,8 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
     needed += 4 * executor.objective.spec.size * held
     if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < needed:
         return (
-            f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of shared memory that they "
-            "need (in a container: set --shm-size)"
+            f"{SHARED_MEMORY} has less than the {needed / 1e6:.0f} MB of free shared memory that "
+            "the processes need (in a container: set --shm-size)"
         )
     try:
         pickle.dumps(executor.objective)
@@ -286,7 +286,7 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
 
 
 def _session(executor: Executor) -> str | None:
-    """Why other processes cannot import the program or the model; None if they can."""
+    """Why other processes cannot import the main program or the model; None if they can."""
     main = __import__("__main__")
     file = getattr(main, "__file__", None)
     if file is not None and Path(file).is_file():

@@ -7,7 +7,7 @@ CLASSES = 4
 
 
 class Layered(nn.Module):
-    """Layers by name, with any function of them and the inputs as forward."""
+    """A module with named layers, whose forward is a given function of module and inputs."""
 
     def __init__(self, forward, **layers):
         super().__init__()
@@ -29,7 +29,7 @@ def chain(**layers):
 
 
 class Flattening(nn.Module):
-    """A convolution and a linear layer with one of several ways to flatten in between."""
+    """A convolution and two linear layers, with a given ``flatten`` function in between."""
 
     def __init__(self, flatten, conv=3, width=4):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Levels are the published widths; budgets select the largest; capacities are split evenly."""
+"""Levels have floor(r W) neurons; budgets select the largest; capacities are assigned evenly."""
 
 from collections import Counter
 from fractions import Fraction
@@ -17,7 +17,7 @@ from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 
 
 def chain(inputs, hidden, classes):
-    """A fully connected network with biases; ``hidden`` are (width, blocks)."""
+    """A fully connected network with biases; ``hidden`` lists (width, blocks)."""
     widths = [inputs, *(width for width, _ in hidden), classes]
     shapes = {}
     for i, (read, made) in enumerate(pairwise(widths)):
@@ -32,7 +32,7 @@ def chain(inputs, hidden, classes):
 
 
 def convolution():
-    """3x3 kernels on 8x8 pixels, halved to 4x4, flattened: 16 inputs of the last layer each."""
+    """3x3 kernels on 8x8 pixels, pooled to 4x4: each channel has 16 inputs of the last layer."""
     shapes = {"conv.weight": (6, 3, 3, 3), "conv.bias": (6,), "fc.weight": (5, 96), "fc.bias": (5,)}
     slots = (Slot("conv.weight", 0), Slot("conv.bias", 0), Slot("fc.weight", 1, 16))
     layers = (Neurons("conv", 6, slots, 2),)
@@ -55,7 +55,7 @@ SHARES = st.one_of(
 
 @given(chains(), SHARES)
 def test_a_width_ratio_keeps_its_floor_of_every_layer(neurons, share):
-    """b * max(1, floor(r W/b)) in rational numbers; shares near a fraction are that fraction."""
+    """Widths are b * max(1, floor(r W/b)), where r within 1e-9 of a fraction is that fraction."""
     levels = levels_of(neurons)
     near = Fraction(share).limit_denominator(14)  # no block is wider
     ratio = near if abs(float(near) - share) < 1e-9 else Fraction(share)
@@ -81,7 +81,7 @@ def test_levels_rise_to_the_full_model(neurons):
     assert [levels.at(share) for share in levels.shares] == list(range(len(levels.shares)))
 
 
-def test_layers_of_dividing_widths_have_a_level_for_each_neuron():
+def test_each_neuron_of_the_widest_layer_is_a_level_if_other_widths_divide_its_width():
     levels = levels_of(chain(3, [(4, 1), (8, 1)], 2))
     assert levels.widths.tolist() == [
         [1, 1], [1, 2], [1, 3], [2, 4], [2, 5], [3, 6], [3, 7], [4, 8]
@@ -100,7 +100,7 @@ def multiplied(neurons, widths):
 
 @pytest.mark.parametrize("neurons", [chain(7, [(10, 1), (6, 2)], 3), convolution()])
 def test_costs_are_those_of_the_shapes(neurons):
-    """Counted from shapes per level; biases do not multiply, kernels once per pixel."""
+    """Costs equal a count over shapes: biases multiply nothing, kernels once per pixel."""
     levels = levels_of(neurons)
     for widths, parameters, multiplications in zip(
         levels.widths, levels.parameters, levels.multiplications, strict=True
@@ -120,8 +120,8 @@ def test_costs_are_those_of_the_shapes(neurons):
 
 @pytest.mark.parametrize("budget", ["bytes", "flops"])
 @given(neurons=chains(), share=SHARES)
-def test_a_budget_buys_the_largest_submodel(budget, neurons, share):
-    """Equal to brute force over all levels; the fraction in the error message is accepted."""
+def test_a_budget_selects_the_largest_submodel(budget, neurons, share):
+    """The level equals brute force over all levels; the fraction in the error is accepted."""
     levels = levels_of(neurons)
     costs = [
         neurons.parameters(widths) if budget == "bytes" else multiplied(neurons, widths)
@@ -139,7 +139,7 @@ def test_a_budget_buys_the_largest_submodel(budget, neurons, share):
 
 
 def test_a_budget_below_the_smallest_submodel_is_refused():
-    """One neuron of 100 has two weights and a bias; with the output's bias 4 of 301 parameters."""
+    """One of 100 neurons needs two weights, its bias and the output's: 4 of 301 parameters."""
     levels = levels_of(chain(1, [(100, 1)], 1))
     assert levels.parameters[[0, -1]].tolist() == [4, 301]
     with pytest.raises(ConfigError) as caught:
@@ -152,18 +152,18 @@ def test_a_budget_below_the_smallest_submodel_is_refused():
     assert levels.within("bytes", 1.0) == levels.within("flops", 1.0) == 99
 
 
-def test_budgets_above_one_are_bytes_and_flops_themselves():
+def test_budgets_above_one_are_absolute_bytes_and_flops():
     """k neurons of 100 need 3 k + 1 parameters of 4 bytes and 2 k multiplications of 2 FLOPs."""
     levels = levels_of(chain(1, [(100, 1)], 1))
     for neurons in (1, 7, 100):
         assert levels.within("bytes", 4 * (3 * neurons + 1)) == neurons - 1
         assert levels.within("bytes", 4 * (3 * neurons + 4) - 1) == min(neurons, 100) - 1
         assert levels.within("flops", 4 * neurons) == neurons - 1
-    with pytest.raises(ConfigError, match=r"15 bytes are less .* needs: give at least 16\."):
+    with pytest.raises(ConfigError, match=r"15 bytes is less .* needs: give at least 16\."):
         levels.within("bytes", 15)
 
 
-def test_shares_out_of_range_and_models_without_neurons_are_refused():
+def test_wrong_shares_budgets_clients_and_models_without_neurons_are_refused():
     levels = levels_of(chain(1, [(4, 1)], 1))
     for share in (0.0, -1.0, 1.01, float("nan")):
         with pytest.raises(ConfigError, match="is not a fraction of the full"):
@@ -171,7 +171,7 @@ def test_shares_out_of_range_and_models_without_neurons_are_refused():
         with pytest.raises(ConfigError, match="is not a fraction of the full"):
             levels.within("width", share)
     for amount in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match="bytes: give a finite number above 0"):
+        with pytest.raises(ConfigError, match="bytes is not a valid budget: give a finite number"):
             levels.within("bytes", amount)
     with pytest.raises(ConfigError, match="no hidden neurons"):
         levels_of(NeuronMap(ParamSpec({"weight": (2, 3)}), ()))
@@ -186,7 +186,7 @@ def test_shares_out_of_range_and_models_without_neurons_are_refused():
     st.integers(1, 40),
     st.integers(0, 9),
 )
-def test_capacities_are_dealt_evenly_and_once(capacities, clients, seed):
+def test_capacities_are_assigned_evenly_and_reproducibly(capacities, clients, seed):
     dealt = dealt_capacities(capacities, clients, Stream(seed))
     counts = [Counter(dealt.tolist())[share] for share in capacities]
     assert sum(counts) == clients == len(dealt)
@@ -194,8 +194,8 @@ def test_capacities_are_dealt_evenly_and_once(capacities, clients, seed):
     assert (dealt == dealt_capacities(capacities, clients, Stream(seed))).all()
 
 
-def test_capacities_are_dealt_at_random():
-    """Client 0 gets each of four capacities equally often: 4000 seeds, standard error 0.007."""
+def test_capacities_are_assigned_at_random():
+    """Over 4000 seeds client 0 gets each of four capacities equally often (standard error .007)."""
     first = Counter(dealt_capacities([1, 0.5, 0.25, 0.125], 8, Stream(s))[0] for s in range(4000))
     assert len(first) == 4
     assert all(abs(n / 4000 - 0.25) < 0.035 for n in first.values())

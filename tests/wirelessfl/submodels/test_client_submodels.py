@@ -1,4 +1,4 @@
-"""Client submodels train like the full model under masks, in any batches."""
+"""Client submodels train like the masked full model, however clients are batched."""
 
 import copy
 
@@ -58,7 +58,7 @@ def full_masks(spec, kept):
 
 
 def kept_of_lenet(conv1, conv2, fc1, fc2):
-    """A channel of the second convolution is 4x4 pixels, inputs of the first linear layer."""
+    """Kept entries by parameter; each channel of ``conv2`` has 4x4 pixels, the inputs of fc1."""
     inputs, classes = np.arange(1), np.arange(4)
     pixels = (16 * conv2[:, None] + np.arange(16)).reshape(-1)
     held = {
@@ -88,7 +88,7 @@ def size_of_fcnn(a, b):
 @pytest.mark.parametrize("padding", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5"])
 def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, padding):
-    """Parameters and gradients equal masked ones; the job's tensors have the small size."""
+    """Updates equal those of the masked full model; job tensors have the submodel's size."""
     module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR}
@@ -145,7 +145,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         found[row] = local - mask * start
         total += found[row]
         weight += mask
-        # Trained alone, in the coordinates of the submodel.
+        # The submodel of this client alone has exactly the masked coordinates.
         alone = plan.client_submodels.of(np.array([row]))
         assert alone.spec.size == plan.client_submodels.lengths[row]
         assert torch.equal(alone.index[0].sort().values, torch.nonzero(mask).flatten())
@@ -154,7 +154,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     assert torch.allclose(received[0].mean["update"][0], expected, atol=1e-6)
 
 
-WAYS = [
+EXECUTIONS = [
     {"padding": 0.0},
     {"padding": 0.1},
     {"padding": 1.0},
@@ -168,11 +168,11 @@ WAYS = [
 
 @pytest.mark.parametrize("name", ["ra-fed", "ram-fed"])
 def test_batches_chunks_and_executors_agree(config, toy, name):
-    """After three rounds parameters are within 1e-5, and seconds are equal."""
+    """After three rounds, parameters agree to 1e-5, and seconds and MiB are equal."""
     flags = {"clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert reference.config.run.padding == 0.1
-    for other in WAYS:
+    for other in EXECUTIONS:
         result = wirelessfl.run(config(name, **flags, **other), data=toy, model=model())
         assert torch.allclose(flat(result), flat(reference), atol=1e-5), other
         for row, expected in zip(result.rows, reference.rows, strict=True):
@@ -182,7 +182,7 @@ def test_batches_chunks_and_executors_agree(config, toy, name):
 
 
 def test_processes_agree(config, toy):
-    """Two processes give the results of one."""
+    """Two worker processes give the parameters and seconds of one process."""
     flags = {"capacities": (1.0, 0.5), "chunk": 2}
     one, two = (
         wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
@@ -192,8 +192,8 @@ def test_processes_agree(config, toy):
     assert [row["sim_seconds"] for row in one.rows] == [row["sim_seconds"] for row in two.rows]
 
 
-def test_batches_waste_no_more_than_they_may(config, toy):
-    """Every sender appears once; the padded fraction of each batch is within the limit."""
+def test_padding_of_batches_is_within_the_limit(config, toy):
+    """Every client is in one batch, and each batch's padded fraction is at most the limit."""
     flags = {"clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
     setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
     own, number = setup.planner.plan(0).client_submodels, {}
@@ -210,13 +210,13 @@ def test_batches_waste_no_more_than_they_may(config, toy):
             assert len(rows) <= 32
             if padding == 0:
                 assert len(np.unique(own.widths[rows], axis=0)) == 1
-    assert number[0.0] == 6  # a fifth and a tenth are one neuron of 9 and of 8
+    assert number[0.0] == 6  # capacities 0.2 and 0.1 both keep one neuron of 9 and of 8
     assert number[1.0] == 3
     assert number[0.0] >= number[0.1] >= number[0.5] >= number[1.0]
 
 
-def test_who_covers_what(config, toy):
-    """Weights and counts per node equal those of the clients' masks; full coverage is exactly 1."""
+def test_coverage_of_nodes_is_the_sum_over_client_masks(config, toy):
+    """Weights and counts per node equal sums over clients' masks; full coverage is exactly 1."""
     flags = {"cells": 2, "local": "ra-fed", "capacities": (0.5, 0.2), "clients": 7}
     setup = build(config("hfedavg", **flags), data=toy, model=model())
     plan = setup.planner.plan(0)
@@ -234,10 +234,10 @@ def test_who_covers_what(config, toy):
 
 
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5", "resnet18"])
-def test_who_covers_what_is_who_has_it(kind):
-    """Coverage equals that of each submodel's index: pixels, kernels, norms and residual sums.
+def test_coverage_agrees_with_the_index_of_each_submodel(kind):
+    """Coverage equals that of the submodels' indices, with pixels, kernels, norms and sums.
 
-    A node without clients covers nothing, nor does a client of weight 0.
+    A node without clients and a client of weight 0 cover nothing.
     """
     module, shape = {
         "fcnn": (model(), (12,)),
@@ -250,8 +250,8 @@ def test_who_covers_what_is_who_has_it(kind):
     counts = levels[np.linspace(0, len(levels) - 1, 6).astype(int)]
     deal = Dealing(number=1, clients=np.arange(6), round=Stream(1), run=Stream(2))
     own = ClientSubmodels(neurons, deal_masks("random", neurons.layers, counts, deal))
-    lying = [set(index[index >= 0].tolist()) for index in own.of(np.arange(6)).index]
-    masks = torch.tensor([[place in places for place in range(spec.size)] for places in lying])
+    covered = [set(index[index >= 0].tolist()) for index in own.of(np.arange(6)).index]
+    masks = torch.tensor([[i in indices for i in range(spec.size)] for indices in covered])
     rows = np.array([4, 0, 3])
     assert torch.equal(own.covers(rows), masks[rows])
     node, shares = np.array([0, 0, 2, 2, 2, 0]), [0.25, 0.75, 0.5, 0.2, 0.3, 0.0]
@@ -264,7 +264,7 @@ def test_who_covers_what_is_who_has_it(kind):
         assert ((weight[n] == 0) == (count[n] == 0)).all()
 
 
-def test_group_norms_train_by_equal_widths_alone(config):
+def test_models_with_group_norms_train_in_batches_of_equal_widths(config):
     """Padding channels would affect a group norm, so requesting padding is an error."""
     data = images((3, 32, 32), samples=30, classes=10)
 
@@ -299,7 +299,7 @@ def test_group_norms_train_by_equal_widths_alone(config):
 
 
 def test_a_submodel_is_the_narrow_model(config, toy):
-    """A network's first neurons, copied into a narrow network, give the submodel's logits."""
+    """A narrow network with the first neurons' parameters gives the submodel's logits."""
     module = model((8, 4))
     setup = build(config("heterofl", capacities=(0.5,)), data=toy, model=module)
     own, objective = setup.planner.plan(0).client_submodels.of(np.array([0])), setup.model.objective

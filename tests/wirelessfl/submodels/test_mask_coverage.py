@@ -1,4 +1,4 @@
-"""Insufficient coverage is an error that names the neurons."""
+"""Insufficient coverage raises an error that names the neurons."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def refusal(held):
     return str(caught.value)
 
 
-def test_poor_coverage_is_refused_with_the_neurons_in_ranges():
+def test_insufficient_coverage_is_refused_with_ranges_of_neurons():
     all_but = set(range(300)) - set(range(150, 200)) - {203}
     assert refusal([all_but, set(range(150)), all_but]) == (
         "neurons 150 to 199 and 203 of layer 'layers.1' are covered by none of the 3 clients of "
@@ -34,7 +34,7 @@ def test_poor_coverage_is_refused_with_the_neurons_in_ranges():
 
 
 def test_enough_coverage_passes():
-    """Counts of 20 for 10 neurons, and of 12 for 6 in three blocks, cover each neuron twice."""
+    """``covered`` masks whose sizes sum to twice the layer's width cover each neuron twice."""
     layers = [Neurons("a", 10, ()), Neurons("b", 6, (), 3)]
     counts = np.array([[5, 3], [7, 6], [8, 3]])
     clients = np.arange(3)

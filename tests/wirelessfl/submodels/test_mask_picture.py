@@ -8,8 +8,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Dealing, Neurons, coverage, deal_masks, draw_masks
 
 
-def test_panels_are_the_masks_and_how_often_they_cover(tmp_path):
-    """Each image shows the masks of ``deal_masks``; crosses mark uncovered neurons."""
+def test_panels_show_masks_and_coverage(tmp_path):
+    """Panels show masks of ``deal_masks`` and their coverage; crosses mark uncovered neurons."""
     counts, width, path = [6, 3, 3], 12, tmp_path / "masks.png"
     figure = draw_masks(counts, width, path, kinds=("ordered", "covered"), rounds=2, seed=4)
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -27,7 +27,7 @@ def test_panels_are_the_masks_and_how_often_they_cover(tmp_path):
             assert below.lines[0].get_xdata().tolist() == np.flatnonzero(times == 0).tolist()
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path):
+def test_an_unknown_file_suffix_is_refused(tmp_path):
     with pytest.raises(
         ConfigError, match=r"path is .*masks.txt.*: give a file name that ends in .png"
     ):

@@ -1,4 +1,4 @@
-"""Masks have the requested sizes and positions, and the coverage that the theorem states."""
+"""Masks have the requested sizes and positions, and the stated coverage."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -35,7 +35,7 @@ def layer(width, blocks=1, name="hidden"):
 
 @st.composite
 def cases(draw):
-    """Random layers, suitable counts, and a round."""
+    """Random layers, valid counts, and a round."""
     shapes = draw(
         st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=1, max_size=3)
     )
@@ -86,7 +86,7 @@ def test_ordered_masks_are_the_first_neurons(case):
 
 
 def test_rolling_masks_follow_the_window_of_fedrolex():
-    """Three of 5: 0-2, 1-3, 2-4, then wrapped; each of two blocks of 3 rolls separately."""
+    """Three of 5 neurons are 0-2, 1-3, 2-4, then wrap around; two blocks of 3 roll separately."""
     windows = [[0, 1, 2], [1, 2, 3], [2, 3, 4], [0, 3, 4], [0, 1, 4], [0, 1, 2]]
     paired = [[0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5], [0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5]]
     for number in range(6):
@@ -98,24 +98,24 @@ def test_rolling_masks_follow_the_window_of_fedrolex():
 
 
 @given(cases())
-def test_rolling_masks_meet_every_neuron_once_a_turn(case):
-    """Over one turn of a block, each neuron is kept in as many rounds as a client has neurons."""
+def test_rolling_masks_keep_every_neuron_equally_often_per_cycle(case):
+    """Over W/b rounds, a client with n neurons keeps each neuron of the layer in n/b rounds."""
     layers, counts, deal = case
-    for place, one in enumerate(layers):
+    for i, one in enumerate(layers):
         seen = np.zeros((len(deal.clients), one.width), dtype=int)
-        for turn in range(one.width // one.blocks):
-            now = replace(deal, number=deal.number + turn)
+        for offset in range(one.width // one.blocks):
+            now = replace(deal, number=deal.number + offset)
             for row, mine in zip(seen, deal_masks("rolling", layers, counts, now), strict=True):
-                row[mine[place]] += 1
-        assert (seen == counts[:, [place]] // one.blocks).all()
+                row[mine[i]] += 1
+        assert (seen == counts[:, [i]] // one.blocks).all()
 
 
 @pytest.mark.parametrize("kind", ["random", "static", "covered", "partition"])
-def test_neurons_and_pairs_are_held_equally_often(kind):
-    """Uniform subsets: a neuron with probability n/W = 0.4, a pair with n(n-1)/(W(W-1)) = 0.1.
+def test_neurons_and_pairs_are_kept_equally_often(kind):
+    """Masks are uniform subsets: P(neuron) = n/W = 0.4, P(pair) = n(n-1)/(W(W-1)) = 0.1.
 
     With 4000 draws the standard errors are 0.0077 and 0.0047; the tolerance is five of them. Arcs
-    of a common circle are uniform subsets, too: the second client is checked here.
+    of a common circle are uniform subsets too, so the second client is checked.
     """
     draws, width, count = 4000, 5, 2
     held = np.zeros((draws, width), dtype=bool)
@@ -131,16 +131,16 @@ def test_neurons_and_pairs_are_held_equally_often(kind):
 
 
 @pytest.mark.parametrize("kind", ["random", "covered", "partition", "static"])
-def test_what_is_drawn_afresh(kind):
-    """Masks differ over rounds, clients, layers and blocks; static masks not over rounds."""
+def test_masks_are_drawn_independently(kind):
+    """Masks differ between rounds (except static ones), clients, layers and blocks."""
     layers = [layer(60, name="a"), layer(60, name="b"), layer(120, 2, name="c")]
     counts = np.array([[20, 20, 40]] * 3)
     first = deal_masks(kind, layers, counts, dealing(0))
     later = deal_masks(kind, layers, counts, dealing(1))
-    for place in range(3):
-        same = [(x[place] == y[place]).all() for x, y in zip(first, later, strict=True)]
+    for i in range(3):
+        same = [(x[i] == y[i]).all() for x, y in zip(first, later, strict=True)]
         assert all(same) if kind == "static" else not any(same)
-        assert (first[0][place] != first[1][place]).any()
+        assert (first[0][i] != first[1][i]).any()
     for mine in first:
         assert (mine[0] != mine[1]).any()
         low, high = by_block(mine[2], layers[2])
@@ -149,7 +149,7 @@ def test_what_is_drawn_afresh(kind):
 
 @given(cases(), st.data())
 def test_static_masks_nest(case, data):
-    """A client's smaller mask is a subset of its larger one, also of another round's."""
+    """A client's smaller static mask is a subset of its larger one, even from another round."""
     layers, counts, deal = case
     smaller = [
         [
@@ -168,35 +168,35 @@ def test_static_masks_nest(case, data):
 
 @pytest.mark.parametrize("kind", ["ordered", "rolling", "random", "static"])
 @given(case=cases())
-def test_masks_do_not_depend_on_who_else_takes_part(kind, case):
+def test_masks_do_not_depend_on_the_other_participants(kind, case):
     layers, counts, deal = case
     together = deal_masks(kind, layers, counts, deal)
-    for place in range(len(deal.clients)):
-        alone = replace(deal, clients=deal.clients[[place]])
-        (mine,) = deal_masks(kind, layers, counts[[place]], alone)
-        assert listed([mine]) == listed([together[place]])
+    for i in range(len(deal.clients)):
+        alone = replace(deal, clients=deal.clients[[i]])
+        (mine,) = deal_masks(kind, layers, counts[[i]], alone)
+        assert listed([mine]) == listed([together[i]])
 
 
 @given(cases())
-def test_covered_masks_attain_the_best_least_coverage(case):
-    """Coverage is floor or ceil of sum/width; no kind has a higher minimum."""
+def test_covered_masks_maximise_the_minimum_coverage(case):
+    """Coverage is floor or ceil of sum/width; no other kind has a higher minimum."""
     layers, counts, deal = case
     total = counts.sum(0)
     for kind in BY_COUNTS:
         chosen = deal_masks(kind, layers, counts, deal)
         held = coverage(chosen, layers)
-        for place, one in enumerate(layers):
-            said = [sum(n in mine[place] for mine in chosen) for n in range(one.width)]
-            assert held[place].tolist() == said
-            assert held[place].min() <= total[place] // one.width
+        for i, one in enumerate(layers):
+            counted = [sum(n in mine[i] for mine in chosen) for n in range(one.width)]
+            assert held[i].tolist() == counted
+            assert held[i].min() <= total[i] // one.width
             if kind == "covered":
-                assert held[place].min() == total[place] // one.width
-                assert held[place].max() == -(-total[place] // one.width)
+                assert held[i].min() == total[i] // one.width
+                assert held[i].max() == -(-total[i] // one.width)
 
 
 @given(st.data())
-def test_partition_without_overlap_deals_the_neurons_of_hist(data):
-    """Each layer's neurons in random order, divided in the proportions of the sizes."""
+def test_partitions_without_overlap_are_those_of_hist(data):
+    """Each layer's neurons are shuffled and divided in proportion to the sizes."""
     widths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
     cuts = sorted(data.draw(st.lists(st.integers(0, max(widths)), max_size=4)))
     sizes = np.diff([0, *cuts, max(widths)])
@@ -205,46 +205,46 @@ def test_partition_without_overlap_deals_the_neurons_of_hist(data):
     layers = [layer(w, name=n) for n, w in zip(named, widths, strict=True)]
     counts = np.repeat(sizes[:, None], len(widths), 1)
     chosen = deal_masks("partition", layers, counts, deal)
-    for place, (name, width) in enumerate(zip(named, widths, strict=True)):
+    for i, (name, width) in enumerate(zip(named, widths, strict=True)):
         order = deal.round.child("mask", name).generator().permutation(width)
         ends = np.rint(np.cumsum(sizes) * (width / sizes.sum())).astype(int)
         for mine, expected in zip(chosen, np.split(order, ends[:-1]), strict=True):
-            assert mine[place].tolist() == sorted(expected.tolist())
+            assert mine[i].tolist() == sorted(expected.tolist())
 
 
 @given(cases())
-def test_parts_overlap_by_what_was_asked(case):
-    """A part is its n neurons plus the next round(overlap * n) on the circle, at most one turn."""
+def test_partition_masks_have_the_requested_overlap(case):
+    """Overlap adds the next round(overlap * n) neurons on the circle, up to the whole block."""
     layers, counts, deal = case
     disjoint = deal_masks("partition", layers, counts, replace(deal, overlap=0.0))
     wider = deal_masks("partition", layers, counts, deal)
-    for place, one in enumerate(layers):
-        together = np.concatenate([mine[place] for mine in disjoint])
+    for i, one in enumerate(layers):
+        together = np.concatenate([mine[i] for mine in disjoint])
         assert sorted(together.tolist()) == list(range(one.width))
         size = one.width // one.blocks
         for own, more in zip(disjoint, wider, strict=True):
-            assert set(own[place].tolist()) <= set(more[place].tolist())
-            for a, b in zip(by_block(own[place], one), by_block(more[place], one), strict=True):
+            assert set(own[i].tolist()) <= set(more[i].tolist())
+            for a, b in zip(by_block(own[i], one), by_block(more[i], one), strict=True):
                 assert len(b) == min(len(a) + round(deal.overlap * len(a)), size)
 
 
 @pytest.mark.parametrize(("overlap", "shared"), [(0.0, 0), (0.2, 2), (0.5, 5), (1.0, 10)])
-def test_adjacent_parts_share_neurons(overlap, shared):
-    """Four parts of 10: only neighbours on the circle share neurons."""
+def test_adjacent_partition_masks_share_neurons(overlap, shared):
+    """Of four masks of 10 neurons, only neighbours on the circle share neurons."""
     deal = dealing(clients=range(4), overlap=overlap)
     parts = [set(mine[0]) for mine in deal_masks("partition", [layer(40)], [[1]] * 4, deal)]
     for a, b in combinations(range(4), 2):
         assert len(parts[a] & parts[b]) == (0 if b - a == 2 else shared)
 
 
-def test_proportions_may_leave_a_client_without_neurons():
+def test_a_partition_of_few_neurons_leaves_clients_without_any():
     deal = dealing(clients=range(5))
     sizes = [len(mine[0]) for mine in deal_masks("partition", [layer(3)], [[7]] * 5, deal)]
     assert sum(sizes) == 3
     assert 0 in sizes
 
 
-def test_nobody_takes_part():
+def test_without_participants_there_are_no_masks_and_no_coverage():
     none = np.zeros((0, 1), np.int64)
     for kind in KINDS:
         assert deal_masks(kind, [layer(4)], none, dealing(clients=())) == []
@@ -266,7 +266,7 @@ def test_wrong_counts_are_refused():
         deal_masks("rollin", two, [[2], [2]], deal)
 
 
-def test_wrong_rounds_are_refused():
+def test_wrong_overlaps_rounds_and_clients_are_refused():
     for overlap in (-0.1, float("inf"), float("nan")):
         with pytest.raises(ConfigError, match="overlap is"):
             dealing(overlap=overlap)

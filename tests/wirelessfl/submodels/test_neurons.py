@@ -1,4 +1,4 @@
-"""Neurons found by tracing: models without some of them compute the correct function."""
+"""Neurons found by tracing: submodels without some of them compute the correct function."""
 
 import math
 
@@ -66,10 +66,10 @@ def silenced(found, tensors, kept):
     return masked
 
 
-def lost_are_as_if_zero(module, *shape):
-    """A submodel's logits equal those of the full model with zero weights of omitted neurons."""
+def check_omitted_neurons(module, *shape):
+    """A submodel's logits equal the full model's with the omitted neurons' weights set to zero."""
     torch.manual_seed(1)
-    for parameter in module.parameters():  # norms start with ones and zeros, which hide errors
+    for parameter in module.parameters():  # initial ones and zeros of norms would hide errors
         nn.init.normal_(parameter, std=0.3)
     neurons = found(module, *shape)
     x = torch.randn(5, *shape)
@@ -101,22 +101,22 @@ CONVOLUTIONAL = {
 def test_channels_and_neurons_of_convolutional_networks(name):
     make, shape, layers = CONVOLUTIONAL[name]
     module = make(shape, CLASSES, dropout=0.5).eval()
-    neurons = lost_are_as_if_zero(module, *shape)
+    neurons = check_omitted_neurons(module, *shape)
     assert [layer.name for layer in neurons.layers] == layers
     modules = dict(module.named_modules())
     assert list(neurons.widths) == [len(modules[layer].weight) for layer in layers]
-    # Every axis except those of inputs and logits is cut once.
-    cut = {(s.parameter, s.axis) for layer in neurons.layers for s in layer.slots}
+    # Every axis except those of inputs and logits is sliced once.
+    sliced = {(s.parameter, s.axis) for layer in neurons.layers for s in layer.slots}
     axes = {(n, a) for n, shape in neurons.spec.shapes.items() for a in range(min(len(shape), 2))}
     last = "fc2" if name == "cifar-cnn" else "fc3"
-    assert axes - cut == {("features.0.weight", 1), (f"{last}.weight", 0), (f"{last}.bias", 0)}
-    assert len(cut) == sum(len(layer.slots) for layer in neurons.layers)
+    assert axes - sliced == {("features.0.weight", 1), (f"{last}.weight", 0), (f"{last}.bias", 0)}
+    assert len(sliced) == sum(len(layer.slots) for layer in neurons.layers)
 
 
 @pytest.mark.parametrize("hidden", [(6,), (7, 5), (9, 3, 8)])
 def test_neurons_of_fully_connected_networks(hidden):
     module = FCNN((2, 3), CLASSES, hidden=hidden, dropout=0.2).eval()
-    neurons = lost_are_as_if_zero(module, 2, 3)
+    neurons = check_omitted_neurons(module, 2, 3)
     assert neurons.widths == hidden
     assert [layer.name for layer in neurons.layers] == list(module.fully_connected[:-1])
 
@@ -136,8 +136,8 @@ def test_sizes_are_those_of_a_smaller_model():
 
 
 @pytest.mark.parametrize("make", [LeNet5, ResNet18])
-def test_multiplications_are_counted_as_layers_do_them(make):
-    """Hooks count output pixels times entries of the submodel's weight."""
+def test_multiplications_are_those_of_the_layers(make):
+    """The computed number equals a count by hooks: output pixels times entries of the weight."""
     shape = (1, 28, 28) if make is LeNet5 else (3, 32, 32)
     module = LeNet5(shape, CLASSES) if make is LeNet5 else ResNet18(shape, CLASSES, width=8)
     neurons = found(module, *shape)
@@ -159,9 +159,9 @@ def test_multiplications_are_counted_as_layers_do_them(make):
 
 
 def test_channels_of_a_residual_network():
-    """Batch norms act on each channel separately, so omitted channels are zero in sums too."""
+    """Batch norms act on each channel separately, so an omitted channel stays zero in sums."""
     module = ResNet18((3, 32, 32), CLASSES, norm="batch", width=4)
-    neurons = lost_are_as_if_zero(module, 3, 32, 32)
+    neurons = check_omitted_neurons(module, 3, 32, 32)
     stages = ["conv", "blocks.2.conv2", "blocks.4.conv2", "blocks.6.conv2"]
     inner = [f"blocks.{i}.conv1" for i in range(8)]
     assert sorted(layer.name for layer in neurons.layers) == sorted(stages + inner)
@@ -171,8 +171,8 @@ def test_channels_of_a_residual_network():
     assert all(layer.blocks == 1 for layer in neurons.layers)
 
 
-def test_a_narrow_residual_network_is_a_smaller_one():
-    """Group norms act on the kept channels, as in a model built with that width."""
+def test_a_submodel_of_a_residual_network_is_one_of_smaller_width():
+    """The outputs equal those of a ResNet18 built with the smaller width."""
     torch.manual_seed(0)
     large = ResNet18((3, 32, 32), CLASSES, width=8)
     for parameter in large.parameters():
@@ -201,8 +201,8 @@ class Grouped(nn.Module):
         return self.fc(self.two(self.one(self.conv(x))).flatten(1))
 
 
-def test_blocks_keep_the_groups_of_norms():
-    """Each group is normalised over its kept channels."""
+def test_blocks_preserve_the_groups_of_norms():
+    """In a submodel, each group is normalised over its kept channels."""
     torch.manual_seed(0)
     module = Grouped()
     for parameter in module.parameters():
@@ -237,8 +237,8 @@ def test_blocks_keep_the_groups_of_norms():
         lambda x: x.flatten(2).unsqueeze(3).squeeze(-1).flatten(1),
     ],
 )
-def test_ways_to_flatten(flatten):
-    neurons = lost_are_as_if_zero(Flattening(flatten), 1, 6, 6)
+def test_neurons_are_tracked_through_any_flattening(flatten):
+    neurons = check_omitted_neurons(Flattening(flatten), 1, 6, 6)
     conv, fc = neurons.layers
     assert conv.slots == (Slot("conv.weight", 0), Slot("fc1.weight", 1, 4))
     assert fc.slots == (Slot("fc1.weight", 0), Slot("fc1.bias", 0), Slot("fc2.weight", 1))
@@ -253,7 +253,7 @@ def gated(self, x):
 
 
 CONV = {"conv": nn.Conv2d(1, 6, 3)}
-WORK = {
+SUPPORTED = {
     "gate": (
         Layered(gated, **CONV, down=nn.Linear(6, 3), up=nn.Linear(3, 6), fc=nn.Linear(6, CLASSES)),
         [("conv", 6), ("down", 3)],
@@ -298,23 +298,23 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("name", WORK)
-def test_models_of_users(name):
-    module, layers = WORK[name]
-    neurons = lost_are_as_if_zero(module, 1, 6, 6)
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_neurons_of_custom_models(name):
+    module, layers = SUPPORTED[name]
+    neurons = check_omitted_neurons(module, 1, 6, 6)
     assert [(layer.name, layer.width) for layer in neurons.layers] == layers
 
 
-def test_what_meets_the_inputs_stays_whole():
+def test_neurons_summed_with_the_inputs_are_all_kept():
     def forward(self, x):
         return self.fc2(self.hidden(torch.add(x, self.same(x)).relu()).relu())
 
     layers = {"same": nn.Linear(6, 6), "hidden": nn.Linear(6, 5), "fc2": nn.Linear(5, CLASSES)}
-    neurons = lost_are_as_if_zero(Layered(forward, **layers), 6)
+    neurons = check_omitted_neurons(Layered(forward, **layers), 6)
     assert [layer.name for layer in neurons.layers] == ["hidden"]
 
 
-def test_a_channel_for_each_group_stays_whole():
+def test_channels_are_all_kept_if_each_is_a_group_of_a_norm():
     module = chain(
         **CONV,
         norm=nn.GroupNorm(6, 6),
@@ -326,7 +326,7 @@ def test_a_channel_for_each_group_stays_whole():
 
 
 class Restless(nn.Module):
-    """A module that draws, counts, has state and works in place."""
+    """A module that draws random numbers, counts calls, stores state and changes its input."""
 
     def __init__(self):
         super().__init__()
@@ -343,7 +343,7 @@ class Restless(nn.Module):
         return self.fc2(F.dropout(x, 0.5, self.training) if self.training else x)
 
 
-def test_the_model_stays_as_it_was():
+def test_finding_neurons_changes_neither_the_model_nor_the_sample():
     module = Restless()
     module.drop.eval()
     state = {name: value.clone() for name, value in module.state_dict().items()}

@@ -1,4 +1,4 @@
-"""Models whose neurons cannot be omitted raise a one-line error that says why."""
+"""Models whose neurons cannot be omitted raise a one-line error that states the reason."""
 
 import pytest
 import torch
@@ -101,7 +101,7 @@ REFUSED = {
     "frozen": (frozen(), r"'layers\.1' .* 'layers\.4\.weight' is frozen"),
     "axes": (
         chain(fc1=nn.Linear(5, 6), fc2=nn.Linear(6, 3), flat=nn.Flatten(), fc=nn.Linear(6, 4)),
-        "'fc1' works along one of 3 axes",
+        "'fc1' acts on only one of 3 axes",
     ),
     "control flow": (
         chain(fc1=nn.Linear(5, 6), inner=Layered(looping, fc=nn.Linear(6, CLASSES))),
@@ -123,7 +123,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_narrowed_is_refused(name):
+def test_a_model_whose_neurons_cannot_be_omitted_is_refused(name):
     module, words = REFUSED[name]
     first = next(iter(module.parameters()))
     shape = {"axes": (2, 5), "other images": (1, 12, 12)}.get(name) or (
@@ -136,8 +136,8 @@ def test_what_cannot_be_narrowed_is_refused(name):
     assert "Choose" in str(caught.value)
 
 
-def test_texts():
-    """The built-in LSTM is rejected by name; an embedding is kept whole and is not an error."""
+def test_models_of_texts():
+    """The built-in LSTM cannot be traced; an embedding is accepted and keeps all its columns."""
     tokens = torch.zeros(3, 5, dtype=torch.long)
     module = LSTM((5,), 8, hidden=(4,))
     with pytest.raises(ConfigError, match=r"model LSTM, layer 'layers\.0', cannot be traced"):

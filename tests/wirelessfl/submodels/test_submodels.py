@@ -49,8 +49,8 @@ def splits(draw):
 
 
 @given(splits())
-def test_neurons_are_disjoint_and_whole(case):
-    """(3): in every partitioned layer the masks are disjoint and their union is all neurons."""
+def test_partition_masks_are_disjoint_and_complete(case):
+    """In every partitioned layer the masks are disjoint and their union is all neurons, (3)."""
     _, partition, sizes, seed = case
     cells = dealt(partition, sizes, seed)
     for i, layer in enumerate(partition.layers):
@@ -62,7 +62,7 @@ def test_neurons_are_disjoint_and_whole(case):
 
 @given(splits())
 def test_coverage_of_parameters(case):
-    """alternate: partitioned parameters once, shared ones everywhere; all: no cross blocks."""
+    """Shared parameters are in every submodel, partitioned ones in one (``all``: at most one)."""
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     index = submodels.index
@@ -89,7 +89,7 @@ def test_coverage_of_parameters(case):
 
 
 @given(splits())
-def test_gather_then_merge_gives_the_model_back(case):
+def test_merging_gathered_submodels_restores_the_model(case):
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     full = torch.from_numpy(Stream(seed).generator().standard_normal(spec.size)).float()
@@ -101,30 +101,31 @@ def test_gather_then_merge_gives_the_model_back(case):
 
 @given(splits(), st.lists(st.integers(1, 5), min_size=4, max_size=4))
 def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
-    """Merging equals a reference with dictionaries of contributions."""
+    """The merge equals a weighted mean written out over each coordinate's contributions."""
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     random = Stream(seed).generator(1)
     full = torch.from_numpy(random.standard_normal(spec.size)).float()
     parts = torch.from_numpy(random.standard_normal(submodels.index.shape)).float()
     merged = submodels.merge(full, parts, weights[: len(sizes)])
-    said: dict[int, list[tuple[int, float]]] = {}
+    given_to: dict[int, list[tuple[int, float]]] = {}
     for node, row in enumerate(submodels.index.tolist()):
-        for place, position in enumerate(row):
+        for column, position in enumerate(row):
             if position >= 0:
-                said.setdefault(position, []).append((weights[node], float(parts[node, place])))
+                value = float(parts[node, column])
+                given_to.setdefault(position, []).append((weights[node], value))
     for position in range(spec.size):
-        given_here = said.get(position)
+        contributions = given_to.get(position)
         expected = float(full[position])
-        if given_here:
-            expected = sum(w * v for w, v in given_here) / sum(w for w, _ in given_here)
+        if contributions:
+            expected = sum(w * v for w, v in contributions) / sum(w for w, _ in contributions)
         assert float(merged[position]) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("scheme", ["alternate", "all"])
 @pytest.mark.parametrize("model", ["fcnn", "deep", "lenet5"])
 def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
-    """Ten SGD steps of (5) on the masked full model and the extracted submodel of each cell."""
+    """After ten SGD steps (5), each cell's submodel equals the masked full model."""
     torch.manual_seed(0)
     shape = (1, 28, 28) if model == "lenet5" else (9,)
     module = {
@@ -157,7 +158,7 @@ def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
         assert not torch.allclose(masked, start * mask, atol=1e-3)
 
 
-class Awkward(nn.Module):
+class TwoLayers(nn.Module):
     def __init__(self, between):
         super().__init__()
         self.first, self.second = nn.Linear(5, 8), nn.Linear(8, 2)
@@ -174,45 +175,45 @@ def check(module, chain=("first", "second")):
     )
 
 
-def test_what_cannot_be_split_is_refused():
-    check(Awkward(nn.Tanh()))
+def test_modules_that_cannot_be_partitioned_are_refused():
+    check(TwoLayers(nn.Tanh()))
     with pytest.raises(ConfigError, match="act"):
-        check(Awkward(nn.Sigmoid()))
+        check(TwoLayers(nn.Sigmoid()))
     with pytest.raises(ConfigError, match="neuron"):
-        check(Awkward(nn.Softmax(-1)))
+        check(TwoLayers(nn.Softmax(-1)))
     with pytest.raises(ConfigError, match="fewer neurons"):
-        check(Awkward(nn.LayerNorm(8)))
+        check(TwoLayers(nn.LayerNorm(8)))
     with pytest.raises(ConfigError, match=r"'third' is not an nn\.Linear"):
-        check(Awkward(nn.ReLU()), ("first", "third"))
+        check(TwoLayers(nn.ReLU()), ("first", "third"))
     with pytest.raises(ConfigError, match="does not declare which layers"):
-        check(Awkward(nn.ReLU()), None)
+        check(TwoLayers(nn.ReLU()), None)
     with pytest.raises(ConfigError, match="name consecutive layers"):
-        check(Awkward(nn.ReLU()), ("second", "first"))
+        check(TwoLayers(nn.ReLU()), ("second", "first"))
     with pytest.raises(ConfigError, match="running statistics"):
-        check(Awkward(nn.BatchNorm1d(8)))
-    check(Awkward(nn.BatchNorm1d(8, affine=False, track_running_stats=False)))
+        check(TwoLayers(nn.BatchNorm1d(8)))
+    check(TwoLayers(nn.BatchNorm1d(8, affine=False, track_running_stats=False)))
 
 
-class Branching(Awkward):
-    """A module that tracing does not support."""
+class Branching(TwoLayers):
+    """A module that cannot be traced."""
 
     def forward(self, x):
         return super().forward(x if x.sum() > 0 else -x)
 
 
-def test_layers_that_are_named_need_no_tracing():
+def test_partitions_of_named_layers_need_no_tracing():
     module = Branching(nn.ReLU())
     spec = ParamSpec.of(module)
     with pytest.raises(ConfigError, match="cannot be traced"):
         find_neurons(module, spec, torch.randn(6, 5))
     check(module)
     (named,) = make_partition(module, spec, chain=("first", "second")).layers
-    (traced,) = find_neurons(Awkward(nn.ReLU()), spec, torch.randn(6, 5)).layers
+    (traced,) = find_neurons(TwoLayers(nn.ReLU()), spec, torch.randn(6, 5)).layers
     assert (named.name, named.width, set(named.slots)) == ("first", 8, set(traced.slots))
 
 
-def test_a_frozen_bias_is_refused_where_it_would_be_cut():
-    module = Awkward(nn.ReLU())
+def test_a_frozen_bias_is_refused_only_in_a_partitioned_layer():
+    module = TwoLayers(nn.ReLU())
     module.second.bias.requires_grad_(False)
     check(module)
     module.first.bias.requires_grad_(False)
@@ -222,8 +223,8 @@ def test_a_frozen_bias_is_refused_where_it_would_be_cut():
         check(module)
 
 
-def test_flat_vectors_hold_each_trainable_parameter_once():
-    module = Awkward(nn.ReLU())
+def test_flat_vectors_contain_each_trainable_parameter_once():
+    module = TwoLayers(nn.ReLU())
     module.again = module.first  # tied
     module.second.bias.requires_grad_(False)
     spec = ParamSpec.of(module)

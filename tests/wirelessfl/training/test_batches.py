@@ -1,4 +1,4 @@
-"""Mini-batches against their definition."""
+"""Mini-batches follow their definition."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from wirelessfl.training.batches import BatchSource
 
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 50), st.integers(1, 25))
-def test_batches_pass_over_the_data_again_and_again(size, batch_size, first, steps):
-    """From any step on, the batches of a pass form a permutation of the client's samples."""
+def test_each_pass_is_a_permutation_of_the_samples(size, batch_size, first, steps):
+    """Batches depend only on the step, and those of a pass permute the client's samples."""
     own = np.arange(size) * 3 + 5
     source = BatchSource([own], batch_size, Stream(1))
     batches = source.draw(np.array([0]), np.array([first]), steps)
@@ -24,14 +24,14 @@ def test_batches_pass_over_the_data_again_and_again(size, batch_size, first, ste
         row[w > 0].tolist()
         for row, w in zip(*map(list, (from_start.index[0], from_start.weight[0])), strict=True)
     ]
-    for turn in range((first + steps) // per_pass):
-        whole = [i for b in drawn[turn * per_pass : (turn + 1) * per_pass] for i in b]
-        assert sorted(whole) == own.tolist()
+    for number in range((first + steps) // per_pass):
+        of_pass = [i for b in drawn[number * per_pass : (number + 1) * per_pass] for i in b]
+        assert sorted(of_pass) == own.tolist()
     for row in from_start.weight[0]:
         assert float(row.sum()) == pytest.approx(1.0)
 
 
-def test_batches_do_not_depend_on_who_else_trains(engine):
+def test_batches_do_not_depend_on_the_other_clients(engine):
     source = BatchSource(engine.samples_of([50, 30, 70]), 16, Stream(3))
     steps = np.array([4, 4, 4])
     together = source.draw(np.arange(3), steps, 5)

@@ -1,4 +1,4 @@
-"""FLOPs of a step against counts by hand: 2 m n k of each product of [m, k] and [k, n]."""
+"""FLOPs of a step equal counts by hand: 2 m n k for each product of [m, k] and [k, n]."""
 
 import pytest
 import torch
@@ -16,12 +16,12 @@ def count(module, shape, batch=7, samples=20, classes=4):
 
 
 def layers(batch, *sizes):
-    """Of fully connected layers: forward, weight gradient, and input gradient but of the first."""
-    return sum((2 if place == 0 else 3) * 2 * batch * size for place, size in enumerate(sizes))
+    """FLOPs of linear layers: forward, weight gradient and (after the first) input gradient."""
+    return sum((2 if i == 0 else 3) * 2 * batch * size for i, size in enumerate(sizes))
 
 
 class Tied(nn.Module):
-    """Two layers that share a weight, and no others."""
+    """Two layers that share a weight, and a third layer."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ class Tied(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Torch's own LSTM, whose fused kernels torch does not count."""
+    """A model with ``nn.LSTM``, whose fused kernels torch does not count."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ class Recurrent(nn.Module):
 
 
 class Attending(nn.Module):
-    """Attention by torch's own kernel, between two layers."""
+    """A model with torch's fused attention between two linear layers."""
 
     def __init__(self):
         super().__init__()
@@ -58,14 +58,14 @@ class Attending(nn.Module):
 
 @pytest.mark.parametrize("batch", [1, 7, 50])
 def test_fully_connected_layers(batch):
-    """Also with fewer samples than a batch has."""
+    """The count is exact for batches smaller and larger than the 20 samples."""
     assert count(LinearClassifier((12,), 4), (12,), batch) == layers(batch, 12 * 4)
     fcnn = FCNN((12,), 4, hidden=(9, 8), dropout=0.3)
     assert count(fcnn, (12,), batch) == layers(batch, 12 * 9, 9 * 8, 8 * 4)
 
 
 def test_convolutions():
-    """LeNet-5 on 28 x 28: outputs of 24 x 24 and 8 x 8, kernels of 5 x 5."""
+    """LeNet-5 on 28 x 28 pixels has outputs of 24 x 24 and 8 x 8, and kernels of 5 x 5."""
     dense = 3 * 2 * 7 * (256 * 120 + 120 * 84 + 84 * 10)
     first = 2 * 2 * 7 * 24 * 24 * 6 * 25
     second = 3 * 2 * 7 * 8 * 8 * 16 * 6 * 25
@@ -77,7 +77,7 @@ def test_each_use_of_a_tied_weight_counts():
 
 
 def test_frozen_layers_have_no_weight_gradient():
-    """A frozen first layer: forward alone; a frozen second one: the gradient passes through."""
+    """A frozen first layer counts its forward pass; a frozen second one its input gradient too."""
     for frozen, expected in ((0, 108 + 2 * 72 + 3 * 32), (1, 2 * 108 + 2 * 72 + 3 * 32)):
         module = nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 8), nn.Linear(8, 4))
         for parameter in module[2 * frozen].parameters():
@@ -85,28 +85,28 @@ def test_frozen_layers_have_no_weight_gradient():
         assert count(module, (12,)) == 2 * 7 * expected
 
 
-def test_texts():
-    """The LSTM of this package: 4 gates a token; the embedding counts nothing."""
+def test_models_of_texts():
+    """The built-in LSTM counts 4 gates per token; the embedding counts zero."""
     module = LSTM((5,), 11, hidden=(6,))
     x, y = torch.randint(0, 11, (20, 5), dtype=torch.uint8), torch.arange(20) % 11
     found = step_flops(Objective.of(module), x, y, 7)
-    # Input products of all tokens; recurrent ones, the first of them on a zero state.
+    # Input products and recurrent products of all tokens; the first state is zero.
     given, recurrent, dense = 5 * 8 * 24, 5 * 6 * 24, 6 * 11
     assert found == 2 * 7 * (3 * given + 2 * recurrent + 4 * 6 * 24 + 3 * dense)
 
 
-def test_fused_kernels_are_counted_by_their_products():
+def test_fused_kernels_are_counted_as_matrix_products():
     given, recurrent, dense = 4 * 3 * 20, 4 * 5 * 20, 5 * 4
     expected = 2 * given + 2 * recurrent + 3 * 5 * 20 + 3 * dense
     assert count(Recurrent(), (12,)) == 2 * 7 * expected
     assert torch.backends.mkldnn.enabled
-    # Attention of 5 places over 6 features: two products, and of each two gradients.
+    # Attention over 5 positions with 6 features: two products, each with two gradients.
     projection, attention = 2 * 5 * 36, 3 * 2 * 5 * 5 * 6
     assert count(Attending(), (5, 6)) == 2 * 7 * (projection + attention + 3 * 24)
 
 
-def test_counting_leaves_no_trace():
-    """No gradients, no draws from the global generator."""
+def test_counting_has_no_side_effects():
+    """Gradients, parameters and torch's global generator are unchanged."""
     module = nn.Sequential(nn.Linear(12, 9), nn.Dropout(0.5), StreamDropout(0.5), nn.Linear(9, 4))
     before = {name: value.clone() for name, value in module.state_dict().items()}
     torch.manual_seed(5)
@@ -119,13 +119,12 @@ def test_counting_leaves_no_trace():
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
 
 
-def test_a_users_module():
-    """One that is not a chain of layers."""
+def test_a_module_that_is_not_a_chain_of_layers():
     assert count(residual(), (9,)) == layers(7, 9 * 12, 12 * 12, 12 * 4)
 
 
 def test_adapters_of_a_language_model(tmp_path):
-    """GPT-2 with LoRA: frozen layers pass gradients on, but none below the first adapter."""
+    """In GPT-2 with LoRA, frozen layers have input gradients only above the first adapter."""
     pytest.importorskip("peft")
     transformers = pytest.importorskip("transformers")
     length, width, rank, classes, batch = 8, 12, 2, 3, 7
@@ -135,8 +134,8 @@ def test_adapters_of_a_language_model(tmp_path):
     transformers.GPT2LMHeadModel(base).save_pretrained(tmp_path)
     model = GPT2LoRA((length,), classes, pretrained=str(tmp_path), lora_rank=rank)
     x, y = torch.randint(1, 20, (20, length)), torch.arange(20) % classes
-    attention = 3 * 2 * length**2 * width  # two products, and of each two gradients
-    frozen = 2 * length * (width * width + 8 * width * width)  # behind it: no weight gradients
+    attention = 3 * 2 * length**2 * width  # two products, each with two gradients
+    frozen = 2 * length * (width * width + 8 * width * width)  # no weight gradients
     query = length * width * 3 * width
     down, up = length * width * rank, length * rank * 3 * width
     first = query + 2 * down + 3 * up + attention + frozen

@@ -1,4 +1,4 @@
-"""Models that can train together, and messages for those that cannot."""
+"""Models whose clients cannot train together are detected, and unsuitable models are refused."""
 
 import pytest
 import torch
@@ -38,8 +38,8 @@ def batchnorm():
     )
 
 
-def test_what_cannot_train_together_trains_alone_and_says_why(engine):
-    """Batch norm treats padding as samples; vmap does not support branches on values."""
+def test_models_that_vmap_does_not_support_train_in_the_loop(engine):
+    """Batch norm would include padding; vmap cannot branch on values; the reasons are given."""
     x, y = engine.samples((9,))
     for module, reason in ((batchnorm(), "mixes the samples"), (Branches(), "under vmap")):
         assert check_model(Objective.of(module), x[:4], y[:4], 4) is None
@@ -53,7 +53,7 @@ def test_what_cannot_train_together_trains_alone_and_says_why(engine):
     assert torch.allclose(engine.updates(LoopExecutor(task, data), job), expected, atol=2e-6)
 
 
-def test_modules_that_do_not_fit_are_explained(engine):
+def test_modules_that_do_not_fit_the_data_are_refused(engine):
     x, y = engine.samples((9,))
     for module, message in (
         (nn.Linear(8, 4), "does not run on samples of shape"),
@@ -65,8 +65,8 @@ def test_modules_that_do_not_fit_are_explained(engine):
             check_model(Objective.of(module), x[:4], y[:4], 4)
 
 
-def test_parameters_reached_by_another_way_are_refused():
-    """Such parameters would be the same for all clients and never change."""
+def test_parameters_accessed_other_than_by_name_are_refused():
+    """Such parameters would be shared by all clients and would never change."""
 
     class Hidden(nn.Module):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Terms that compare models: formulas against NumPy, executors against plain autograd."""
+"""Loss terms that compare models agree with NumPy, and their training with plain autograd."""
 
 import copy
 import pickle
@@ -80,7 +80,7 @@ def test_plain_distillation_is_the_divergence_from_the_teacher():
 
 @given(st.sets(st.integers(0, 5)), st.integers(0, 10_000))
 def test_relation_distillation_written_out(old, seed):
-    """For any old classes: the sample's class, none, all."""
+    """The loss equals its formula for any set of old classes."""
     student, teacher = normal(7, 6, seed=seed), normal(7, 6, seed=seed + 1, scale=3.0)
     labels = torch.arange(7) % 6
     found = RelationDistillation(0.5, tuple(old)).loss(
@@ -104,7 +104,7 @@ def test_without_old_classes_relation_distillation_is_the_cross_entropy():
 
 @pytest.mark.parametrize("penalty", [PLAIN, RELATION, RelationDistillation(1.0, (0, 1, 2, 3))])
 def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
-    """A teacher whose probabilities underflow to zero."""
+    """Gradients are finite even if the teacher's probabilities underflow to zero."""
     student = torch.zeros(4, 4, requires_grad=True)
     teacher = torch.eye(4).roll(1, 0) * 1e4
     penalty.loss(Outputs(student), {"teacher": Outputs(teacher)}, torch.arange(4)).sum().backward()
@@ -113,7 +113,7 @@ def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
 
 
 def branched():
-    """Not a chain of layers; its last linear layer is not the last that it defines."""
+    """A model that is not a chain; the linear layer that runs last is defined first."""
 
     class Branched(nn.Module):
         def __init__(self):
@@ -135,7 +135,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Keeping(FedAvg):
-    """FedAvg whose clients have previous models, which the test sets."""
+    """FedAvg whose clients keep their previous models."""
 
     client_state: ClassVar = ("previous",)
     decay: float = 0.0  # above 0 a step is not plain SGD
@@ -180,7 +180,7 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
 
 @dataclass(frozen=True)
 class Own:
-    """State that clients have kept."""
+    """Returns the clients' previous models, as ``Job.recall``."""
 
     previous: torch.Tensor
 
@@ -203,7 +203,7 @@ def run(model, x):
 
 
 def term_by_hand(penalty, model, x, y, job, row):
-    """Mean loss over a batch without padding, on full models."""
+    """The term's mean over a batch without padding, computed on copies of the model."""
     sent, teacher = (job.servers[name][job.node[row]] for name in ("params", "teacher"))
     logits, z = run(model, x)
     if isinstance(penalty, Contrast):
@@ -252,14 +252,14 @@ STACKED = ("stacked 2", "stacked 2, recorded")
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, engine):
-    """Padded batches and different anchors per client, with plain SGD (maybe fused) and without."""
+    """Updates with padded batches and per-client anchors agree with autograd to 5e-6."""
     steps = 2 if name == "lenet5" else 5
     module, data, task, job = case(engine, name, penalties, decay=decay, steps=steps)
     expected = train_by_hand(module, data, job, penalties)
     without = train_by_hand(module, data, job, ())
-    assert float((expected - without).abs().max()) > 1e-3, "the terms matter"
+    assert float((expected - without).abs().max()) > 1e-3, "the terms have no effect"
     stacks = name != "branched" and CONTRAST not in penalties
-    # Chunks of two clients: five are two chunks and one of a single client.
+    # With chunks of two, the five clients include one that trains alone.
     for path in ("loop", "vmap 2", "vmap 2, flat", "vmap 2, recorded", "vmap 5", *STACKED):
         if stacks or path not in STACKED:
             found = engine.updates(engine.paths[path](task, data), job)
@@ -267,7 +267,7 @@ def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, eng
 
 
 def test_workers_train_with_terms(engine):
-    """Penalties receive additional tensors of the servers and the clients' state."""
+    """Worker processes pass servers' additional tensors and the clients' state to penalties."""
     _, data, task, job = case(engine, "fcnn", (CONTRAST, PLAIN))
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
@@ -278,7 +278,7 @@ def test_workers_train_with_terms(engine):
 
 
 def test_teachers_run_without_dropout(path, engine):
-    """A teacher runs without dropout, so its output does not depend on the student's masks."""
+    """The student's dropout masks do not affect the teacher's outputs."""
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
     data = engine.training_data((9,), SIZES)
     task, job = engine.job_for(module, data, steps=1)
@@ -305,7 +305,7 @@ def test_teachers_run_without_dropout(path, engine):
 
 
 def test_a_recording_is_made_for_its_terms(engine):
-    """One executor with and without a penalty, and with another weight."""
+    """An executor that has recorded one penalty is also correct without it or with others."""
     _, data, task, job = case(engine, "fcnn", (PLAIN,))
     for executor in (
         VmapExecutor(task, data, 5, flat=True),
@@ -338,7 +338,7 @@ def toy_model():
 
 
 def plain_moon(setup, rounds):
-    """Global models of MOON by autograd on copies of the model, client by client."""
+    """Global models of MOON, computed by autograd on copies of the model, client by client."""
     training, spec = setup.training, setup.model.objective.spec
     source, data = training.executor.data.source, training.executor.data
     x, kept, path = training.server.cloud["params"].clone(), {}, []
@@ -372,7 +372,7 @@ def plain_moon(setup, rounds):
 
 
 def test_moon_keeps_each_clients_last_model(config, toy):
-    """Two of six clients per round: absent clients keep their models, new clients have none."""
+    """With two of six clients per round, absent clients keep their models; new ones have none."""
     settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, rounds=6)
     expected, kept = plain_moon(build(settings, data=toy, model=toy_model()), 6)
     setup = build(settings, data=toy, model=toy_model())
@@ -387,7 +387,7 @@ def test_moon_keeps_each_clients_last_model(config, toy):
         for client in range(6)
         for s in range(4)
         for t in range(s + 2, 6)
-    ), "somebody came back"
+    ), "no client returns after an absence"
     for client, model in kept.items():
         assert torch.allclose(
             setup.training.server.states.get("previous", client), model, atol=1e-5

@@ -1,4 +1,4 @@
-"""Recorded programs give the same numbers as the functions they were recorded from."""
+"""Recorded programs compute the same numbers as the recorded functions."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def normal(*shape, seed=0):
 
 
 def by_autograd(loss):
-    """Gradients with respect to all inputs except the last one, the data."""
+    """Gradients with respect to all inputs except the last, the data."""
 
     def gradients(*tensors):
         leaves = [tensor.detach().requires_grad_() for tensor in tensors[:-1]]
@@ -29,7 +29,7 @@ def by_autograd(loss):
 
 
 def product_of_weights(v, w, x):
-    """Parameters whose gradients are products with each other."""
+    """The gradient of each parameter depends on the other parameter."""
     return (x @ v @ w).square().mean()
 
 
@@ -42,7 +42,7 @@ def tied(v, w, x):
 
 
 def overwriting(v, w, x):
-    """In-place activations: inputs of a product are written later, and vice versa."""
+    """In-place operations write to the inputs and outputs of products afterwards."""
     hidden = F.relu(x @ v, inplace=True)
     return (hidden @ w).mul_(2.0).add_(1.0).square().mean()
 
@@ -52,12 +52,12 @@ def unused(v, w, x):
 
 
 def shared_memory(v, w, x):
-    """Gradients through slices and expanded views of the weights."""
+    """Gradients pass through slices and expanded views of the weights."""
     return ((x @ v[:, :4].contiguous()) * w[0, :4].expand(len(x), 4)).square().mean()
 
 
-def of_itself(v, w, x):
-    """Parameters whose gradients are each other, times a number."""
+def of_each_other(v, w, x):
+    """The gradient of each parameter is the other parameter, transposed."""
     return (v * w.t()[: len(v)]).sum() + 0.0 * x.sum()
 
 
@@ -66,7 +66,7 @@ def scalar_views(v, w, x):
 
 
 class FrozenRow(torch.autograd.Function):
-    """A matrix product whose gradient is written to through a view afterwards."""
+    """A matrix product whose gradient is modified through a view afterwards."""
 
     @staticmethod
     def forward(ctx, x, w):
@@ -92,7 +92,7 @@ LOSSES = [
     overwriting,
     unused,
     shared_memory,
-    of_itself,
+    of_each_other,
     scalar_views,
     written_gradient,
 ]
@@ -100,11 +100,11 @@ LOSSES = [
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 @pytest.mark.parametrize("flipped", [False, True])
-def test_a_recorded_step_is_a_step(loss, flipped):
-    """Replays are correct several times and on other values than the recorded ones."""
+def test_a_recorded_step_equals_sgd(loss, flipped):
+    """Repeated replays on values other than the recorded ones agree with autograd to 1e-5."""
     v = normal(6, 6, seed=1)
     w = normal(6, 6, seed=2)
-    if flipped:  # other memory order
+    if flipped:  # column-major memory
         v, w = v.t(), w.t()
     gradients = by_autograd(loss)
     step = record_descent(gradients, [v, w, normal(9, 6)], 2, LR)
@@ -120,7 +120,7 @@ def test_a_recorded_step_is_a_step(loss, flipped):
 
 
 def test_updates_are_fused_with_the_products():
-    """One operation per weight, and no other operation of its size."""
+    """A weight is updated by one fused product, without other operations of its size."""
 
     def loss(w, b, x):
         return F.linear(x, w, b).relu().square().mean()
@@ -134,7 +134,7 @@ def test_updates_are_fused_with_the_products():
     assert not {"aten::sub_", "aten::mul", "aten::mm"} & set(wide)
 
 
-def test_what_depends_on_the_data_or_draws_is_not_recorded():
+def test_functions_that_depend_on_values_or_draw_cannot_be_recorded():
     x = normal(4, 4)
     for function in (
         lambda x: [x * x.sum().item()],
@@ -146,7 +146,7 @@ def test_what_depends_on_the_data_or_draws_is_not_recorded():
             record(function, [x])
 
 
-def test_constants_are_taken_by_reference_and_outputs_come_back():
+def test_constants_are_captured_by_reference():
     table = normal(4, 4)
     program = record(lambda x: [x + table, x.t()], [normal(4, 4)])
     x = normal(4, 4, seed=5)
@@ -158,17 +158,17 @@ def test_constants_are_taken_by_reference_and_outputs_come_back():
 
 
 def test_indexing_and_attention_are_recorded():
-    places = torch.tensor([2, 0])
+    rows = torch.tensor([2, 0])
     x = normal(3, 2, 5, 4)
-    program = record(lambda x: [x[places], F.scaled_dot_product_attention(x, x, x)], [x])
+    program = record(lambda x: [x[rows], F.scaled_dot_product_attention(x, x, x)], [x])
     picked, attended = program(2 * x)
-    assert torch.equal(picked, 2 * x[places])
+    assert torch.equal(picked, 2 * x[rows])
     expected = F.scaled_dot_product_attention(2 * x, 2 * x, 2 * x)
     assert torch.allclose(attended, expected, atol=1e-6)
 
 
 class Padded(nn.Module):
-    """Tokens with a padding token whose embedding does not change."""
+    """A model of tokens with a padding token, whose embedding is not trained."""
 
     def __init__(self):
         super().__init__()
@@ -180,7 +180,7 @@ class Padded(nn.Module):
 
 @pytest.mark.parametrize("chunk", [1, 3])
 @pytest.mark.parametrize("flat", [False, True])
-def test_padding_of_an_embedding_rests_for_every_client(engine, chunk, flat):
+def test_the_padding_embedding_is_not_trained(engine, chunk, flat):
     torch.manual_seed(0)
     data = engine.training_data((9,), [20, 30, 40])
     module = Padded()
@@ -190,7 +190,7 @@ def test_padding_of_an_embedding_rests_for_every_client(engine, chunk, flat):
     assert not found[:, :8].any()
 
 
-def test_a_shape_that_cannot_be_recorded_does_not_decide_for_others(engine):
+def test_a_shape_that_cannot_be_recorded_does_not_affect_other_shapes(engine):
     class Picky(nn.Module):
         def __init__(self):
             super().__init__()
@@ -208,7 +208,7 @@ def test_a_shape_that_cannot_be_recorded_does_not_decide_for_others(engine):
 
 
 class Looking(nn.Module):
-    """A module that branches on its input cannot be recorded, but it trains."""
+    """A module that cannot be recorded, because it branches on its input."""
 
     def __init__(self):
         super().__init__()
@@ -218,7 +218,7 @@ class Looking(nn.Module):
         return self.layer(x) if float(x.sum()) > 1e9 else self.layer(2 * x)
 
 
-def test_what_cannot_be_recorded_trains_all_the_same(engine):
+def test_models_that_cannot_be_recorded_train_without_recording(engine):
     module = Looking()
     data = engine.training_data((9,), [20, 30])
     objective, job = engine.job_for(module, data)

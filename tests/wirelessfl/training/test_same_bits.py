@@ -1,4 +1,4 @@
-"""Equal settings give equal bits: results do not depend on timing, load or workers."""
+"""Equal settings give bit-identical results, whatever the timing, load or number of workers."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ REGIMES = {
 
 @contextmanager
 def loaded():
-    """Three processes that load the cores."""
+    """Run three processes that keep the cores busy."""
     endless = [sys.executable, "-ISEc", "while True: pass"]  # quick to start
     busy = [subprocess.Popen(endless) for _ in range(3)]
     try:
@@ -52,7 +52,7 @@ def loaded():
 
 @pytest.mark.parametrize("algorithm", REGIMES)
 @pytest.mark.parametrize("how", ["stacked", "vmap", "vmap, replayed", "loop"])
-def test_two_fresh_runs_are_equal_one_of_them_under_load(tmp_path, same, algorithm, how):
+def test_a_run_under_load_is_bit_identical(tmp_path, same, algorithm, how):
     executor, _, replayed = how.partition(", ")
     flags = SMALL | REGIMES[algorithm] | {"executor": executor}
     if replayed:
@@ -70,7 +70,7 @@ def test_two_fresh_runs_are_equal_one_of_them_under_load(tmp_path, same, algorit
 
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize("algorithm", ["hist", "ram-fed"])
-def test_workers_do_not_change_bits(tmp_path, same, algorithm, executor):
+def test_runs_with_one_and_two_workers_are_bit_identical(tmp_path, same, algorithm, executor):
     """Chunks and padding do not depend on the number of processes."""
     flags = SMALL | {"clients": 6, "rounds": 2, "executor": executor}
     if algorithm == "ram-fed":
@@ -87,7 +87,7 @@ def test_workers_do_not_change_bits(tmp_path, same, algorithm, executor):
 
 def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy, monkeypatch):
     def timed():
-        raise AssertionError("nothing is timed unless it is asked for")
+        raise AssertionError("nothing is timed unless requested")
 
     monkeypatch.setattr(tuning.time, "perf_counter", timed)
     flags = {"clients": 12, "chunk": None, "threads": None}
@@ -103,7 +103,7 @@ def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy,
         build(config("fedavg", **flags | {"chunk": "tune"}), data=toy)
 
 
-def test_a_timed_chunk_is_stored_as_the_number_that_was_found(config, toy):
+def test_a_timed_chunk_is_stored_as_a_number(config, toy):
     result = wirelessfl.run(config("fedavg", rounds=1, chunk="tune"), data=toy)
     assert 1 <= result.config.run.chunk <= 6
     assert f"chunk = {result.config.run.chunk}" in (result.directory / "config.toml").read_text()
@@ -137,16 +137,16 @@ class Recurrent(nn.Module):
         (nn.Sequential(nn.Embedding(10, 6), nn.Flatten(), nn.Linear(12, 4)), (2,), 12 * 4),
     ],
 )  # fmt: skip
-def test_the_work_of_a_step_is_counted_from_the_layers(module, shape, multiplications):
+def test_step_seconds_are_estimated_from_the_multiplications(module, shape, multiplications):
     tokens = isinstance(module, nn.Sequential) and isinstance(module[0], nn.Embedding)
     x = torch.zeros(2, *shape, dtype=torch.long if tokens else torch.float32)
     seconds = estimated_step_seconds(Objective.of(module), x, batch_size=50)
-    flop = 6 * multiplications * 50  # one product forward, two backward
+    flop = 6 * multiplications * 50  # two FLOPs for one product forward and two backward
     assert seconds == pytest.approx(1e-4 + flop / 6e10)
 
 
-def test_chunks_by_default():
-    """Default chunks follow the measurements in docs/performance.md."""
+def test_default_chunks():
+    """Default chunks depend on executor, model, clients, memory and the duration of a step."""
     small, image = Objective.of(FCNN((64,), 10)), Objective.of(LeNet5((1, 28, 28), 10))
     large = Objective.of(FCNN((784,), 10))
     assert default_chunk(StackedExecutor, small, 60, 50, 2e-4) == 20
@@ -154,7 +154,7 @@ def test_chunks_by_default():
     assert default_chunk(StackedExecutor, large, 60, 50, 1.3e-3) == 8  # 8 MB of parameters
     assert default_chunk(StackedExecutor, image, 60, 50, 2e-3) == 15  # at least four chunks
     assert default_chunk(StackedExecutor, image, 3, 50, 2e-3) == 1
-    assert default_chunk(VmapExecutor, image, 60, 50, 2e-3) == 1  # convolutions one by one
+    assert default_chunk(VmapExecutor, image, 60, 50, 2e-3) == 1  # convolutions
     assert default_chunk(VmapExecutor, small, 60, 50, 2e-4) == 20
     assert default_chunk(LoopExecutor, small, 60, 50, 2e-4) == 1
     huge = Objective.of(nn.Linear(2000, 2000))

@@ -1,4 +1,4 @@
-"""Processes that share the clients of every round give the rows of one process."""
+"""Processes that share the clients of every round produce the same rows as one process."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
 
 @pytest.fixture
 def together(launcher):
-    """A maker of two processes with the environment that torchrun gives them, until their end."""
+    """A function that runs two processes to the end in the environment that torchrun sets."""
 
     def make(*words, check=True, **options):
         with socket.socket() as free:
@@ -51,7 +51,7 @@ def together(launcher):
 
 
 def said(done):
-    """The errors on stderr, by their kind."""
+    """Class names of the errors on stderr."""
     return re.findall(r"^(\w*Error): ", done.stderr, re.MULTILINE)
 
 
@@ -120,7 +120,7 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine, together):
-    """Under torchrun itself."""
+    """A run under torchrun can be resumed after one of its two processes was killed."""
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "30", *SMALL]
     words += ["--eval-every", "5", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
@@ -154,7 +154,7 @@ sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find threads in")
 def test_the_connection_ends_with_the_run(tmp_path, together):
-    """A remaining thread of the process group can abort the process when it exits."""
+    """No thread of the process group remains; it could abort the process at exit."""
     script = tmp_path / "script.py"
     script.write_text(THREADS)
     words = ["run", "fedavg", "--clients", "2", "--rounds", "1", *SMALL]
@@ -189,7 +189,10 @@ class Failing(FedAvg):
 
 
 def test_what_only_one_process_sees_is_said_once(tmp_path, together):
-    """A changed configuration, found by rank 0, and a client that fails in rank 1."""
+    """An edited configuration is reported once, and so is a client that fails in rank 1.
+
+    In the second case rank 0 reports that a process has ended.
+    """
     words = ["fedavg", "--clients", 2, "--rounds", 2, *SMALL]
     out = tmp_path / "out"
     together("run", *words, "--out", out)
@@ -208,7 +211,7 @@ def test_what_only_one_process_sees_is_said_once(tmp_path, together):
 
 
 def test_sessions_are_shared_too(tmp_path, together):
-    """Trial rounds on copies, client states and recounted sums in every process."""
+    """Sessions with trial rounds and client state give the rows of one process."""
     words = ["run", "scaffold", "--dataset", "digits", "--clients", "8", "--sessions", "4"]
     words += ["--rounds", "2", "--split", "iid", "--warm-start", "proposed", *SMALL]
     together(*words, "--out", tmp_path / "two")

@@ -1,4 +1,4 @@
-"""Tied parameters train as one in every executor; unsupported ties are rejected at the start."""
+"""Tied parameters train as one in every executor; unsupported ties are refused at the start."""
 
 import copy
 
@@ -43,7 +43,7 @@ def layer_twice():
 
 
 class Autoencoder(nn.Module):
-    """A tied parameter outside any layer, used in two ways."""
+    """A tied parameter that belongs to no layer, and is used both plain and transposed."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ def made(make):
 
 @pytest.mark.parametrize("kind", TIED)
 def test_every_executor_equals_torch_on_the_module(kind, path, engine):
-    """``plain_loop`` runs torch.optim.SGD on copies of the module, which keep the ties."""
+    """Updates agree with ``plain_loop``, which trains copies of the module with their ties."""
     module = made(TIED[kind])
     data = engine.training_data((12,), [20, 5, 50, 16, 33])
     objective, job = engine.job_for(module, data, lr=0.05)
@@ -84,7 +84,7 @@ def test_every_executor_equals_torch_on_the_module(kind, path, engine):
 
 
 def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
-    """Full-batch steps of every client on the module itself, then their mean."""
+    """FedAvg with full-batch steps on copies of the module."""
     server = copy.deepcopy(module)
     for _ in range(rounds):
         clients = []
@@ -93,11 +93,11 @@ def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
             for _ in range(steps):
                 loss = F.cross_entropy(own(data.train_inputs[rows]), data.train_labels[rows])
                 leaves = list(own.parameters())
-                for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
-                    leaf.data -= lr * slope
+                for leaf, grad in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+                    leaf.data -= lr * grad
             clients.append(own)
-        for place, *others in zip(*(m.parameters() for m in (server, *clients)), strict=True):
-            place.data = torch.stack([other.data for other in others]).mean(0)
+        for merged, *others in zip(*(m.parameters() for m in (server, *clients)), strict=True):
+            merged.data = torch.stack([other.data for other in others]).mean(0)
     return server
 
 
@@ -113,7 +113,7 @@ def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
     ids=str,
 )
 @pytest.mark.parametrize("kind", ["weight", "layer twice"])
-def test_a_run_trains_both_names(kind, executor, config, toy):
+def test_a_run_returns_tied_parameters_under_both_names(kind, executor, config, toy):
     module = made(TIED[kind])
     settings = config("fedavg", split="iid", batch_size=1000, local_steps=2, rounds=2, **executor)
     client_samples = build(settings, data=toy, model=copy.deepcopy(module)).training.client_samples
@@ -132,7 +132,7 @@ def test_a_run_trains_both_names(kind, executor, config, toy):
     assert all(torch.equal(stored[name], value) for name, value in result.params.items())
 
 
-def test_runs_of_tasks_give_both_names(config, toy):
+def test_multi_task_runs_return_tied_parameters_under_both_names(config, toy):
     shared = {"delays": "shifted-exponential", "step_seconds": 0.1}
     result = wirelessfl.run(config("fedast", **shared), data=toy, model=made(weight))
     assert torch.equal(result.params["2.weight"], result.params["0.weight"])
@@ -148,7 +148,7 @@ def test_runs_of_tasks_give_both_names(config, toy):
         (layer_twice, r"'(0|2)\.weight' is tied to '(0|2)\.weight'"),
     ],
 )
-def test_submodels_of_tied_layers_are_refused_by_name(algorithm, make, names, config, toy):
+def test_submodels_of_tied_layers_are_refused(algorithm, make, names, config, toy):
     settings = config(algorithm)
     with pytest.raises(ConfigError, match=names) as caught:
         wirelessfl.run(settings, data=toy, model=made(make))
@@ -156,15 +156,15 @@ def test_submodels_of_tied_layers_are_refused_by_name(algorithm, make, names, co
     assert not settings.run.out.exists()
 
 
-def test_a_tie_to_a_layer_that_is_not_named_is_found_too(config, toy):
+def test_partitioned_layers_tied_to_other_layers_are_refused(config, toy):
     settings = config("hist", layers="0,4")
     with pytest.raises(ConfigError, match=r"'0\.weight' is tied to '2\.weight'.*hfedavg"):
         wirelessfl.run(settings, data=toy, model=made(weight))
 
 
-def with_parameter(place, name, value, **options):
+def with_parameter(layer, name, value, **options):
     module = Chain()
-    module.get_submodule(place).register_parameter(name, nn.Parameter(value(module), **options))
+    module.get_submodule(layer).register_parameter(name, nn.Parameter(value(module), **options))
     return module
 
 
@@ -203,7 +203,7 @@ REFUSED = {
 
 @pytest.mark.filterwarnings("ignore:Lazy modules are a new feature:UserWarning:torch")
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_trained_is_refused_before_any_work(case, config, toy):
+def test_parameters_that_cannot_be_trained_are_refused_at_the_start(case, config, toy):
     make, message = REFUSED[case]
     settings = config("fedavg")
     with pytest.raises(ConfigError, match=message) as caught:
@@ -212,8 +212,8 @@ def test_what_cannot_be_trained_is_refused_before_any_work(case, config, toy):
     assert not settings.run.out.exists()
 
 
-def test_parameters_may_lie_side_by_side_in_one_memory():
-    """Views as in recurrent layers on GPUs: halves of a vector, columns; frozen integers too."""
+def test_parameters_may_be_disjoint_views_of_one_tensor():
+    """Columns or halves of a tensor are accepted (as in cuDNN's RNNs), and frozen integers too."""
     memory = torch.randn(12, 24)
     module = Chain()
     module[0].weight = nn.Parameter(memory[:, ::2])

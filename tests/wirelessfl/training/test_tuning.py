@@ -1,4 +1,4 @@
-"""The chunk size chosen by timing at the start."""
+"""The chunk size chosen by timing."""
 
 import pytest
 
@@ -16,15 +16,15 @@ def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
 
 
 @pytest.mark.parametrize(
-    ("seconds_a_client", "expected"),
+    ("seconds_per_client", "expected"),
     [
         ({5: 4.0, 10: 2.0, 20: 1.0, 60: 2.0}, 20),
         ({5: 1.0, 10: 0.95, 20: 0.95, 60: 0.95}, 5),  # gain too small
         ({5: 1.0, 20: 2.0, 60: 0.1, 200: 0.1}, 5),  # a slower size ends the search
     ],
 )
-def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
-    """A clock advances by the known cost of each chunk size."""
+def test_the_fastest_chunk_is_chosen(monkeypatch, seconds_per_client, expected):
+    """A simulated clock advances by the known time of each chunk size."""
     clock = [0.0]
     monkeypatch.setattr("wirelessfl.training.tuning.time.perf_counter", lambda: clock[0])
 
@@ -33,7 +33,7 @@ def test_the_fastest_chunk_is_taken(monkeypatch, seconds_a_client, expected):
             self.chunk = chunk
 
         def train(self, clients):
-            clock[0] += seconds_a_client[self.chunk] * clients
+            clock[0] += seconds_per_client[self.chunk] * clients
             return iter(())
 
-    assert fastest_chunk(Known, lambda clients: clients, sorted(seconds_a_client)) == expected
+    assert fastest_chunk(Known, lambda clients: clients, sorted(seconds_per_client)) == expected

@@ -1,4 +1,4 @@
-"""Worker processes give the same numbers and always end cleanly."""
+"""Worker processes compute the same numbers as one process, and always end cleanly."""
 
 import json
 import multiprocessing.forkserver
@@ -56,7 +56,7 @@ def one_thread():
 
 
 def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
-    """The same processes train jobs of several sizes one after the other."""
+    """The same two processes train several jobs of different sizes."""
     task, data, job = work
     for inner in (
         StackedExecutor(task, data, 2),
@@ -112,7 +112,7 @@ def test_a_consumer_that_stops_half_way_leaves_nothing_behind(work, engine):
 @posix
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
-    """The worker is killed between jobs, or during a job with work remaining."""
+    """The worker is killed between jobs, or during an unfinished job."""
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
     engine.updates(executor, job)
@@ -130,7 +130,7 @@ def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
     if idle:
         kill()
     else:
-        job = replace(job, local_steps=20_000)  # takes minutes, so work remains
+        job = replace(job, local_steps=20_000)  # takes minutes, so the job is unfinished
         threading.Thread(target=kill_at_work).start()
     with pytest.raises(WorkerDiedError, match=rf"{victim} has ended \(exit code -9, SIGKILL\)"):
         list(executor.train(job))
@@ -138,12 +138,12 @@ def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
 
 
 def busy_ticks(pid):
-    """CPU time so far, in hundredths of a second."""
+    """CPU time used by a process, in hundredths of a second."""
     return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
 
 def children(pid):
-    """Worker processes of the run ``pid``: its fork server's children."""
+    """Worker processes of the run ``pid``, the children of its fork server."""
     parents, servers = {}, []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -171,7 +171,7 @@ def long_run(tmp_path, engine, launcher):
     process = launcher.start("run", "hist", *LONG, "--workers", 2, "--out", out, session=True)
     rows = out / "rows.jsonl"
 
-    def trained():  # earlier, while workers start, Ctrl-C is ignored
+    def trained():  # Ctrl-C is ignored before, while workers start
         return rows.exists() and rows.read_bytes().count(b"\n") > 1
 
     engine.wait_until(lambda: process.poll() is not None or trained(), 90)
@@ -227,7 +227,7 @@ class TestCommandLine:
 
 
 def test_the_number_of_workers_is_resolved_and_stored(config, toy):
-    """From Python one worker by default; one also if a run is short."""
+    """Runs from Python use one worker by default; ``auto`` uses one if the run is short."""
     for workers in (None, "auto", 1):
         settings = config(rounds=1, workers=workers)
         assert build(settings, data=toy).config.run.workers == 1
@@ -271,7 +271,7 @@ def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers, launch
     assert (process.wait() == 0) == (workers is None), errors
     if workers == 2:
         assert '__name__ == "__main__"' in last_line(errors)
-        assert errors.count("Traceback") == 1  # the script's own, none of its workers
+        assert errors.count("Traceback") == 1  # from the script, not from its workers
         assert not (tmp_path / "run").exists()
 
 
@@ -304,7 +304,7 @@ def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
 
 
 def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, monkeypatch):
-    """The fork server's socket cannot be created, e.g. if its path is too long."""
+    """Workers are spawned if the fork server's socket cannot be created (path too long)."""
 
     def fail():
         raise OSError("AF_UNIX path too long")
@@ -341,7 +341,7 @@ def test_a_stored_configuration_runs_on_a_machine_with_fewer_cores(
 
 
 def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeypatch):
-    """Each task's stored settings contain a number of workers."""
+    """A multi-task run with two workers can be resumed on one core."""
     flags = {"clients": 8, "rounds": 3, "hidden": (8,), "local_steps": 2, "checkpoint_seconds": 0}
     flags |= {"task": ["digits,requests=4", "digits,requests=4,name=two"], "eval_every": 1}
 
