@@ -189,7 +189,7 @@ def test_nobody_joins_twice_without_leaving(clients, rate, mean_stay, initially,
         ({"rate": math.inf}, "rate is inf"),
         ({"mean_stay": 0.0}, r"mean_stay is 0\.0"),
         ({"initially": -1}, "initially is -1"),
-        ({"initially": 7}, "initially is 7, and there are 6 clients: give 0 to 6"),
+        ({"initially": 7}, "initially=7 conflicts with clients=6: choose initially 0 to 6"),
     ],
 )
 def test_wrong_arrivals_are_named(changes, message):
