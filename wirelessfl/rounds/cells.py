@@ -105,7 +105,7 @@ class AsynchronousCells:
     def _merge(self, cells: Sequence[int]) -> None:
         """Train the rounds of ``cells``, merge them, and reassign their submodels."""
         server = self.training.server
-        # Merged nodes get the cloud's state plus their change, and the others the cloud's state.
+        # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
         clients, metrics = [], list[Mapping[str, float]]()
         for cell in cells:

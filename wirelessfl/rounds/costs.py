@@ -87,7 +87,7 @@ class Costs:
 
     @property
     def downlink_vectors(self) -> float:
-        """Number of 32-bit vectors sent to each client; a compressed model counts less than 1."""
+        """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
         vectors, compression = float(len(self.algorithm.sends)), self.settings.compression
         if compression is not None:
             vectors += compression.bits_per_element(self.spec) / BITS_PER_ELEMENT - 1

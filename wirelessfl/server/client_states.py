@@ -61,7 +61,7 @@ class ClientStates(ABC):
         """Set the run's folder and the prefix of the file names."""
 
     def saved(self) -> None:  # noqa: B027
-        """Act after the checkpoint with the latest ``tensors`` has been written to disk."""
+        """Called once the checkpoint with the latest ``tensors`` is on disk."""
 
     def gather(
         self,

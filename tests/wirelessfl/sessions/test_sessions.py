@@ -87,7 +87,7 @@ def test_groups_with_different_labels_alternate(config, toy):
 
 
 def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, engine, trace):
-    """The parameters equal rounds of the remaining clients; arrivals wait for the next session."""
+    """Parameters equal rounds with the remaining clients; arrivals join the next session."""
     stays = trace(
         *[(c, 0, "") for c in range(4)],
         (4, 0, 1.5),  # dropped from round 1, then absent

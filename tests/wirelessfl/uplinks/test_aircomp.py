@@ -66,7 +66,7 @@ def exact(air, sent):
 
 @pytest.mark.parametrize("convention", ["published", "physical"])
 def test_cells_receive_their_mean_plus_the_noise_of_their_beamformer(convention):
-    """Noise variances of cells follow the optimal objective; 4000 elements give 2.2 % error."""
+    """A cell's noise variance is that of its optimal beamformer; the standard error is 2.2 %."""
     air, sent = air_round(), updates()
     got = received(AirComp(convention=convention), air, sent)
     error = (got.mean["update"] - exact(air, sent)).double().numpy()

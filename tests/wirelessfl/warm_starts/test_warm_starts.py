@@ -274,7 +274,7 @@ def test_trial_rounds_use_the_initial_step_size(config, toy):
 
 
 def test_teachers_use_the_downlink(config, toy):
-    """Each session but the first sends one more model to its clients, in MiB and seconds."""
+    """Each session but the first adds the MiB and seconds of one more model on the downlink."""
     rows = {}
     for name in ("previous", "continuous"):
         settings = config("fedavg", **FLAGS, warm_start=name, downlink_mbps=0.1)
