@@ -1,9 +1,9 @@
-"""Fading models as settings, one per file, found by lying in this folder."""
+"""Fading models as settings, one per file, discovered automatically."""
 
 from wirelessfl.fading.base import FadingModel
 from wirelessfl.registry import Kind
 
 FADINGS: Kind[FadingModel] = Kind("fading", __name__, FadingModel)
-"""How channels can fade."""
+"""All fading models."""
 
 __all__ = ["FADINGS", "FadingModel"]

@@ -11,8 +11,8 @@ from wirelessfl.registry import Choice
 
 @dataclass(frozen=True)
 class FadingModel(Choice, ABC):
-    """Base of every fading model; ``channels`` draws from what it builds."""
+    """Base class of all fading models."""
 
     @abstractmethod
     def build(self) -> Fading:
-        """The distribution of the channel vectors."""
+        """Create the distribution of the channel vectors."""

@@ -10,8 +10,8 @@ from wirelessfl.fading.base import FadingModel
 
 @dataclass(frozen=True)
 class Rayleigh(FadingModel):
-    """Rayleigh block fading: no line of sight."""
+    """Rayleigh block fading: no line-of-sight path."""
 
     def build(self) -> channels.Fading:
-        """``channels.Rayleigh``."""
+        """Create ``channels.Rayleigh``."""
         return channels.Rayleigh()

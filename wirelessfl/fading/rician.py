@@ -13,14 +13,14 @@ from wirelessfl.fading.base import FadingModel
 
 @dataclass(frozen=True)
 class Rician(FadingModel):
-    """Rician block fading: a line of sight and scattered paths.
+    """Rician block fading: a line-of-sight path and scattered paths.
 
     Args:
-        rician_k_db: power of the line of sight over that of the scattered paths, in dB.
+        rician_k_db: power of the line-of-sight path over that of the scattered paths, in dB.
     """
 
     rician_k_db: Annotated[float, Field(description="Rician K factor, dB")] = 6.0
 
     def build(self) -> channels.Fading:
-        """``channels.Rician``."""
+        """Create ``channels.Rician``."""
         return channels.Rician(self.rician_k_db)

@@ -1,1 +1,1 @@
-"""Execution of rounds of one model: synchronous, or of asynchronous cells."""
+"""Execution of rounds of one model: synchronous rounds or asynchronous cells."""

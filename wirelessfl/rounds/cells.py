@@ -1,4 +1,4 @@
-"""Asynchronous cells: the cloud merges every B cells that have finished."""
+"""Asynchronous cells: the cloud merges whenever B cells have finished."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ INDEX = f"{PREFIX}index"
 class AsynchronousCells:
     """Carries out the decisions of ``BufferedScheduler`` for the cells of one model.
 
-    Each cell is a request, numbered as the cell. A cell runs its own global round of E edge rounds,
-    starting from the cloud's model that it received, and then waits. When B cells have finished,
-    the cloud changes each coordinate by the weighted mean change of the cells that cover it,
+    Each cell is one request, numbered by the cell. It runs a global round of E edge rounds from the
+    cloud's model that it received, and then waits. When B cells have finished, the cloud changes
+    each coordinate by the weighted mean change of the finished cells that cover it,
 
         x_k += sum_j w_j (returned_jk - sent_jk) / sum_j w_j,
 
-    and only these cells get the new model. Channels, batches, noise and client masks depend on the
-    number of rounds of the cell; step sizes depend on the version of the model that it received.
-    The result of a cell depends only on its round number, its received model and its submodel, so
-    training is deferred until the merge. All clients of a cell participate.
+    and only these cells receive the new model. Channels, batches, noise and client masks depend on
+    the cell's round number; step sizes depend on the version of the received model. A cell's result
+    depends only on its round number, received model and submodel, so training is deferred until the
+    merge. All clients of a cell participate.
 
     Args:
         planner: plans the rounds of a cell and their durations.
-        training: trains the rounds, and holds the server.
+        training: trains the rounds, and contains the server.
         clock: virtual clock.
     """
 
@@ -55,20 +55,20 @@ class AsynchronousCells:
         self.planner, self.training, self.clock = planner, training, clock
         cells = planner.network.cells
         self.parts: Submodels = planner.plan(0).submodels
-        """Submodel of each cell, for its current round or its next one."""
+        """Submodel of each cell in its current or next round."""
         self.rounds_done = [0] * cells
         """Number of merged rounds of each cell."""
         self.sent: dict[int, int] = {}
-        """By cell that trains or waits: version of the model that it received."""
+        """Version of the model that each cell with work received, by cell."""
         self._models: dict[int, State] = {}
         self._asked = 0
 
     def happened(self, what: Event) -> Event:
-        """Return the entry: all entries of the clock are events."""
+        """Return ``what``: every clock entry is an event."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
-        """Issue or merge work of cells; at the end of the run drop all work."""
+        """Issue or merge work of cells; discard all work at the end of the run."""
         match decision:
             case Ask(_, count):
                 self._asked += count
@@ -78,7 +78,7 @@ class AsynchronousCells:
                 self.sent, self._models, self._asked = {}, {}, 0
 
     def settle(self) -> None:
-        """Send the cloud's model, after all events at this time, to cells without work."""
+        """Send the cloud's model to the cells without work, after all events at this time."""
         if not self._asked:
             return
         free = [cell for cell in range(len(self.rounds_done)) if cell not in self.sent]
@@ -105,7 +105,7 @@ class AsynchronousCells:
     def _merge(self, cells: Sequence[int]) -> None:
         """Train the rounds of ``cells``, merge them, and reassign their submodels."""
         server = self.training.server
-        # The other nodes hold the cloud's state; merged nodes hold that state plus their change.
+        # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
         clients, metrics = [], list[Mapping[str, float]]()
         for cell in cells:
@@ -131,9 +131,9 @@ class AsynchronousCells:
         self.parts = self.planner.redealt(server.version, self.parts, cells)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Models that cells received, stored once each, and the submodels of the cells.
+        """Models that cells received, each stored once, and the submodels of the cells.
 
-        The cloud's current model is among the server's tensors.
+        The server stores the cloud's current model.
         """
         now = self.training.server.version
         found = {
@@ -145,7 +145,7 @@ class AsynchronousCells:
         return found if self.parts.index is None else found | {INDEX: self.parts.index}
 
     def snapshot(self) -> dict[str, Any]:
-        """Work of the cells, entries of the clock, and the neurons of the submodels."""
+        """Work of the cells, clock entries, and neurons of the submodels."""
         return {
             "now": self.clock.now,
             "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
@@ -174,7 +174,7 @@ class AsynchronousCells:
 
 
 def _stored(event: Event) -> list[Any]:
-    """Encode an entry of the clock as a name and numbers."""
+    """Encode a clock entry as a name and numbers."""
     match event:
         case Returned(cell, _, version):
             return ["returned", cell, version]
@@ -184,7 +184,7 @@ def _stored(event: Event) -> list[Any]:
             return ["deadline"]
         case Started():
             return ["started"]
-    raise AssertionError(f"unexpected entry of the clock: {event}")
+    raise AssertionError(f"unexpected clock entry: {event}")
 
 
 def _event(kind: str, *numbers: int) -> Event:
@@ -201,7 +201,7 @@ def _event(kind: str, *numbers: int) -> Event:
 
 
 def _stored_parts(parts: Submodels) -> dict[str, Any] | None:
-    """Encode submodels without their index; None if all cells have the full model."""
+    """Encode submodels without their index tensor; None if all cells have the full model."""
     if parts.index is None:
         return None
     neurons = parts.neurons

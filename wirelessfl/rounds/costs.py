@@ -28,7 +28,7 @@ MAX_AT_ONCE = 1 << 20  # clients times width levels per batch, to bound memory
 
 @dataclass(frozen=True)
 class Links:
-    """The links of a run. Downlink and backhaul are error-free; without a rate they take no time.
+    """Links of a run. Downlink and backhaul are error-free, and take no time if their rate is None.
 
     Args:
         network: cells, clients, channels.
@@ -50,7 +50,7 @@ class Cost:
     """Cost of a global round.
 
     Args:
-        seconds: [nodes], duration at each node, (18) before the maximum.
+        seconds: [nodes], duration at each node: (18) before taking the maximum.
         uplink_mib: uplink traffic, mean over clients.
         downlink_mib: downlink traffic, mean over clients.
         backhaul_mib: backhaul traffic in both directions, mean over edge servers.
@@ -66,10 +66,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Computes the costs of rounds, on the sub-network of the participating clients [senders].
+    """Computes the costs of rounds; arrays [senders] contain the participating clients.
 
     Args:
-        algorithm: algorithm, for its payloads.
+        algorithm: algorithm that defines the payloads.
         links: links that the payloads cross.
         spec: parameters of the full model.
         settings: local steps and edge rounds.
@@ -94,7 +94,7 @@ class Costs:
         return vectors
 
     def seconds_per_parameter(self, draws: ChannelDraw, who: Participants) -> FloatArray:
-        """Seconds per parameter in a global round; latency is linear in the parameters.
+        """Seconds per parameter in a global round; latency is linear in the number of parameters.
 
         Args:
             draws: channels of (at least) the participating clients, in blocks of equal duration.
@@ -135,7 +135,7 @@ class Costs:
         who: Participants,
         at_nodes: Submodels,
     ) -> Cost:
-        """Cost of a round in which clients have their own submodels, and nodes the full model.
+        """Cost of a round in which each client has its own submodel, and nodes have the full model.
 
         Edge servers without a model (length 0 in ``at_nodes``) exchange nothing with the cloud.
         """
@@ -151,12 +151,12 @@ class Costs:
     def client_seconds(
         self, draws: ChannelDraw, length: FloatArray, elements: FloatArray
     ) -> FloatArray:
-        """Seconds of an edge round per client with its own submodel: the brackets in (17).
+        """Seconds of an edge round for clients with individual submodels: the brackets in (17).
 
         Args:
             draws: channels of the participating clients, in blocks.
             length: [..., senders], parameters of the submodels.
-            elements: [..., senders], elements of all payloads that count for the upload's duration.
+            elements: [..., senders], payload elements that determine the upload's duration.
 
         Returns:
             [..., blocks, senders].
@@ -171,7 +171,7 @@ class Costs:
     def max_seconds(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
         """Upper bound [senders, levels] of the round's seconds for submodels of ``lengths``.
 
-        With several channel draws each client's worst draw counts.
+        With several channel draws, the bound uses each client's slowest draw.
         """
         draws, vectors = draws.of(who.clients), who.vectors(self.algorithm)
         edge = np.empty((len(lengths), len(vectors)))
@@ -179,7 +179,7 @@ class Costs:
         for start in range(0, len(lengths), some):
             part = slice(start, start + some)
             length = np.repeat(lengths[part, None].astype(np.float64), len(vectors), 1)
-            # Over the air an upload may last as long as for the full model.
+            # Over the air, an upload may take as long as that of the full model.
             upload = (
                 length
                 if self.links.uplink.gives == "each"
@@ -196,16 +196,16 @@ class Costs:
 
     def _upload_seconds(self, draws: ChannelDraw, bits: FloatArray) -> FloatArray:
         """Seconds [blocks, senders] of uploads of ``bits`` [senders]."""
-        # An uplink whose seconds do not depend on the channel may omit the axis of the blocks.
+        # An uplink whose seconds do not depend on the channel may omit the block axis.
         seconds_per_bit = self.links.uplink.seconds_per_bit(draws)
         seconds_per_bit = np.broadcast_to(seconds_per_bit, draws.h.shape[:-1])
         with np.errstate(invalid="ignore"):  # 0 bits at rate 0 take 0 seconds
             return np.where(bits > 0, bits * seconds_per_bit, 0.0)
 
     def _upload_elements(self, submodels: ClientSubmodels, node: IntArray) -> IntArray:
-        """Number of elements that determines the duration of each upload [senders].
+        """Number of elements that determine the duration of each upload [senders].
 
-        Over the air the clients of a node transmit together all elements that any of them sends.
+        Over the air, the clients of a node jointly transmit every element that any of them sends.
         """
         if self.links.uplink.gives == "each":
             return submodels.lengths

@@ -40,7 +40,7 @@ class Cover:
         """Coverage of an upload; None if clients train the complete model of their node.
 
         Args:
-            each: part of its node's model that each sender trains; None for all of it.
+            each: submodel of each sender; None if all train the complete model of their node.
             air: the upload.
             payloads: names of all payloads.
             like: a tensor on the target device.
@@ -55,9 +55,9 @@ class Cover:
         return cls(each, found, count)
 
     def exchanged(self) -> Tensor | None:
-        """Which elements at least one client sends, [nodes, P] boolean; None for all.
+        """Elements that at least one client sends, [nodes, P] boolean; None if all are sent.
 
-        Over the air the clients of a node transmit these elements together; a client is silent at
+        Over the air, the clients of a node transmit these elements together; a client is silent on
         elements that it does not train.
         """
         covered = self.count > 0
@@ -73,7 +73,7 @@ class Cover:
         return {"coverage": float(fewest), "uncovered": 1 - len(covered) / self.count.numel()}
 
     def of_those_who_cover(self, received: Received) -> Received:
-        """Replace means by means over the clients that cover a coordinate; 0 if none does."""
+        """Replace each mean by that over the clients that cover the coordinate; 0 if none does."""
         mean = {
             name: covered_mean(value, self.weight[name], 0.0)
             for name, value in received.mean.items()

@@ -32,7 +32,7 @@ class GlobalRound:
         plan: plan of the round.
         broadcast: the cloud's state when the round was issued.
         stream: random stream of the run.
-        teacher: [P], teacher model that clients receive in addition; None for none.
+        teacher: [P], teacher model that clients also receive; None for no teacher.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class GlobalRound:
         exchanged = submodels.exchanged() if self._cover is None else self._cover.exchanged()
         self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
         # Errors and coverage are reported for nodes with a nonempty submodel.
-        self._there = torch.from_numpy(submodels.lengths > 0)
+        self._nonempty = torch.from_numpy(submodels.lengths > 0)
         self._idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
         self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
@@ -67,7 +67,7 @@ class GlobalRound:
         """Metrics of the round, averaged over its edge rounds."""
         covering: dict[str, float] = {}
         if self._cover is not None:
-            covering = replace(self._cover, count=self._cover.count[self._there]).metrics()
+            covering = replace(self._cover, count=self._cover.count[self._nonempty]).metrics()
         return covering | {
             name: sum(metrics[name] for metrics in self._metrics) / len(self._metrics)
             for name in self._metrics[0]
@@ -104,12 +104,12 @@ class GlobalRound:
         stream = self.stream.child("edge", number, "compression")
         before, spec = servers["params"], self.plan.submodels.spec
         after = compression.compress(before, spec, stream)
-        there = self._there.to(before.device)
-        error = relative_error(before[there], after[there])
+        nonempty = self._nonempty.to(before.device)
+        error = relative_error(before[nonempty], after[nonempty])
         return servers | {"params": after}, {"compression_error": error}
 
     def _received(self, reception: Reception) -> Received:
-        """What the nodes received: 0 at elements not exchanged, means over covering clients."""
+        """Received payloads: means over the covering clients; 0 at elements not exchanged."""
         received = self._upload.received(reception)
         for value in (*received.mean.values(), *received.each.values()):
             self.plan.submodels.silence(value)
@@ -118,5 +118,5 @@ class GlobalRound:
 
 def _kept_where(idle: BoolArray, before: State, after: State) -> State:
     """Return ``before`` at idle nodes and ``after`` at the others, [nodes, P_max] by name."""
-    quiet = torch.from_numpy(idle)[:, None].to(before["params"].device)
-    return {name: torch.where(quiet, before[name], value) for name, value in after.items()}
+    unchanged = torch.from_numpy(idle)[:, None].to(before["params"].device)
+    return {name: torch.where(unchanged, before[name], value) for name, value in after.items()}

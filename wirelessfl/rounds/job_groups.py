@@ -16,7 +16,7 @@ from wirelessfl.training.cohort import State
 
 
 class Work(Protocol):
-    """Clients that train, and their submodels: those of a planned round, or of requests."""
+    """Clients to train and their submodels, from a planned round or from requests."""
 
     @property
     def clients(self) -> IntArray:
@@ -24,7 +24,7 @@ class Work(Protocol):
 
     @property
     def tracking(self) -> BoolArray:
-        """Which clients send tracking terms, [rows]."""
+        """Clients that send tracking terms, [rows] boolean."""
 
     @property
     def node(self) -> IntArray:
@@ -36,7 +36,7 @@ class Work(Protocol):
 
     @property
     def client_submodels(self) -> ClientSubmodels | None:
-        """Part of its node's model that each client trains; None for all of it."""
+        """Submodel of each client; None if all train the submodel of their node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +73,9 @@ def job_groups(work: Work, servers: State, padding: float, chunk: int) -> Iterat
         padding: largest padded fraction of a mixed-width batch.
         chunk: number of clients that an executor trains concurrently.
     """
-    everybody, each = np.arange(len(work.clients)), work.client_submodels
+    all_rows, each = np.arange(len(work.clients)), work.client_submodels
     if each is None:
-        yield JobGroup(everybody, work.submodels, work.node, servers)
+        yield JobGroup(all_rows, work.submodels, work.node, servers)
         return
     for rows in each.batches(padding, max(SOME, chunk)):
         submodels, node = each.of(rows), work.node[rows]

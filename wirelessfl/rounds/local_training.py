@@ -26,10 +26,10 @@ class LocalTraining:
     Args:
         executor: where local updates are computed.
         settings: local steps, padding.
-        states: state that clients keep between rounds.
-        steps_done: [clients], local steps of each client so far; updated here.
+        states: states that clients keep between rounds.
+        steps_done: [clients], number of local steps that each client has done; updated here.
         shards: the processes that share the clients.
-        penalties: loss terms in addition to the cross-entropy and the algorithm's terms.
+        penalties: additional loss terms, besides the cross-entropy and the algorithm's own terms.
         title: name of the round in messages.
     """
 
@@ -47,7 +47,7 @@ class LocalTraining:
         """Train the clients of edge round ``number``, and add their payloads to ``reception``.
 
         Args:
-            rule: the algorithm, for its client rule.
+            rule: algorithm that defines the client rule.
             plan: plan of the global round.
             number: number of the edge round, from 0.
             servers: tensors that the clients of each node receive, [nodes, P_max] by name.
@@ -97,7 +97,7 @@ class LocalTraining:
             self._keep(group, job, slice(None), kept)
 
     def _keep(self, group: JobGroup, job: Job, part: slice, kept: State) -> None:
-        """Store the new client states of a part of a job."""
+        """Store the new states of the clients in ``part`` of a job."""
         payloads = {payload.name for payload in job.rule.payloads}
         for name, value in kept.items():
             # A state with the name of a payload stays zero at coordinates that are not exchanged,

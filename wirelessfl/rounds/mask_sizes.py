@@ -1,4 +1,4 @@
-"""Mask-size problem (19) of a model, its clients and their uplink, and its solution in neurons."""
+"""Mask-size problem (19) for a model, its clients and their uplink, solved in neurons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MaskSizeProblem:
         total: number of neurons to assign.
         cap: maximum number of neurons of one cell, (19c).
         granularity: sizes are multiples of this number of neurons, chosen so that all partitioned
-            layers divide exactly. If that is too coarse for the cells or the cap, it is 1. Then the
+            layers divide exactly. If that is too coarse for the cells or the cap, it is 1; then
             narrower layers are rounded, and the latencies are approximate.
         partition: partition of the model's neurons.
     """
@@ -44,7 +44,7 @@ class MaskSizeProblem:
     partition: Partition
 
     def solve(self, backend: str | MaskSizeBackend = "exact") -> Solution[NDArray[np.int64]]:
-        """Sizes that minimise the latency; each cell gets at least ``granularity`` neurons."""
+        """Minimise the latency; each cell gets at least ``granularity`` neurons."""
         return optimize_mask_sizes(
             self.seconds_per_unit,
             self.total,
@@ -71,7 +71,7 @@ def model_mask_sizes(
     size_cap: float = 1.5,
     layers: Sequence[str] | None = None,
 ) -> MaskSizeProblem:
-    """Create the mask-size problem of a model that the clients of a network train.
+    """Create the mask-size problem of a model that a network's clients train.
 
     Args:
         module: the model.

@@ -1,4 +1,4 @@
-"""The clients that take part in a round, and those that send tracking terms."""
+"""Clients that participate in a round, and those of them that send tracking terms."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ def draw_participants(
     stream: Stream,
     present: BoolArray | None = None,
 ) -> Participants:
-    """Draw S of n clients uniformly without replacement, and S_tilde tracking clients of these.
+    """Draw S of n clients uniformly without replacement, and S_tilde of these for tracking.
 
-    The number of participants of a cell is proportional to its clients, and the number of tracking
-    clients to its participants. Fractions are rounded at random in each round, so that all clients
-    participate equally often on average. A cell may have no tracking client in a round.
+    A cell's number of participants is proportional to its number of clients, and its number of
+    tracking clients to its number of participants. Fractions are rounded at random in each
+    round, so that all clients participate equally often on average. A cell may have no tracking
+    client in a round.
 
     Args:
         network: cells and clients.
-        per_round: S, in all cells together; None for all clients.
-        tracking: S_tilde, in all cells together; None for all S.
+        per_round: S, total over all cells; None for all clients.
+        tracking: S_tilde, total over all cells; None for all S.
         stream: random stream of this round.
         present: [clients] boolean, clients that are present; None for all. If fewer than S are
             present, all of them participate, and a cell may have no participant.
 
     Raises:
-        ConfigError: all clients are present, and S is so small that a cell can have no participant.
+        ConfigError: all clients are present, and S is too small for a participant in every cell.
     """
-    # Places index the present clients, cell by cell, so that no array over all clients is needed.
+    # Indices refer to the present clients, cell by cell: no array over all clients is needed.
     present_clients = None if present is None else np.flatnonzero(present)
     sizes = network.cell_sizes
     if present_clients is not None:
@@ -74,20 +75,20 @@ def draw_participants(
     if tracking is not None:
         total = min(tracking, int(sampled.sum()))
         trackers = _shares(sampled, total, stream.child("trackers of cells"))
-    places, tracks = [], []
+    indices, tracks = [], []
     for cell, first in enumerate(np.cumsum(sizes) - sizes):
-        dice = stream.child("participants", cell)
-        places.append(first + _some(sizes[cell], sampled[cell], dice))
+        cell_stream = stream.child("participants", cell)
+        indices.append(first + _some(sizes[cell], sampled[cell], cell_stream))
         tracks.append(np.zeros(sampled[cell], dtype=np.bool_))
-        tracks[cell][_some(sampled[cell], trackers[cell], dice.child("trackers"))] = True
-    clients = np.concatenate(places)
+        tracks[cell][_some(sampled[cell], trackers[cell], cell_stream.child("trackers"))] = True
+    clients = np.concatenate(indices)
     return Participants(
         clients if present_clients is None else present_clients[clients], np.concatenate(tracks)
     )
 
 
 def _some(size: int, count: int, stream: Stream) -> IntArray:
-    """Draw a uniform random set of ``count`` of 0, ..., size - 1, sorted, in O(count)."""
+    """Draw a uniform random subset of 0, ..., size - 1, sorted, in O(count)."""
     if count == size:
         return np.arange(size)
     # Only the set must be uniform, not its order: no shuffle is needed.
@@ -97,10 +98,10 @@ def _some(size: int, count: int, stream: Stream) -> IntArray:
 def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:
     """Split ``total`` in proportion to ``sizes``; random rounding keeps the means exact.
 
-    This is systematic sampling: one random offset for the running sums.
+    This is systematic sampling, with one random offset for the running sums.
     """
     ends = np.cumsum(sizes) * total / sizes.sum()
-    # Round off errors of the division first: 2.9999999999 must count as 3.
+    # Remove the rounding error of the division first: 2.9999999999 must count as 3.
     cuts = np.floor(np.round(ends, 9) + stream.generator().random())
     return np.asarray(np.diff(cuts, prepend=0), dtype=np.int64)
 

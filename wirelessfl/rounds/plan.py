@@ -1,4 +1,4 @@
-"""Plan of a global round before training: channel draws, submodels and costs."""
+"""Plan of a global round, made before training: channel draws, submodels and costs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Plan:
         submodels: submodel of each node.
         cost: cost of the round.
         lr_share: factor of the algorithm's step size in this round.
-        client_submodels: part of its node's model that each client trains; None for all of it.
+        client_submodels: submodel of each client; None if all train the submodel of their node.
     """
 
     round: int
@@ -50,7 +50,7 @@ class Plan:
     client_submodels: ClientSubmodels | None = None
 
     def without(self, clients: IntArray) -> Plan:
-        """Remove clients that left during the round; its cost and draws do not change."""
+        """Remove clients that left during the round; cost and channel draws do not change."""
         stays, each = ~np.isin(self.clients, clients), self.client_submodels
         return replace(
             self,
@@ -71,9 +71,9 @@ class WholeModel:
     """The full model of a run, and the neurons that submodels can omit.
 
     Args:
-        spec: its parameters.
-        partition: gives its neuron partition by scheme, for submodels of cells.
-        neurons: finds all neurons that submodels of clients can omit.
+        spec: names and shapes of its parameters.
+        partition: returns its neuron partition for a scheme, for submodels of cells.
+        neurons: returns all neurons that submodels of clients can omit.
     """
 
     spec: ParamSpec
@@ -87,7 +87,7 @@ class Participation:
 
     Args:
         per_round: S; None for all clients.
-        tracking: number of these that send tracking terms; None for all.
+        tracking: S_tilde, number of participants that send tracking terms; None for all.
     """
 
     per_round: int | None = None
@@ -105,7 +105,7 @@ class Planner:
         settings: local steps and edge rounds.
         stream: random stream of the run.
         participation: number of participating clients.
-        lr_share: gives the factor of the algorithm's step size in round ``number``.
+        lr_share: returns the factor of the algorithm's step size for a round number.
     """
 
     algorithm: Algorithm
@@ -123,7 +123,7 @@ class Planner:
 
     @property
     def costs(self) -> Costs:
-        """Computes the costs of rounds."""
+        """Cost model of the rounds."""
         return Costs(self.algorithm, self.links, self.model.spec, self.settings)
 
     def plan(
@@ -137,7 +137,7 @@ class Planner:
         Args:
             number: round number, from 0.
             present: [clients] boolean, clients that are present; None for all.
-            submodels: submodel of each node; None for those that the algorithm assigns.
+            submodels: submodel of each node; None to let the algorithm assign them.
 
         Raises:
             ConfigError: a client's data rate is 0, or the algorithm cannot assign submodels.
@@ -147,8 +147,8 @@ class Planner:
             edge_rounds = self.settings.edge_rounds
             indices = [number * edge_rounds + e for e in range(edge_rounds)]
         stream = self.stream.child("round", number)
-        wanted = self.participation
-        who = draw_participants(self.network, wanted.per_round, wanted.tracking, stream, present)
+        sizes = self.participation
+        who = draw_participants(self.network, sizes.per_round, sizes.tracking, stream, present)
         draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
         context = _RoundContext(self, number, stream, draws, who)
         if submodels is None:
@@ -172,7 +172,7 @@ class Planner:
         """Submodel of each node after a merge of some of the cells.
 
         Args:
-            merges: number of merges at the cloud so far, including this one.
+            merges: number of merges at the cloud, including this one.
             before: submodel of each node before this merge.
             cells: the merged cells, in order.
         """
@@ -196,7 +196,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class _DealingContext:
-    """Context of an algorithm that assigns submodels."""
+    """Context that an algorithm needs to assign submodels."""
 
     planner: Planner
     number: int
@@ -227,7 +227,7 @@ class _DealingContext:
 
 @dataclass(frozen=True)
 class _RoundContext(_DealingContext):
-    """Context of an algorithm that assigns the submodels of a round."""
+    """Context that an algorithm needs to assign the submodels of a round."""
 
     draws: ChannelDraw
     who: Participants

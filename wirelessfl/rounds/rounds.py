@@ -1,4 +1,4 @@
-"""Rounds of one model: carries out the decisions of schedule ``rounds``."""
+"""Execution of the decisions of schedule ``rounds`` for one model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirelessfl.training.cohort import State
 
 
 class ModelRounds:
-    """Rounds of one model. A round is planned when it starts, and trained when it is merged.
+    """Rounds of one model: each is planned when it starts, and trained when it is merged.
 
     Args:
         planner: plans rounds and their durations.
@@ -24,7 +24,7 @@ class ModelRounds:
         self._due: list[int] = []
 
     def happened(self, what: Event) -> Event:
-        """Return the entry: all entries of the clock are events."""
+        """Return ``what``: every clock entry is an event."""
         return what
 
     def carry_out(self, decision: Decision) -> None:

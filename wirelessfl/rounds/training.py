@@ -68,7 +68,7 @@ class RoundTraining:
         self.metrics: dict[str, float] = {}
 
     def branch(self, stream: Stream) -> RoundTraining:
-        """Copy for trial rounds, which change neither this object nor its client states.
+        """Return a copy for trial rounds, which change neither this object nor its client states.
 
         Args:
             stream: random stream of the copy.
@@ -86,18 +86,18 @@ class RoundTraining:
             plan: plan of the round.
             broadcast: the cloud's state when the round was issued.
         """
-        if len(plan.clients) == 0:  # all have left
+        if len(plan.clients) == 0:  # all clients have left
             self.totals.add(plan)
             return
-        under_way = self.trained(plan, broadcast)
-        under_way.finish()
-        self.metrics = under_way.metrics()
+        global_round = self.trained(plan, broadcast)
+        global_round.finish()
+        self.metrics = global_round.metrics()
 
     def trained(self, plan: Plan, broadcast: State) -> GlobalRound:
         """Run the E edge rounds of the global round ``plan``, without the cloud's merge.
 
-        The cost is counted and client states are stored; the server's state does not change. The
-        arguments are those of ``train``.
+        Adds the cost to the totals, and stores client states; the server's state does not change.
+        Arguments as in ``train``.
         """
         self.totals.add(plan)
         local = LocalTraining(
@@ -109,10 +109,10 @@ class RoundTraining:
             self.penalties,
             self.title,
         )
-        under_way = GlobalRound(self.server, local, plan, broadcast, self.stream, self.teacher)
+        global_round = GlobalRound(self.server, local, plan, broadcast, self.stream, self.teacher)
         for edge_round in range(self.settings.edge_rounds):
-            under_way.train(edge_round)
-        return under_way
+            global_round.train(edge_round)
+        return global_round
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""

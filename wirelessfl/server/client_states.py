@@ -1,7 +1,7 @@
 """State that clients keep between rounds, in host memory or on disk as an append-only log.
 
-A state is [P] in full coordinates, whatever submodel a client trains. Zero states are not stored,
-so clients that have not trained yet need no storage.
+A state is a vector [P] in the coordinates of the full model, even if the client trains a submodel.
+Zero states are not stored, so clients that have not trained yet need no storage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 
 MEMORY_BYTES = 1 << 28
-"""With ``auto``, states up to this total size are held in memory."""
+"""With ``auto``, states up to this total size are kept in memory."""
 GARBAGE = 4  # the log is rewritten when it has more than this many records per current record
 
 
@@ -55,13 +55,13 @@ class ClientStates(ABC):
 
     @abstractmethod
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue from what ``tensors`` returned."""
+        """Continue from the result of ``tensors``."""
 
     def attach(self, folder: Path, mark: str = "") -> None:  # noqa: B027
-        """Set the run's folder, once it exists, and the prefix of its files there."""
+        """Set the run's folder and the prefix of the file names."""
 
     def saved(self) -> None:  # noqa: B027
-        """Report that the checkpoint with the latest ``tensors`` is on disk."""
+        """Called once the checkpoint with the latest ``tensors`` is on disk."""
 
     def gather(
         self,
@@ -78,10 +78,10 @@ class ClientStates(ABC):
         gathered = {}
         for name in names:
             rows = torch.zeros(len(clients), submodels.spec.size)
-            for row, client, place in zip(rows, clients.tolist(), node.tolist(), strict=True):
+            for row, client, index in zip(rows, clients.tolist(), node.tolist(), strict=True):
                 full = self.get(name, client)
                 if full is not None:
-                    submodels.take(full, place, row)
+                    submodels.take(full, index, row)
             gathered[name] = rows.to(like.device)
         return gathered
 
@@ -114,7 +114,7 @@ class InMemory(ClientStates):
         return self._vectors[name].get(client)
 
     def put(self, name: str, client: int, value: Tensor) -> None:
-        """Store a copy: a view would keep the whole tensor of the cohort in memory."""
+        """Store a copy: a view would keep the cohort's whole tensor in memory."""
         if client in self._vectors[name] or value.any():
             self._vectors[name][client] = value.clone()
 
@@ -129,7 +129,7 @@ class InMemory(ClientStates):
         return found
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue from what ``tensors`` returned."""
+        """Continue from the result of ``tensors``."""
         for name in self.names:
             who = tensors[f"clients.{name}.who"].tolist()
             values = tensors[f"clients.{name}.values"]
@@ -137,7 +137,7 @@ class InMemory(ClientStates):
 
 
 class Overlay(InMemory):
-    """Client states of trial rounds: writes stay here, other reads go to the states below.
+    """Client states of trial rounds: writes are stored here, and other states read from ``below``.
 
     Args:
         below: underlying states, which do not change.
@@ -163,8 +163,8 @@ class OnDisk(ClientStates):
     """Client states in an append-only log of equal-size records in the run's folder.
 
     A checkpoint stores the log's number, the record of each client, and the number of records; a
-    resumed run truncates later records. When most records are outdated, a new log is written. The
-    old log is removed once a checkpoint names the new one.
+    resumed run discards later records. When most records are outdated, a new log is written. The
+    old log is removed once a checkpoint refers to the new one.
 
     Args:
         names: names of the state of each client.
@@ -188,7 +188,7 @@ class OnDisk(ClientStates):
         return self._folder / f"{self._mark}clients-{number}.log"
 
     def attach(self, folder: Path, mark: str = "") -> None:
-        """Keep the log in ``folder``, with the file name prefix ``mark``."""
+        """Store the log in ``folder``, with the file name prefix ``mark``."""
         self._folder, self._mark = folder, mark
 
     def _opened(self) -> BinaryIO:
@@ -235,15 +235,15 @@ class OnDisk(ClientStates):
         return sum(int((record >= 0).sum()) for record in self._record.values())
 
     def _write_anew(self) -> None:
-        """Copy the current records into a new log, in the order of names and clients."""
+        """Copy the current records into a new log, ordered by name and client."""
         draft = self._log(self._number + 1)
         moved = {name: record.copy() for name, record in self._record.items()}
         with draft.open("wb") as file:
-            places = itertools.count()
+            numbers = itertools.count()
             for record in moved.values():
                 for client in np.flatnonzero(record >= 0):
                     self._read(int(record[client])).tofile(file)
-                    record[client] = next(places)
+                    record[client] = next(numbers)
         self._outdated = self._log(self._number)
         self._number += 1
         self._record, self._records = moved, self._live()

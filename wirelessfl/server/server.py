@@ -29,14 +29,14 @@ PREFIX = "server."
 class Server:
     """State of a model at the cloud and at its nodes, and the merges of client updates.
 
-    The nodes are the edge servers. A star has one node, its server, which is the cloud too. A
-    server does no training.
+    The nodes are the edge servers. In a star, the only node is the server, which is also the cloud.
+    This class does no training.
 
     Args:
-        algorithm: the algorithm, for its server rule.
+        algorithm: algorithm that defines the server rule.
         uplink: how updates cross the air.
         weights: weights of clients in means.
-        states: state of each client, and what the server stores for each client.
+        states: states of the clients, and the server's memory of each client.
         params: initial parameters [P].
     """
 
@@ -52,7 +52,7 @@ class Server:
         self.weights, self.states = weights, states
         self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0
-        """Number of merges at the cloud so far."""
+        """Number of merges at the cloud."""
         self.cloud, self.nodes = self._initial(params)
 
     def _initial(self, params: Tensor) -> tuple[State, State]:
@@ -66,7 +66,7 @@ class Server:
 
     @property
     def present(self) -> BoolArray:
-        """Which clients are present, [clients] boolean, read-only."""
+        """Clients that are present, [clients] boolean, read-only."""
         return self._present
 
     def admit(self, present: BoolArray) -> None:
@@ -90,7 +90,7 @@ class Server:
         self.recount()
 
     def recount(self) -> None:
-        """Recompute the servers' means of client states over the present clients."""
+        """Recompute the server's means of client states over the present clients."""
         who = np.flatnonzero(self.present)
         weight = self.weights.of(who)
         for name in self.algorithm.recounted:
@@ -99,24 +99,24 @@ class Server:
             node = self.weights.node_of[who] if at_nodes else np.zeros_like(who)
             whole = np.bincount(node, weight, len(before))
             means = torch.zeros_like(before)
-            for client, place, share in zip(who.tolist(), node.tolist(), weight, strict=True):
+            for client, row, share in zip(who.tolist(), node.tolist(), weight, strict=True):
                 kept = self.states.get(name, client)
                 if kept is not None:
-                    means[place].add_(kept.to(means.device), alpha=float(share / whole[place]))
+                    means[row].add_(kept.to(means.device), alpha=float(share / whole[row]))
             if at_nodes:
                 self.nodes[name] = means
             else:
                 self.cloud[name] = means[0]
 
     def branch(self) -> Server:
-        """Copy for trial rounds, which change neither the original nor the client states."""
+        """Return a copy for trial rounds, which change neither this server nor its states."""
         twin = copy.copy(self)
         twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
         twin.states = Overlay(self.states)
         return twin
 
     def at_nodes(self, submodels: Submodels, cloud: State | None = None) -> State:
-        """State from which the nodes train, [nodes, P_max] by name, as new tensors.
+        """State of the nodes in their submodels, [nodes, P_max] by name, as new tensors.
 
         Args:
             submodels: submodel of each node.
@@ -160,15 +160,15 @@ class Server:
     def merge(self, rule: Algorithm, nodes: State, received: Received) -> State:
         """Return the next state of the nodes [nodes, P_max]; ``combine`` stores it.
 
-        What the algorithm remembers about the senders is stored here.
+        The server's memory of the senders is stored here.
 
         Args:
             rule: the algorithm, with the step size of the clients' training.
             nodes: state of the nodes, as from ``at_nodes``.
-            received: what the nodes received.
+            received: received payloads.
 
         Raises:
-            ConfigError: the algorithm's ``merge`` returns other names than it was given.
+            ConfigError: the algorithm's ``merge`` does not return the names that it was given.
         """
         merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
         if merged.keys() != nodes.keys():
@@ -179,7 +179,7 @@ class Server:
         return merged
 
     def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:
-        """Add what the server remembers about the senders, and store what it remembers next.
+        """Add the server's memory of the senders to ``received``, and store the new memory.
 
         Updates are processed in order of arrival: a client's second update is compared with its
         first.
@@ -203,7 +203,7 @@ class Server:
     def combine(
         self, rule: Algorithm, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> None:
-        """Store the nodes' new state, and combine the other state at the cloud.
+        """Store the nodes' own state, and combine their other state at the cloud.
 
         Args:
             rule: the algorithm, with the step size of the clients' training.
@@ -228,7 +228,7 @@ class Server:
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue from what ``tensors`` returned; other tensors are ignored."""
+        """Continue from the result of ``tensors``; other tensors are ignored."""
         device = self.cloud["params"].device
         found = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}
         self.cloud, self.nodes = (
@@ -241,7 +241,7 @@ class Server:
 
 
 def _turns(clients: Sequence[int]) -> list[list[int]]:
-    """Group rows: each client's first update of a merge, then each client's second, and so on."""
+    """Group rows: the first update of each client, then the second of each client, and so on."""
     turns: list[list[int]] = []
     seen: Counter[int] = Counter()
     for row, client in enumerate(clients):

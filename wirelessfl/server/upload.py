@@ -1,4 +1,4 @@
-"""An upload to the nodes of a server: its senders, its uplink, and what the merge receives."""
+"""An upload to the nodes of a server: senders, uplink and received payloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Senders:
         local_steps: H, local steps of each client.
         stream: random stream of their uploads.
         tracking: [senders] boolean, clients that send tracking terms; None for all.
-        staleness: [senders], merges since each client received its model; None if there were none.
+        staleness: [senders], merges since each client received its model; None in rounds.
     """
 
     clients: IntArray
@@ -59,11 +59,11 @@ class Upload:
     share: Mapping[str, Tensor]
 
     def exchanging(self, elements: Tensor | None) -> Upload:
-        """This upload with only these elements [nodes, P] exchanged; None for all."""
+        """Return this upload restricted to these elements [nodes, P]; None for all."""
         return replace(self, air=replace(self.air, exchanged=elements))
 
     def open(self, *names: Name, draw: ChannelDraw | None = None) -> Reception:
-        """Start to receive.
+        """Start the reception of an upload.
 
         Args:
             names: names of its random stream, below the senders' stream.
@@ -73,7 +73,7 @@ class Upload:
         return self.uplink.receive(replace(self.air, draw=draw, stream=stream))
 
     def received(self, reception: Reception) -> Received:
-        """What the nodes received, and facts about the senders for the algorithm."""
+        """Received payloads, with the facts about the senders that the algorithm needs."""
         return replace(
             reception.result(),
             local_steps=self.senders.local_steps,

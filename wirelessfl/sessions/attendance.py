@@ -1,4 +1,4 @@
-"""Clients that attend a session: groups in turn, or clients that join and leave over time."""
+"""Clients present in sessions: one group per session, or clients that join and leave."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Unit = Literal["seconds", "rounds"]
 
 @dataclass(frozen=True)
 class PresenceChanged:
-    """An entry of the clock: a client joins or leaves now."""
+    """Clock entry: a client joins or leaves now."""
 
 
 class Attendance(Protocol):
-    """Tells which clients are present."""
+    """Tracks which clients are present."""
 
     def open(self, session: int) -> BoolArray:
         """Open a session, and return the clients that are present, [clients] boolean."""
 
     def start(self) -> None:
-        """Put the time of the next change on the clock."""
+        """Schedule the next change on the clock."""
 
     def round_started(self, number: int, seconds: float) -> None:
         """Note that round ``number`` starts now and takes ``seconds``."""
 
     def new_changes(self) -> list[Change]:
-        """Return changes up to now that were not returned before."""
+        """Return the changes up to now that were not returned before."""
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain numbers."""
@@ -82,38 +82,38 @@ class Churn:
     """Clients that join and leave, at times in seconds or in rounds.
 
     Times in rounds count training rounds, T per session, without trial rounds; a fractional time
-    lies within a round. All changes at the current time count, in whatever order the events at this
-    time are processed.
+    lies within a round. All changes at the current time are applied, regardless of the order in
+    which the events at this time are processed.
 
     Args:
-        presence: clients present at first, and all changes.
+        presence: clients present at time 0, and all later changes.
         unit: unit of the times.
         rounds: T, rounds per session.
-        clock: virtual clock; the time of the next change is put on it.
+        clock: virtual clock, on which the next change is scheduled.
     """
 
     def __init__(self, presence: Presence, unit: Unit, rounds: int, clock: Clock) -> None:
         self.presence, self.unit, self.rounds, self.clock = presence, unit, rounds, clock
         self._rewind(0)
 
-    def _rewind(self, told: int) -> None:
-        """Set the state after the first ``told`` changes, between two rounds."""
+    def _rewind(self, applied: int) -> None:
+        """Set the state to that after the first ``applied`` changes, between two rounds."""
         self._present = self.presence.initial().copy()
         self._later: Iterator[Change] = self.presence.changes()
         self._next = next(self._later, None)
-        self._told = 0
-        while self._told < told:
-            self._tell()
+        self._applied = 0
+        while self._applied < applied:
+            self._apply()
         # The round in progress: its number, start and duration.
         self._round, self._began, self._lasts = -1, 0.0, 0.0
         self._marked = -1.0
 
-    def _tell(self) -> Change:
+    def _apply(self) -> Change:
         """Apply and return the next change."""
         change, self._next = self._next, next(self._later, None)
         assert change is not None
         self._present[change.client] = change.joins
-        self._told += 1
+        self._applied += 1
         return change
 
     def _when(self, change: Change) -> float:
@@ -128,12 +128,12 @@ class Churn:
         """Open a session, and return the clients that are present now, [clients] boolean.
 
         Raises:
-            ConfigError: no client is present, and none will join.
+            ConfigError: no client is present, and no client will join.
         """
         self.new_changes()
         if self.unit == "rounds":  # a session that ended early skips rounds
             while self._next is not None and self._next.time <= session * self.rounds:
-                self._tell()
+                self._apply()
         if not self._present.any() and self._next is None:
             raise ConfigError(
                 f"session {session} has no client after {self.clock.now:.6g} simulated seconds, "
@@ -143,7 +143,7 @@ class Churn:
         return self._present.copy()
 
     def start(self) -> None:
-        """Put the time of the next change on the clock, if it is known."""
+        """Schedule the next change on the clock, if its time is known."""
         if self._next is None:
             return
         when = max(self._when(self._next), self.clock.now)
@@ -152,22 +152,22 @@ class Churn:
             self.clock.at(when, PresenceChanged())
 
     def round_started(self, number: int, seconds: float) -> None:
-        """Note the start of a round, which sets the times of its changes if these are in rounds."""
+        """Note the start of a round, which fixes the clock times of its changes in rounds."""
         self._round, self._began, self._lasts = number, self.clock.now, seconds
         self.start()
 
     def new_changes(self) -> list[Change]:
-        """Return changes up to now that were not returned before."""
+        """Return the changes up to now that were not returned before."""
         changes = []
         while self._next is not None and self._when(self._next) <= self.clock.now:
-            changes.append(self._tell())
+            changes.append(self._apply())
         self.start()
         return changes
 
     def snapshot(self) -> dict[str, Any]:
-        """Number of changes so far."""
-        return {"changes": self._told}
+        """Number of applied changes."""
+        return {"changes": self._applied}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot; ``start`` puts the next change on the clock again."""
+        """Continue from a snapshot; ``start`` schedules the next change again."""
         self._rewind(state["changes"])

@@ -1,4 +1,4 @@
-"""Costs of warm starts in addition to the rounds of their sessions."""
+"""Costs of warm starts, besides those of the training rounds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ class ExtraCosts:
     Args:
         extra_rounds: number of trial rounds.
         extra_uploads: number of client uploads in trial rounds.
-        extra_broadcasts: number of models that the server broadcast for trial rounds, and of
-            broadcast teachers.
-        extra_seconds: simulated seconds of all this.
-        extra_mib: uplink and downlink traffic of all this, mean over registered clients.
+        extra_broadcasts: number of broadcasts of a model for a trial round, or of a teacher.
+        extra_seconds: simulated seconds of trial rounds and teacher broadcasts.
+        extra_mib: uplink and downlink traffic of both, mean over registered clients.
         dropped: number of updates of clients that left during a round.
     """
 

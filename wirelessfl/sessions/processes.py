@@ -1,6 +1,6 @@
-"""When clients are present: arrivals and departures by a random process.
+"""Client presence over time, and a random process of arrivals and departures.
 
-Times are in the unit that the settings choose, seconds or rounds.
+Times are in seconds or in rounds, depending on the settings.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Change:
 
     Args:
         time: in seconds or rounds, > 0.
-        client: its number.
-        joins: whether it joins; otherwise it leaves.
+        client: client number.
+        joins: True if the client joins, False if it leaves.
     """
 
     time: float
@@ -41,13 +41,13 @@ class Presence(Protocol):
     """The clients present at time 0, and all later changes."""
 
     def initial(self) -> BoolArray:
-        """[clients], clients present at time 0, after all changes of that instant."""
+        """Clients present at time 0, after all changes at that time, [clients] boolean."""
         ...
 
     def changes(self) -> Iterator[Change]:
-        """All later changes by (time, leaves before joins, client), the same in every call.
+        """All later changes by (time, leaves before joins, client), identical in every call.
 
-        The iterator may be endless. A client joins only while absent, and leaves only while
+        The iterator may be infinite. A client joins only while absent, and leaves only while
         present.
         """
         ...
@@ -57,18 +57,18 @@ class Presence(Protocol):
 class Arrivals:
     """Poisson arrivals and exponential stays.
 
-    An arriving client is one of the absent clients, uniformly; if none is absent it is lost. The
-    number present is that of a loss system with ``clients`` servers (M/M/n/n): in the long run
-    Poisson with mean ``rate * mean_stay``, cut off above ``clients``, and the share of arrivals
-    that are lost is Erlang's B.
+    At each arrival a uniformly drawn absent client joins; if no client is absent, the arrival is
+    lost. The number of present clients is that of an M/M/n/n loss system with n = ``clients``
+    servers: its stationary distribution is Poisson with mean ``rate * mean_stay``, truncated above
+    n, and the fraction of lost arrivals is given by the Erlang B formula.
 
     Args:
-        clients: of the whole run, >= 1.
-        rate: arrivals per unit of time, >= 0; 0: the clients present leave, and none arrives.
-        mean_stay: > 0, in units of time.
-        initially: clients present at time 0, from 0 to ``clients``, drawn at random; None:
-            ``rate * mean_stay`` to the nearest whole number, at least 1 and at most ``clients``.
-        stream: randomness of the process.
+        clients: n, number of clients in the run, >= 1.
+        rate: arrivals per unit of time, >= 0; with 0, clients only leave.
+        mean_stay: mean length of a stay, in units of time, > 0.
+        initially: number of clients present at time 0, from 0 to ``clients``, drawn at random. None
+            for ``rate * mean_stay``, rounded, at least 1 and at most ``clients``.
+        stream: random stream of the process.
 
     Raises:
         ConfigError: a number is out of its range.
@@ -91,12 +91,12 @@ class Arrivals:
             raise ConfigError(str(error)) from None
         if self.initially is not None and self.initially > self.clients:
             raise ConfigError(
-                f"initially is {self.initially}, and there are {self.clients} clients: give 0 to "
-                f"{self.clients}."
+                f"initially={self.initially} conflicts with clients={self.clients}: choose "
+                f"initially 0 to {self.clients}."
             )
 
     def initial(self) -> BoolArray:
-        """[clients], clients present at time 0."""
+        """Clients present at time 0, [clients] boolean."""
         present = np.zeros(self.clients, dtype=np.bool_)
         order = self.stream.child("initially").generator().permutation(self.clients)
         present[order[: self._first]] = True
@@ -106,13 +106,13 @@ class Arrivals:
     def _first(self) -> int:
         if self.initially is not None:
             return self.initially
-        # Cut off before rounding: the product may be infinite.
+        # Clip before rounding: the product may be infinite.
         return max(1, round(min(self.rate * self.mean_stay, self.clients)))
 
     def changes(self) -> Iterator[Change]:
-        """Yield all later changes; never ends if ``rate`` > 0."""
+        """Yield all later changes, infinitely many if ``rate`` > 0."""
         present = self.initial()
-        # Clients present at time 0 stay as long as others: exponential stays have no memory.
+        # Exponential stays are memoryless: those of clients present at time 0 need no correction.
         firsts = exponential(self.stream.child("first stays"))
         leaving = [
             (_later(0.0, self.mean_stay * firsts[number]), client)
@@ -122,11 +122,11 @@ class Arrivals:
         away: list[int] = np.flatnonzero(~present).tolist()
         gaps = exponential(self.stream.child("gaps"))
         stays = exponential(self.stream.child("stays"))
-        places = uniform(self.stream.child("clients"))
+        choices = uniform(self.stream.child("clients"))
         now = 0.0
         for number in itertools.count():
-            # The time to an arrival has no memory either: it is redrawn after each change, and not
-            # drawn while arrivals would be lost.
+            # The time to the next arrival is memoryless too: it is redrawn after each change, and
+            # not drawn while arrivals would be lost.
             arrives = math.inf
             if away and self.rate > 0:
                 arrives = _later(now, gaps[number] / self.rate)
@@ -135,8 +135,8 @@ class Arrivals:
                 away.append(client)
                 yield Change(now, client, joins=False)
             elif arrives < math.inf:
-                now, place = arrives, int(places[number] * len(away))
-                away[place], away[-1] = away[-1], away[place]
+                now, index = arrives, int(choices[number] * len(away))
+                away[index], away[-1] = away[-1], away[index]
                 client = away.pop()
                 heapq.heappush(leaving, (_later(now, self.mean_stay * stays[number]), client))
                 yield Change(now, client, joins=True)
@@ -145,22 +145,22 @@ class Arrivals:
 
 
 def _later(time: float, span: float) -> float:
-    """``span`` after ``time``; a span lost to rounding becomes the smallest step.
+    """Return ``time + span``, or the next larger float if the span is lost to rounding.
 
-    So no client leaves in the instant in which it joined.
+    So no client leaves at the time at which it joined.
     """
     return max(time + span, math.nextafter(time, math.inf))
 
 
 def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> None:
-    """Refuse a session whose first round would have no client; times are in rounds.
+    """Raise an error if the first round of a session has no client; times are in rounds.
 
-    Session s is rounds s T to (s + 1) T, and its clients are those present at time s T.
+    Session s lasts from time s T to (s + 1) T, and its clients are those present at time s T.
 
     Args:
-        presence: a trace, or arrivals.
-        sessions: >= 1.
-        rounds: T >= 1, of a session.
+        presence: clients present at time 0, and all later changes.
+        sessions: number of sessions, >= 1.
+        rounds: T, rounds per session, >= 1.
 
     Raises:
         ConfigError: no client is present at time s T, or a number is out of its range.
@@ -179,6 +179,6 @@ def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> 
             change = next(changes, None)
         if not present:
             raise ConfigError(
-                f"session {session} begins at round {begin} without a client: let a client join "
-                f"by round {begin} and stay, or have other rounds or fewer sessions."
+                f"session {session} begins at round {begin} without a client. Add a client that is "
+                f"present at round {begin}, or choose other rounds or fewer sessions."
             )

@@ -1,4 +1,4 @@
-"""Rounds of sessions: clients present, trial rounds on a copy, warm starts, and their costs."""
+"""Execution of sessions: present clients, trial rounds on a copy, warm starts and their costs."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ class Given:
 class SessionRounds:
     """Carries out the decisions of ``SessionsScheduler``.
 
-    A client that leaves during a round leaves the session. Its update is dropped; time, bytes and
-    energy of the round stay as planned.
+    A client that leaves during a round leaves the session. Its update is dropped; the round's time,
+    bytes and energy do not change.
 
     Args:
         planner: plans rounds.
         training: trains rounds.
         clock: virtual clock.
-        attendance: tells which clients are present.
-        warm_start: gives the initial model of each session.
-        draw: gives a newly drawn model by number.
-        labels_of: gives the labels in the data of some clients.
+        attendance: tracks which clients are present.
+        warm_start: returns the initial model of each session.
+        draw: returns a newly drawn model, by number.
+        labels_of: returns the labels in the data of the given clients.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class SessionRounds:
         self.planner, self.training, self.clock = planner, training, clock
         self.attendance, self.warm_start = attendance, Checked(warm_start)
         self.draw, self.labels_of = draw, labels_of
-        # Trial rounds have their own channels, participants and noise, so that these do not depend
-        # on the warm start in training rounds. Their batches are those of the first rounds.
+        # Trial rounds draw their own channels, participants and noise, so that those of training
+        # rounds do not depend on the warm start. Batches are those of the session's first rounds.
         self.trial_planner = replace(
             planner, stream=planner.stream.child("trial"), lr_share=unchanged
         )
@@ -106,7 +106,7 @@ class SessionRounds:
         return self.training.server
 
     def happened(self, what: Event | PresenceChanged) -> Event | None:
-        """Process an entry of the clock: clients have joined or left, or a round has ended."""
+        """Process a clock entry: clients joined or left, or a round ended."""
         if not isinstance(what, PresenceChanged):
             return what
         return Joined() if self._look() else None
@@ -153,13 +153,13 @@ class SessionRounds:
         self._note_labels()
 
     def _note_labels(self) -> None:
-        """Store the labels of the present clients; keep them when the last client has left."""
+        """Store the labels of the present clients; do not change them if no client is present."""
         present = np.flatnonzero(self.server.present)
         if len(present):
             self.labels = self.labels_of(present)
 
     def opening(self) -> Opening:
-        """Argument of the warm start when the session begins."""
+        """Create the warm start's argument for the current session."""
         return Opening(
             session=self._session,
             past=self.past,
@@ -241,7 +241,7 @@ class SessionRounds:
             self._left = trial
 
     def numbers(self) -> dict[str, Any]:
-        """Fields of a row about the session."""
+        """Session fields of a row."""
         return {
             "present": int(self.server.present.sum()),
             **asdict(self.extras),
@@ -258,7 +258,7 @@ class SessionRounds:
         return found
 
     def snapshot(self) -> dict[str, Any]:
-        """The other state, as plain numbers and lists."""
+        """Remaining state, as plain numbers and lists."""
         return {
             "session": self._session,
             "extras": asdict(self.extras),

@@ -22,7 +22,7 @@ COLUMNS = ("client", "join", "leave")
 
 
 class Stay(NamedTuple):
-    """A client is present from ``join`` until ``leave``; infinity means to the end."""
+    """Stay of a client from ``join`` until ``leave``; infinity means until the end of the run."""
 
     client: int
     join: float
@@ -33,11 +33,11 @@ class Stay(NamedTuple):
 class Trace:
     """Recorded presence of clients.
 
-    Consecutive stays of a client, where one starts exactly when the other ends, are merged.
+    Stays of a client are merged if one starts exactly when the other ends.
 
     Args:
         stays: stays in any order; a client may have several.
-        clients: number of all clients of the run; clients without a stay never join.
+        clients: number of clients in the run; clients without a stay never join.
 
     Raises:
         ConfigError: a stay is invalid, two stays of a client overlap, or there are no stays.
@@ -47,7 +47,7 @@ class Trace:
     clients: int
 
     def __post_init__(self) -> None:
-        names = [f"stays[{place}]" for place in range(len(self.stays))]
+        names = [f"stays[{index}]" for index in range(len(self.stays))]
         if not names:
             raise ConfigError("stays is empty: give at least one stay.")
         _check(self.stays, self.clients, names)
@@ -78,26 +78,26 @@ class Trace:
         return present
 
     def changes(self) -> Iterator[Change]:
-        """All later changes."""
+        """All changes after time 0."""
         return iter(self._changes)
 
 
 def read_trace(path: Path, clients: int) -> Trace:
     """Read a trace from a CSV file with the columns client, join and leave, in any order.
 
-    Other columns, blank lines, and spaces around values are ignored. An empty ``leave``, or inf,
-    means until the end.
+    Other columns, blank lines, and spaces around values are ignored. An empty ``leave`` or inf
+    means until the end of the run.
 
     Args:
         path: the file, in UTF-8.
-        clients: number of all clients of the run; they are numbered from 0.
+        clients: number of clients in the run; they are numbered from 0.
 
     Raises:
         ConfigError: the file cannot be read, has no stays, or has an invalid line; the message
             names file, line and value.
     """
     try:
-        # utf-8-sig: a spreadsheet's byte order mark does not belong to the first column's name.
+        # utf-8-sig removes a spreadsheet's byte order mark before the first column's name.
         text = path.read_text(encoding="utf-8-sig")
         lines = csv.reader(text.splitlines(), skipinitialspace=True)
         rows = [(lines.line_num, [value.strip() for value in row]) for row in lines]
@@ -136,7 +136,7 @@ def read_trace(path: Path, clients: int) -> Trace:
 
 
 def _stay(values: dict[str, str], name: str) -> Stay:
-    """Parse the stay of a line.
+    """Parse the stay in a line.
 
     Raises:
         ConfigError: a value is not a number.
@@ -182,7 +182,7 @@ def _check(stays: Sequence[Stay], clients: int, names: Sequence[str]) -> None:
                 f"{name}: leave is {leave}, and join is {join}. Give a leave time after join, or "
                 "inf for no end."
             )
-    order = sorted(range(len(stays)), key=lambda place: stays[place])
+    order = sorted(range(len(stays)), key=lambda index: stays[index])
     for before, after in itertools.pairwise(order):
         first, second = stays[before], stays[after]
         if first.client == second.client and second.join < first.leave:

@@ -1,4 +1,4 @@
-"""Over-the-air computation: a cell's clients transmit at once; the server gets their mean (V)."""
+"""Over-the-air computation: a cell's clients transmit together; the server gets their mean (V)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
 
 @dataclass(frozen=True)
 class AirComp(Uplink):
-    """Over-the-air sums (AirComp): noisy, but as fast with many clients as with one.
+    """Over-the-air sums (AirComp): noisy, but as fast for many clients as for one.
 
     Each client sends one element of its update per symbol, precoded so that the signals add up to
     the weighted mean at the edge server, (22) to (25). Updates are sent in the unit that the
@@ -106,7 +106,7 @@ class AirComp(Uplink):
             )
 
     def unused(self) -> Mapping[str, str]:
-        """A random direction needs no starts, and published power no second element."""
+        """``random`` has no starts; ``published`` power allows one element per symbol."""
         found: dict[str, str] = {}
         if self.beamformer == "random":
             reason = 'conflicts with beamformer="random": choose beamformer "anneal"'
@@ -138,7 +138,7 @@ class AirComp(Uplink):
         return seconds / BITS_PER_ELEMENT
 
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """The same as ``seconds_per_bit``: all clients transmit all the time."""
+        """Equal to ``seconds_per_bit``: all clients transmit for the whole upload."""
         return self.seconds_per_bit(draw)
 
     def receive(self, air: AirRound) -> Reception:
@@ -149,8 +149,8 @@ class AirComp(Uplink):
         """
         if air.draw is None:
             raise ConfigError(
-                "uplink is 'aircomp': it needs clients that upload at the same time, and here each "
-                'client uploads at a different time. Choose uplink "tdma", "ofdma" or "fixed".'
+                "uplink='aircomp' needs simultaneous uploads, and here each client uploads at a "
+                'different time: choose uplink "tdma", "ofdma" or "fixed".'
             )
         return AirReception(self, air, air.draw)
 
@@ -182,13 +182,13 @@ class AirReception(Reception):
         super().add(part, sent)
 
     def _on_the_air(self, part: slice | IntArray, updates: Tensor) -> Tensor:
-        """Updates, with zeros at elements that are not sent."""
+        """Return the updates, with zeros at elements that are not sent."""
         if self.air.exchanged is None:
             return updates
         return updates * self.air.exchanged[self.air.node[part]]
 
     def _fill(self, node: IntArray | int) -> FloatArray:
-        """Factor from a root mean square over all elements to one over the elements sent."""
+        """Factor that converts a root mean square over all elements to one over those sent."""
         if self.air.exchanged is None:
             return np.ones(())
         elements = self.air.exchanged.shape[1]
@@ -207,17 +207,17 @@ class AirReception(Reception):
         for name in payloads:
             found = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
             rms[name] = shards.sum(found).numpy() / self.air.units.get(name, 1.0)
-        # After divergence the sums are not finite either; they are delivered as they are.
+        # After divergence the sums are not finite either; they are delivered unchanged.
         airs = shards.by_first(
             lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
         )
-        for place, name in enumerate(payloads):
-            realised, predicted = self._receive(name, airs[place], rms[name], shards, like)
-            title = "air_error" if place == 0 else f"air_error_{name}"
+        for number, name in enumerate(payloads):
+            realised, predicted = self._receive(name, airs[number], rms[name], shards, like)
+            title = "air_error" if number == 0 else f"air_error_{name}"
             self._metrics |= {title: realised, f"{title}_predicted": predicted}
 
     def result(self) -> Received:
-        """What the nodes received, and the mean squared error per element."""
+        """Received payloads, and their mean squared errors per element."""
         exact = super().result()
         return Received(exact.mean, exact.each, exact.clients, exact.node, self._metrics)
 
@@ -264,15 +264,15 @@ class AirReception(Reception):
         air, uplink = self.air, self.uplink
         antennas = h.shape[-1]
         if uplink.beamformer == "random":
-            dice = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
-            parts = np.stack([d.standard_normal((antennas, 2)) for d in dice])
+            rngs = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
+            parts = np.stack([d.standard_normal((antennas, 2)) for d in rngs])
             return np.asarray(parts.view(np.complex128)[..., 0])  # the norm does not matter
         largest = max(map(len, members))
         batch = np.ones((air.nodes, largest, antennas), h.dtype)
         needs = np.zeros((air.nodes, largest))
         for node, rows in enumerate(members):
             batch[node, : len(rows)], needs[node, : len(rows)] = h[rows], scales[rows]
-        needs[~needs.any(1)] = 1.0  # no client sends here: any direction is fine
+        needs[~needs.any(1)] = 1.0  # no client sends to this node: any direction is fine
         try:
             backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
             solution = optimize_beamformer(batch, backend=backend, scales=needs)

@@ -1,7 +1,7 @@
-"""The interface of an uplink: what the server receives, and the seconds and joules that it takes.
+"""The interface of an uplink: what the server receives, and the seconds and joules of an upload.
 
-An uplink does not depend on models: it carries numbers ("elements") from clients to the nodes that
-they report to. Its dataclass fields are its settings, as for an algorithm.
+An uplink does not depend on models: it transmits numbers ("elements") from clients to their nodes.
+Its dataclass fields are its settings, as for an algorithm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Coherence = Literal["round", "edge-round"]
 
 @dataclass(frozen=True)
 class AirRound:
-    """One upload that is merged at once: each client sends to its node.
+    """One upload of clients to their nodes, which is merged in one step.
 
     Args:
         nodes: number of nodes.
@@ -40,8 +40,8 @@ class AirRound:
         exchanged: [nodes, elements] boolean, elements that the clients of a node send; None for
             all.
         draw: channel draw that includes these clients; None if they upload at different times.
-        silent: by payload, [clients] boolean, clients that do not send it; missing payloads are
-            sent by all.
+        silent: by payload, [clients] boolean, clients that do not send it; all clients send the
+            payloads that are missing here.
     """
 
     nodes: int
@@ -67,7 +67,7 @@ class AirRound:
 class Reception:
     """Error-free weighted means, accumulated chunk by chunk, so that only one chunk is in memory.
 
-    Payloads that are needed from each client are held for all clients.
+    Payloads that are needed from each client are stored for all clients.
     """
 
     def __init__(self, air: AirRound) -> None:
@@ -106,13 +106,13 @@ class Reception:
                 shards.sum(self._held_each(name, like))
 
     def _held_each(self, name: str, like: Tensor) -> Tensor:
-        """Buffer [clients, elements] for a payload of all clients; 0 until a client has sent."""
+        """Buffer [clients, elements] of a payload; rows are 0 until the client has sent."""
         if name not in self._each:
             self._each[name] = like.new_zeros(len(self.air.clients), like.shape[1])
         return self._each[name]
 
     def result(self) -> Received:
-        """What the nodes received."""
+        """Received payloads."""
         return Received(self._sums, self._each, self.air.clients, self.air.node)
 
 
@@ -127,7 +127,7 @@ class Uplink(Choice, ABC):
     radio: ClassVar[bool] = True
     """Whether uploads cross the network's radio channel."""
     of_rounds: ClassVar[tuple[str, ...]] = ()
-    """Settings that have an effect only if the clients of a cell upload together, in rounds."""
+    """Settings that have an effect only in rounds, where a cell's clients upload together."""
 
     @property
     def downlink_bps(self) -> float | None:
@@ -135,7 +135,7 @@ class Uplink(Choice, ABC):
         return None
 
     def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
-        """Vectors [clients] that count for the duration of each upload; by default those it sends.
+        """Number of vectors [clients] that determines each upload's duration; default: those sent.
 
         Args:
             vectors: [clients], number of vectors that each participating client sends.

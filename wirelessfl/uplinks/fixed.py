@@ -15,7 +15,7 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Fixed(Uplink):
-    """Fixed-rate links, one per client, equal rates up and down (Chen et al., 2025, Section 6).
+    """Fixed-rate links, one per client, of equal rates up and down (Chen et al., 2025, Section 6).
 
     A round takes (elements down + elements up) * 32 bit / rate, plus the time of the local steps.
 
@@ -23,8 +23,8 @@ class Fixed(Uplink):
         rate_mbps: rate of a client's link in each direction, in Mbit/s; ``downlink_mbps`` overrides
             the downlink rate.
         wait: duration of uploads if some clients send more than others (selective tracking):
-            the mean of the cell's uploads ("mean", as in the published minutes), or the slowest
-            ("slowest").
+            the mean of the cell's uploads ("mean", as in the published run times), or the slowest
+            upload ("slowest").
     """
 
     name = "fixed"
@@ -41,7 +41,7 @@ class Fixed(Uplink):
 
     @property
     def downlink_bps(self) -> float:
-        """The uplink's rate."""
+        """Downlink rate in bit/s, equal to the uplink rate."""
         return 1e6 * self.rate_mbps
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
@@ -61,7 +61,7 @@ class Fixed(Uplink):
         return 0.0
 
     def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
-        """Mean over the participating clients of the cell, or each client's own number."""
+        """Mean over the cell's participating clients, or each client's number of vectors."""
         if self.wait == "slowest":
             return vectors
         mean = np.bincount(cell_of, vectors) / np.maximum(np.bincount(cell_of), 1)

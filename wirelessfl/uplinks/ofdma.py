@@ -1,4 +1,4 @@
-"""Frequency division: the clients of a cell upload at once, each in its own part of the band."""
+"""Frequency division: the clients of a cell upload together, each in its own sub-band."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Ofdma(Uplink):
         return ofdma_seconds_per_bit(draw)
 
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """The same as ``seconds_per_bit``: a client transmits all the time."""
+        """Equal to ``seconds_per_bit``: a client transmits for its whole upload."""
         return airtime_seconds_per_bit(draw, "ofdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """1 / R_i, with the band divided equally among the clients that upload now."""
+        """1 / R_i, with the band divided equally among the uploading clients."""
         return 1 / rate_bps(bandwidth_hz / len(snr), len(snr) * snr, 1.0)

@@ -13,7 +13,7 @@ from wirelessfl.uplinks.base import Uplink
 class Tdma(Uplink):
     """Time division: the clients of a cell take turns on the whole band (HIST paper, (17)).
 
-    With n_j clients in a cell an upload takes n_j / R_i seconds per bit.
+    With n_j clients in a cell, an upload takes n_j / R_i seconds per bit.
     """
 
     name = "tdma"
@@ -27,7 +27,7 @@ class Tdma(Uplink):
         return airtime_seconds_per_bit(draw, "tdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """n / R_i: the n clients that upload now have equal slots."""
+        """n / R_i: the n uploading clients have equal slots."""
         return len(snr) / rate_bps(bandwidth_hz, snr, 1.0)
 
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:

@@ -15,14 +15,14 @@ from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
 class Average(WarmStart):
     """Start from the mean of the final models of all sessions after the pilot sessions.
 
-    A session without such past sessions starts from the latest model.
+    If there is no such session, start from the latest model.
 
     Args:
-        pilot_sessions: P, number of first sessions that are not averaged.
+        pilot_sessions: P, number of initial sessions that are not averaged.
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of first sessions, which train the pilot model")
+        int, Field(ge=1, description="P, number of initial sessions, which train the pilot model")
     ] = 1
 
     def initial(self, opening: Opening) -> Initial:
@@ -38,7 +38,7 @@ class Average(WarmStart):
 
 
 def finite(past: Past) -> Past:
-    """Keep the sessions whose training did not diverge."""
+    """Return the past without sessions whose training diverged."""
     return past.only([i for i, model in enumerate(past.models) if bool(model.isfinite().all())])
 
 

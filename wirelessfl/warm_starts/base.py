@@ -17,14 +17,14 @@ from wirelessfl.training.cohort import Penalty
 
 @dataclass(frozen=True)
 class Past:
-    """What the server stores about past sessions.
+    """Information about past sessions, stored by the server.
 
     Args:
         sessions: numbers of the sessions, ascending.
-        models: by session, the final global model [P].
-        gradients: by session, the change of the pilot model by its clients [P]; empty without a
+        models: final global model [P] of each session.
+        gradients: change of the pilot model [P] by the clients of each session; empty without a
             pilot model.
-        pilot: the pilot model [P]; None before there is one.
+        pilot: pilot model [P]; None if it does not exist yet.
     """
 
     sessions: tuple[int, ...] = ()
@@ -33,7 +33,7 @@ class Past:
     pilot: Tensor | None = None
 
     def with_session(self, session: int, model: Tensor, gradient: Tensor | None = None) -> Past:
-        """This past with one more session."""
+        """Return this past with one more session."""
         return replace(
             self,
             sessions=(*self.sessions, session),
@@ -42,7 +42,7 @@ class Past:
         )
 
     def only(self, places: Sequence[int]) -> Past:
-        """This past with only the sessions at these indices."""
+        """Return this past with only the sessions at these indices."""
         return replace(
             self,
             sessions=tuple(self.sessions[i] for i in places),
@@ -67,7 +67,7 @@ class Past:
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor], device: torch.device) -> Past:
-        """Restore from what ``tensors`` returned."""
+        """Restore a past from the result of ``tensors``."""
         rows = {
             name: tuple(tensors[f"past.{name}"].to(device).unbind())
             for name in ("models", "gradients")
@@ -80,11 +80,11 @@ class Past:
 
 @dataclass(frozen=True)
 class Opening:
-    """What is known when a session begins. Its tensors must not be modified.
+    """Information available when a session begins. The tensors must not be modified.
 
     Args:
         session: session number, from 0.
-        past: what is stored about earlier sessions.
+        past: information about earlier sessions.
         latest: final model [P] of the previous session; the run's initial model for session 0.
         gradient: change of the pilot model by the session's clients in trial rounds [P]; None
             without trial rounds.
@@ -107,7 +107,7 @@ class Initial:
     Args:
         params: parameters [P] of the initial model.
         weights: weight of each past session's model, by session; empty if the initial model is not
-            a mean of them.
+            a mean of past models.
     """
 
     params: Tensor
@@ -136,7 +136,7 @@ class WarmStart(Choice, ABC):
     def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
         """Extra terms in the loss of a session's clients.
 
-        If there are any, the server sends the previous session's final model once to all clients,
+        If there are any, the server sends the previous session's final model to all clients once,
         as ``teacher``.
 
         Args:
@@ -146,10 +146,10 @@ class WarmStart(Choice, ABC):
         return ()
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """Update what is stored at the end of a session.
+        """Update the past at the end of a session.
 
         Args:
-            past: what is stored so far.
+            past: past before this update.
             session: number of the session that ends.
             last: its final global model [P].
             gradient: change of the pilot model in its trial rounds [P]; None without trial rounds.

@@ -1,4 +1,4 @@
-"""Checks of what a warm start returns, since a user's warm start may be wrong."""
+"""Checks of the return values of a warm start, which may be a user's own class."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Checked:
     def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
         """Check for a tuple of ``Penalty``."""
         found = self._of("penalties", self.warm_start.penalties(session, labels_before), tuple)
-        for one in found:
-            if not isinstance(one, Penalty):
-                raise self._wrong("penalties", one, "entries of type Penalty")
+        for entry in found:
+            if not isinstance(entry, Penalty):
+                raise self._wrong("penalties", entry, "entries of type Penalty")
         return found
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:

@@ -37,7 +37,7 @@ class Continuous(WarmStart):
         return Initial(opening.latest)
 
     def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
-        """The divergence from the teacher; none in the first session."""
+        """The divergence from the teacher; no penalty in the first session."""
         if session == 0:
             return ()
         if self.distillation == "csrd":

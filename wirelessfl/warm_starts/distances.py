@@ -50,7 +50,7 @@ def softmax_weights(distances: list[float], scale: float) -> list[float]:
     """Weights alpha_z = exp(-R d_z) / sum_y exp(-R d_y), (5).
 
     Args:
-        distances: d of each past session; sessions with a non-finite distance get weight 0.
+        distances: d_z of each past session; sessions with a non-finite distance get weight 0.
         scale: R.
     """
     known = torch.tensor(distances, dtype=torch.float64)
@@ -62,7 +62,7 @@ def softmax_weights(distances: list[float], scale: float) -> list[float]:
 
 
 def _directions(flat: Tensor, spec: ParamSpec) -> list[Tensor]:
-    """Weight tensors normalised to norm 1, in float64; zero tensors stay zero."""
+    """Weight tensors with norm 1, in float64; zero tensors stay zero."""
     views = spec.views(flat.double())
     weights = [v for name, v in views.items() if not name.rpartition(".")[2].startswith("bias")]
     chosen = weights or list(views.values())

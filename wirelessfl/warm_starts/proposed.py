@@ -17,7 +17,7 @@ from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weig
 
 @dataclass(frozen=True)
 class Proposed(WarmStart):
-    """Start from a mean of past models, weighted by similarity of the clients (Chang et al.).
+    """Start from a mean of past models, weighted by the clients' similarity (Chang et al.).
 
     The pilot model is the mean of the final models of the first P sessions. Clients of a later
     session s train it for V trial rounds, which gives G_s = w_s^(V) - w_pilot. The session starts
@@ -34,13 +34,12 @@ class Proposed(WarmStart):
         similarity_scale: R; 0 gives the plain mean, and large values select the most similar
             session's model.
         history: H, maximum number of stored sessions.
-        history_keep: which H sessions stay: the latest, or the most diverse. For the latter, of the
-            two sessions whose G are closest to each other, the one closer to the other stored
-            sessions is removed.
+        history_keep: which H sessions are kept: the latest, or the most diverse. For the latter, of
+            the two sessions with the closest G, the one closer to the other sessions is removed.
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of first sessions, which train the pilot model")
+        int, Field(ge=1, description="P, number of initial sessions, which train the pilot model")
     ] = 1
     trial_rounds: Annotated[
         int, Field(ge=1, description="V, trial rounds from the pilot model before a session")
@@ -60,7 +59,7 @@ class Proposed(WarmStart):
     ] = "latest"
 
     def unused(self) -> Mapping[str, str]:
-        """Without a limit every past session is kept."""
+        """Without ``history``, all past sessions are kept."""
         return {} if self.history is not None else {"history_keep": "needs history: give it"}
 
     def trials(self, session: int) -> int:
@@ -82,7 +81,7 @@ class Proposed(WarmStart):
         return weighted(past, softmax_weights(apart, self.similarity_scale), opening)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """Store pilot sessions' models until the pilot exists, then 2 vectors per session."""
+        """Store models until the pilot model exists, then a model and a gradient per session."""
         if session < self.pilot_sessions:
             past = past.with_session(session, last)
             if session + 1 < self.pilot_sessions:
@@ -95,17 +94,17 @@ class Proposed(WarmStart):
         """Limit the past to H sessions."""
         if self.history is None or len(past.sessions) <= self.history:
             return past
-        places = list(range(len(past.sessions)))
+        indices = list(range(len(past.sessions)))
         if self.history_keep == "latest":
-            return past.only(places[-self.history :])
-        return past.only([i for i in places if i != _nearest_to_others(past.gradients)])
+            return past.only(indices[-self.history :])
+        return past.only([i for i in indices if i != _nearest_to_others(past.gradients)])
 
 
 def _nearest_to_others(gradients: tuple[Tensor, ...]) -> int:
-    """Of the closest pair, the index of the vector that is closer to the others.
+    """Of the closest pair, return the index of the vector that is closer to the others.
 
     Distances are between vectors normalised to length 1. Lengths are ignored: they show how well
-    the pilot model fits, and not in which direction the clients change it.
+    the pilot model fits, not in which direction the clients change it.
     """
     rows = torch.nn.functional.normalize(torch.stack(gradients).double(), dim=1)
     apart = (2 - 2 * rows @ rows.T).clamp(min=0).sqrt()
@@ -114,5 +113,5 @@ def _nearest_to_others(gradients: tuple[Tensor, ...]) -> int:
     others = [i for i in range(len(gradients)) if i not in (one, two)]
     if not others:
         return min(one, two)  # the older one
-    near = {place: float(apart[place, others].min()) for place in (one, two)}
-    return min(near, key=lambda place: (near[place], place))
+    near = {index: float(apart[index, others].min()) for index in (one, two)}
+    return min(near, key=lambda index: (near[index], index))

@@ -1,4 +1,4 @@
-"""Random pilot: the ablation of Table 14, which compares clients on an untrained model."""
+"""Random pilot: the ablation of Table 14, with trial rounds from an untrained model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RandomPilot(Proposed):
     draws = True
 
     def trial_model(self, opening: Opening) -> Tensor:
-        """The random pilot model, number 0, the same for all trial rounds."""
+        """The random pilot model (number 0), the same in all trial rounds."""
         return opening.draw(0)
 
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
-        """As ``Proposed``, without the pilot model, which can be drawn again."""
+        """Store the past as ``Proposed`` does, without the pilot model, which can be redrawn."""
         return replace(super().remember(past, session, last, gradient), pilot=None)

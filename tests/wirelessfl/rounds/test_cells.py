@@ -1,4 +1,4 @@
-"""Asynchronous cells against synchronous rounds, and against a reference loop."""
+"""Asynchronous cells compared with synchronous rounds and with a reference loop."""
 
 import heapq
 from types import SimpleNamespace
@@ -40,7 +40,7 @@ OVER_THE_AIR = {"uplink": "aircomp", "beamformer": "random"}
 
 
 class CloudMoments(FedAdam):
-    """Moments of the edge servers' steps, which the cloud combines like the model."""
+    """FedAdam at edge servers, whose moments the cloud combines like the model."""
 
     node_state = False
 
@@ -50,7 +50,7 @@ def under(buffer):
 
 
 def ran(config, data, *, model=None, network=None):
-    """A finished run."""
+    """Run ``config`` to the end."""
     setup = build(config, model=model, data=data, network=network)
     engine = engine_of(setup)
     directory = RunDirectory.create(config.run.out, setup.config)
@@ -79,8 +79,8 @@ def ran(config, data, *, model=None, network=None):
         ("hfedavg", {"compression": "quantisation", "lr_schedule": "poly"}, None),
     ],
 )
-def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tolerance):
-    """B = N: equal seconds; parameters to 1e-6, with Adam clients to 1e-4 of the change."""
+def test_merging_all_cells_at_once_equals_synchronous_rounds(config, toy, name, flags, tolerance):
+    """With B = N, times are equal and parameters agree to 1e-6, or 1e-4 of the change with Adam."""
     rounds = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags), toy)
     cells = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags, **under(3)), toy)
     difference = (rounds.params - cells.params).norm()
@@ -100,7 +100,7 @@ def test_all_cells_together_are_synchronous_rounds(config, toy, name, flags, tol
     for row, other in zip(rounds.rows, cells.rows, strict=True):
         assert other["sim_seconds"] == row["sim_seconds"]
         assert other["staleness_max"] == 0
-        # Rounds report the largest compression error, cells the mean over cells.
+        # Rounds report the maximum compression error over cells, asynchronous cells the mean.
         for field in row.keys() - {"wall_seconds", "compression_error"}:
             assert other[field] == pytest.approx(row[field], rel=1e-4), field
 
@@ -111,20 +111,20 @@ def logits(layers, x):
 
 
 def batch(part, client, step):
-    turn, place = divmod(step, -(-len(part) // BATCH))
-    shuffle = Stream(SEED).child("client", client, "batches").generator(turn)
-    return part[shuffle.permutation(len(part))[place * BATCH : (place + 1) * BATCH]]
+    epoch, number = divmod(step, -(-len(part) // BATCH))
+    shuffle = Stream(SEED).child("client", client, "batches").generator(epoch)
+    return part[shuffle.permutation(len(part))[number * BATCH : (number + 1) * BATCH]]
 
 
-def held_by(neurons, like):
-    """Mask of each layer: 1 where a cell with these hidden neurons trains it."""
+def masks_of(neurons, like):
+    """Mask of each layer: 1 at parameters that a cell with these hidden neurons trains."""
     masks = [torch.zeros_like(layer) for layer in like]
     masks[0][neurons], masks[1][neurons], masks[2][:, neurons], masks[3][:] = 1, 1, 1, 1
     return masks
 
 
 def cell_round(data, parts, model, masks, clients, first_steps, lr):
-    """E edge rounds of SGD on the masked model, and a mean weighted by samples after each."""
+    """E edge rounds of SGD on the masked model, each followed by a sample-weighted mean."""
     layers = [layer * mask for layer, mask in zip(model, masks, strict=True)]
     weight = np.array([len(parts[client]) for client in clients], dtype=np.float64)
     for edge_round in range(EDGE_ROUNDS):
@@ -150,8 +150,8 @@ def cell_round(data, parts, model, masks, clients, first_steps, lr):
     return layers
 
 
-def written_out(data, run, merges, buffer, neurons):
-    """Cells one by one: when each ends, what it trains, and the merge by coverage.
+def reference_run(data, run, merges, buffer, neurons):
+    """Simulate the cells one by one: finish times, local training, and merges by coverage.
 
     ``neurons``: initial neurons of each cell; None if all cells have all neurons.
     """
@@ -165,7 +165,7 @@ def written_out(data, run, merges, buffer, neurons):
     counts, waiting, version, mib, backhaul = [0] * cells, [], 0, 0.0, 0.0
 
     def give(cell, now):
-        length = int(sum(mask.sum() for mask in held_by(neurons[cell], layers)))
+        length = int(sum(mask.sum() for mask in masks_of(neurons[cell], layers)))
         steps = STEPS * 1e6 / min(CPU_HZ[c] for c in members[cell]) * length / size
         seconds = EDGE_ROUNDS * (steps + 2 * 32 * length / RATE) + 2 * 32 * length / 5e5
         heapq.heappush(coming, (now + seconds, cell, version, layers, length))
@@ -181,13 +181,13 @@ def written_out(data, run, merges, buffer, neurons):
         stale = [version - sent for _, sent, _, _ in waiting]
         for cell, sent, model, length in waiting:
             lr = LR * ((1 - RATIO) * (1 - sent / merges) ** POWER + RATIO)
-            masks = held_by(neurons[cell], layers)
+            masks = masks_of(neurons[cell], layers)
             first = counts[cell] * EDGE_ROUNDS * STEPS
             end = cell_round(data, parts, model, masks, members[cell], first, lr)
             samples = sum(len(parts[c]) for c in members[cell])
-            for place, mask in enumerate(masks):
-                total[place] += samples * (end[place] - model[place] * mask)
-                weight[place] += samples * mask
+            for layer, mask in enumerate(masks):
+                total[layer] += samples * (end[layer] - model[layer] * mask)
+                weight[layer] += samples * mask
             counts[cell] += 1
             mib += EDGE_ROUNDS * 4 * length * len(members[cell]) / len(CELL_OF) / 2**20
             backhaul += 2 * 4 * length / cells / 2**20
@@ -219,8 +219,8 @@ def small_model():
 @pytest.mark.parametrize(
     ("name", "buffer"), [("hfedavg", 1), ("hfedavg", 3), ("hist", 2), ("hist", 3)]
 )
-def test_cells_of_unequal_speed_are_those_of_a_loop_written_out(config, toy, name, buffer):
-    """When cells are merged, with what staleness, submodels, costs and step sizes."""
+def test_cells_of_unequal_speed_match_the_reference_loop(config, toy, name, buffer):
+    """Merge times, staleness, submodels, costs and parameters equal those of the loop."""
     merges = 9
     network = Network(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
     settings = config(name, network=True, rounds=merges, lr=LR, **LOOP, **under(buffer))
@@ -230,7 +230,7 @@ def test_cells_of_unequal_speed_are_those_of_a_loop_written_out(config, toy, nam
         found = run.setup.planner.plan(0).submodels.neurons
         first = [np.array(neurons) for (neurons,) in found]
         assert [len(neurons) for neurons in first] == [3, 2, 2, 2]
-    layers, rows, counts, neurons = written_out(toy, run, merges, buffer, first)
+    layers, rows, counts, neurons = reference_run(toy, run, merges, buffer, first)
     expected = torch.cat([layer.reshape(-1) for layer in layers])
     torch.testing.assert_close(run.params, expected, rtol=0, atol=2e-6)
     assert run.setup.regime.rounds_done == counts
@@ -243,7 +243,7 @@ def test_cells_of_unequal_speed_are_those_of_a_loop_written_out(config, toy, nam
         ]
     names = ("sim_seconds", "staleness_mean", "staleness_max", "uplink_mib", "backhaul_mib")
     assert len(run.rows) == merges + 1
-    for place, (row, other) in enumerate(zip(run.rows[1:], rows, strict=True), start=1):
-        assert (row["round"], row["version"]) == (place, place)
-        assert row["updates"] == place * buffer
+    for merge, (row, other) in enumerate(zip(run.rows[1:], rows, strict=True), start=1):
+        assert (row["round"], row["version"]) == (merge, merge)
+        assert row["updates"] == merge * buffer
         assert [row[field] for field in names] == pytest.approx(list(other), rel=1e-9)

@@ -1,4 +1,4 @@
-"""Compression: top-k against a sort, rounding against its mean and variance, bits by hand."""
+"""Compression: top-k against a sort; mean and variance of rounding; bits computed by hand."""
 
 import math
 from fractions import Fraction
@@ -33,7 +33,7 @@ def spec_of(*shapes):
 
 
 def tensors(flat, spec):
-    """[nodes, elements] each, in float64."""
+    """Split a model into its tensors [nodes, elements], in float64."""
     flat = flat.double().numpy()
     ends = np.cumsum([math.prod(shape) for shape in spec.shapes.values()])
     return np.split(flat, ends[:-1], axis=1)
@@ -41,7 +41,7 @@ def tensors(flat, spec):
 
 @st.composite
 def models(draw):
-    """[nodes, P] and its spec: all sizes of numbers, ties, zeros, and tensors of nothing else."""
+    """Models [nodes, P] and their spec: many magnitudes, ties, zeros and empty tensors."""
     shapes = draw(st.lists(st.sampled_from([(), (1,), (3,), (2, 4), (0, 3)]), max_size=4))
     spec = spec_of(*shapes, (2,))
     nodes = draw(st.integers(1, 3))
@@ -57,8 +57,8 @@ def models(draw):
 
 
 @given(models(), shares)
-def test_top_k_against_a_plain_sort(model, keep):
-    """Python's sort is stable: of equal magnitudes the first in the vector come first."""
+def test_top_k_equals_a_stable_sort(model, keep):
+    """Top-k keeps the first k elements of Python's stable sort by magnitude."""
     flat, spec = model
     after = TopK(keep).compress(flat, spec, STREAM)
     count = max(1, round(keep * spec.size))
@@ -68,7 +68,7 @@ def test_top_k_against_a_plain_sort(model, keep):
 
 
 @given(models(), shares)
-def test_top_k_contracts(model, keep):
+def test_top_k_error_bound(model, keep):
     """||C(x) - x||^2 <= (1 - k/P) ||x||^2, in exact arithmetic."""
     flat, spec = model
     after = TopK(keep).compress(flat, spec, STREAM)
@@ -80,7 +80,7 @@ def test_top_k_contracts(model, keep):
 
 
 def test_top_k_by_hand():
-    """Over the whole vector, across tensors; of the three 2s, the first two."""
+    """Top-k selects across tensors, and keeps the first two of three equal magnitudes."""
     flat = torch.tensor([[1.0, -2.0, 2.0, 0.5, -3.0, 2.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     after = TopK(0.5).compress(flat, spec_of((2,), (4,)), STREAM)
     assert after.tolist() == [[0, -2, 2, 0, -3, 0], [0] * 6]
@@ -96,8 +96,8 @@ def test_keeping_all_is_the_identity(model):
 
 
 @given(models(), widths)
-def test_rounded_values_lie_on_the_grid_next_to_the_true_ones(model, bits):
-    """C(x)_i = l scale / levels for an integer |l| <= levels, at most a step away from x_i."""
+def test_rounded_values_are_neighbouring_grid_points(model, bits):
+    """C(x)_i = l scale / levels with an integer |l| <= levels, at most one step from x_i."""
     flat, spec = model
     after = Quantisation(bits).compress(flat, spec, STREAM)
     levels = 2 ** (bits - 1) - 1
@@ -105,13 +105,13 @@ def test_rounded_values_lie_on_the_grid_next_to_the_true_ones(model, bits):
         if not x.size:
             continue
         scale = np.abs(x).max(1, keepdims=True)
-        # Two float32 operations, and the smallest float32 where numbers are that small.
+        # Two float32 operations, plus the smallest float32 for tiny numbers.
         slack = 4 * ULP * scale + 2.0**-149
         assert (np.abs(y - x) <= scale / levels + slack).all()
         level = np.rint(y * levels / np.where(scale > 0, scale, 1.0))
         assert (np.abs(level) <= levels).all()
         assert (np.abs(y - level * scale / levels) <= slack).all()
-        assert (x * y >= 0).all()  # no sign turns
+        assert (x * y >= 0).all()  # no sign changes
         assert (y[np.abs(x) == scale] == x[np.abs(x) == scale]).all()
         assert (y[x == 0] == 0).all()
 
@@ -122,7 +122,7 @@ DRAWS = 20_000
 
 
 def rounded(bits):
-    """x [P], steps [P], and as many C(x) [draws, P] as nodes: each node draws by itself."""
+    """x [P], step of each element [P], and independent draws of C(x) [draws, P], one per node."""
     x = torch.tensor([value for own in VALUES for value in own])
     step = [max(map(abs, own)) / (2 ** (bits - 1) - 1) for own in VALUES for _ in own]
     after = Quantisation(bits).compress(x.repeat(DRAWS, 1), SPEC, STREAM)
@@ -131,7 +131,7 @@ def rounded(bits):
 
 @pytest.mark.parametrize("bits", [2, 3, 5, 16])
 def test_rounding_is_unbiased(bits):
-    """Standard error of each mean: at most step / (2 sqrt(draws)), a quarter of the tolerance."""
+    """The tolerance is four standard errors, each at most step / (2 sqrt(draws))."""
     x, step, after = rounded(bits)
     error = step / (2 * math.sqrt(DRAWS))
     assert (np.abs(after.mean(0) - x) <= 4 * error + 4 * ULP * np.abs(x)).all()
@@ -145,7 +145,7 @@ def test_variance_by_formula(bits):
     """
     x, step, after = rounded(bits)
     frac = np.divide(np.abs(x), step, out=np.zeros_like(x), where=step > 0) % 1.0
-    # The largest of a tensor is on the grid, also where the division has rounded.
+    # A tensor's largest magnitude is on the grid, even if the division was rounded.
     frac[np.isclose(frac, 1.0, atol=1e-6)] = 0.0
     by_hand = float((step**2 * frac * (1 - frac)).sum())
     squares = ((after - x) ** 2).sum(1)
@@ -154,8 +154,8 @@ def test_variance_by_formula(bits):
     assert abs(squares.mean() - by_hand) <= 4 * error
 
 
-def test_variance_of_two_bits_by_numbers():
-    """levels = 1, so that a step is the scale: 0.1, 0.4 and 0.25 of it, at frac (1 - frac)."""
+def test_variance_with_two_bits_by_hand():
+    """With one level, elements at 0.1, 0.4 and 0.25 of the scale have variance frac (1 - frac)."""
     flat = torch.tensor([[10.0, 1.0, -4.0, 2.5]]).repeat(DRAWS, 1)
     after = Quantisation(2).compress(flat, spec_of((4,)), STREAM)
     assert set(after[:, 1].tolist()) == {0.0, 10.0}
@@ -167,7 +167,7 @@ def test_variance_of_two_bits_by_numbers():
 
 
 def test_elements_round_independently():
-    """The upper level for 0.3 of them, in one model; standard error sqrt(0.21 / n) = 0.0046."""
+    """A fraction of 0.3 +- 4 standard errors sqrt(0.21 / n) = 0.0046 is rounded up."""
     flat = torch.full((1, 10_001), 0.3)
     flat[0, 0] = 1.0
     after = Quantisation(2).compress(flat, spec_of((10_001,)), STREAM)[0, 1:]
@@ -175,13 +175,13 @@ def test_elements_round_independently():
 
 
 @given(models(), widths, st.integers(0, 99))
-def test_equal_streams_give_equal_bits(model, bits, seed):
+def test_equal_streams_give_bit_identical_results(model, bits, seed):
     flat, spec = model
     first, second = (Quantisation(bits).compress(flat, spec, Stream(seed)) for _ in range(2))
     assert torch.equal(first, second)
 
 
-def test_rounds_and_nodes_draw_anew():
+def test_rounds_and_nodes_draw_independently():
     flat = torch.linspace(-1, 1, 200).repeat(2, 1)
     first, second = (
         Quantisation(4).compress(flat, spec_of((200,)), Stream(5, ("round", number)))
@@ -192,7 +192,7 @@ def test_rounds_and_nodes_draw_anew():
 
 
 @given(models(), widths, shares)
-def test_nodes_do_not_depend_on_who_comes_after_them(model, bits, keep):
+def test_results_do_not_depend_on_later_nodes(model, bits, keep):
     flat, spec = model
     for compression in (Quantisation(bits), TopK(keep)):
         together = compression.compress(flat, spec, STREAM)
@@ -205,7 +205,7 @@ def test_nodes_do_not_depend_on_who_comes_after_them(model, bits, keep):
 
 
 @given(models(), widths, shares)
-def test_results_are_new_and_inputs_unchanged(model, bits, keep):
+def test_results_use_new_memory_and_inputs_do_not_change(model, bits, keep):
     flat, spec = model
     for compression in (Quantisation(bits), TopK(keep), TopK(1.0)):
         before = flat.clone()
@@ -217,8 +217,8 @@ def test_results_are_new_and_inputs_unchanged(model, bits, keep):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_goes_through(bad):
-    """A diverged model is still one; tensors and nodes beside it are compressed as ever."""
+def test_non_finite_values_are_kept(bad):
+    """A non-finite value stays visible, and does not affect other tensors and nodes."""
     flat = torch.tensor([[0.3, 1.0, 2.0, 0.5], [0.3, 1.0, 2.0, 0.5]])
     spec = spec_of((2,), (2,))
     hurt = flat.clone()
@@ -233,13 +233,13 @@ def test_what_is_not_finite_goes_through(bad):
     assert top[1].tolist() == [0, 1, 2, 0]
     assert math.isnan(relative_error(hurt, quantised))
     assert TopK(0.25).compress(torch.full((1, 4), math.nan), spec, STREAM).isnan().sum() == 1
-    # What is not finite comes before the largest finite number.
+    # Non-finite values rank before the largest finite number.
     ranked = torch.tensor([[torch.finfo(torch.float32).max, bad, 1.0, 0.0]])
     assert not TopK(0.25).compress(ranked, spec, STREAM)[0, 1].isfinite()
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_devices_agree_bit_for_bit(device):
+def test_devices_give_bit_identical_results(device):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
     spec = spec_of((300, 40), (300,), (7,))
@@ -251,25 +251,25 @@ def test_devices_agree_bit_for_bit(device):
 
 
 def test_relative_error_by_hand():
-    """Nodes of 0, 3/5 and 1; the zero model counts as 0."""
+    """The maximum over nodes with errors 0, 3/5 and 1; a zero model has error 0."""
     before = torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 2.0]])
     after = torch.tensor([[0.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
     assert relative_error(before[:1], after[:1]) == 0.0
     assert relative_error(before[:2], after[:2]) == pytest.approx(0.6)
     assert relative_error(before, after) == pytest.approx(1.0)
     assert relative_error(before, before) == 0.0
-    # Squares of these are beyond float32.
+    # The squares of these values overflow float32.
     assert relative_error(1e30 * before, 1e30 * after) == pytest.approx(1.0)
 
 
 def test_bits_by_hand():
-    """32 bits a value; 10 a place among 1000 elements, 1 in a bitmap; 32 a tensor's scale."""
+    """32 bits per value, 10 per index of 1000 elements or 1 in a bitmap; 32 per tensor's scale."""
     spec = spec_of((900,), (50, 2))
     assert TopK(0.05).bits_per_element(spec) == pytest.approx(0.05 * 42)
     assert TopK(0.5).bits_per_element(spec) == pytest.approx(17)
-    assert TopK(0.1).bits_per_element(spec) == pytest.approx(4.2)  # the two meet at one in ten
+    assert TopK(0.1).bits_per_element(spec) == pytest.approx(4.2)  # equal in both formats
     assert TopK(0.2).bits_per_element(spec) == pytest.approx(7.4)
-    assert TopK(0.99).bits_per_element(spec) == 32  # then all of them are sent
+    assert TopK(0.99).bits_per_element(spec) == 32  # all elements are sent
     assert TopK(1.0).bits_per_element(spec) == 32
     assert TopK(0.01).bits_per_element(spec_of((1024,))) == pytest.approx(0.42)
     assert TopK(0.01).bits_per_element(spec_of((1025,))) == pytest.approx(0.43)
@@ -283,7 +283,7 @@ def test_top_k_never_costs_more_than_the_model(keep, size):
 
 
 @pytest.mark.parametrize("keep", [0.0, -0.1, 1.01, math.nan, math.inf])
-def test_a_share_out_of_range(keep):
+def test_compression_keep_out_of_range(keep):
     with pytest.raises(
         ValueError, match=rf"^compression_keep is {keep}: give a fraction in \(0, 1\]\.$"
     ):
@@ -291,18 +291,18 @@ def test_a_share_out_of_range(keep):
 
 
 @pytest.mark.parametrize("bits", [-4, 0, 1, 17])
-def test_bits_out_of_range(bits):
+def test_compression_bits_out_of_range(bits):
     with pytest.raises(ValueError, match=rf"^compression_bits is {bits}: give 2 to 16 bits"):
         Quantisation(bits)
 
 
-def test_bits_are_whole():
+def test_compression_bits_must_be_an_integer():
     with pytest.raises(TypeError, match=r"^compression_bits is 4\.5: give an integer\.$"):
         Quantisation(4.5)
 
 
-def test_compression_by_its_settings():
-    """By its name; each kind has its own setting alone."""
+def test_settings_select_the_compression():
+    """Each method accepts only its own settings."""
 
     def made(**flags):
         return Config.from_flags("fedavg", **flags).choices.compression
@@ -321,7 +321,7 @@ def test_compression_by_its_settings():
 
 
 @given(models())
-def test_no_compression_is_the_model_in_new_memory(model):
+def test_no_compression_copies_the_model(model):
     flat, spec = model
     after = Uncompressed().compress(flat, spec, STREAM)
     assert torch.equal(after, flat)

@@ -1,4 +1,4 @@
-"""Rounds of some clients: their costs grow with participants, and equal those among all clients."""
+"""Rounds with partial participation: costs, memory, drawn channels and selection of clients."""
 
 import tracemalloc
 from dataclasses import dataclass, replace
@@ -49,8 +49,8 @@ CASES = {
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp", "fixed"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_round_costs_the_same_by_a_draw_of_all(config, toy, case, uplink):
-    """Seconds, MiB and joules, bit for bit; also if a cell is empty."""
+def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case, uplink):
+    """A plan's costs are bit-identical to those from channel draws of all clients."""
     name, flags = CASES[case]
     star = name in ("fedavg", "fadamgc", "ra-fed")
     if uplink == "aircomp" and "tracking_clients" in flags:
@@ -103,8 +103,8 @@ class Counted(Rayleigh):
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
-def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
-    """In a whole run; rounds of all clients draw all channels."""
+def test_only_channels_of_participants_are_drawn(config, toy, uplink):
+    """Partial rounds draw the participants' channels, full rounds those of all clients."""
     settings = config("hfedavg", network=True, clients_per_round=9, rounds=3, uplink=uplink)
     asked = []
     made = network(fading=Counted(asked=(asked,)))
@@ -115,17 +115,17 @@ def test_channels_are_drawn_of_those_who_take_part(config, toy, uplink):
         setup.training.train(plan, setup.training.server.cloud)
         assert asked == [plan.clients.tolist()] * len(plan.draws.h)
         asked.clear()
-    everybody = replace(setup.planner, participation=Participation()).plan(0)
-    assert asked == [list(range(18))] * len(everybody.draws.h)
+    full_round = replace(setup.planner, participation=Participation()).plan(0)
+    assert asked == [list(range(18))] * len(full_round.draws.h)
 
 
-def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
-    """20 of 10^5 clients: less than one byte per client that does not participate."""
+def test_a_plan_needs_no_memory_for_other_clients(config, toy):
+    """A plan with 20 of 10^5 clients uses less than one byte per client of the network."""
     cells = np.repeat(np.arange(2), 50_000)
     planner = build(config("hfedavg", cells=2), data=toy).planner
     links = replace(planner.links, network=Network(cells, cpu_hz=1e9, snr_db=30.0))
     planner = replace(planner, links=links, participation=Participation(20))
-    planner.plan(0)  # values that a network computes once
+    planner.plan(0)  # computes the network's cached values
     tracemalloc.start()
     try:
         plan = planner.plan(1)
@@ -137,8 +137,8 @@ def test_a_plan_does_not_take_memory_for_all_clients(config, toy):
 
 
 @pytest.mark.parametrize("options", [{}, {"csi_error": 0.05, "phase_error_deg": 5.0}])
-def test_the_air_takes_the_channels_of_the_senders(options):
-    """The result is the same with a draw of all clients, of the senders, and of some more."""
+def test_aircomp_uses_only_the_channels_of_the_senders(options):
+    """Channel draws of all clients, of the senders, and of a superset give the same result."""
     made, clients = network((4, 3, 4)), np.array([1, 2, 4, 6, 8, 10])
     node = made.cell_of[clients]
     whole = made.draw(Stream(5))
@@ -163,8 +163,8 @@ def test_the_air_takes_the_channels_of_the_senders(options):
     assert torch.equal(got[0], got[2])
 
 
-def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy):
-    """Clients of a plan leave: the others are received over the same channels as before."""
+def test_clients_that_leave_do_not_change_the_channels_of_others(config, toy):
+    """After ``without``, AirComp receives the other clients over their original channels."""
     settings = config("hfedavg", network=True, clients_per_round=9, uplink="aircomp", csi_error=0.1)
     setup = build(settings, data=toy, network=network())
     plan = setup.planner.plan(0)
@@ -178,7 +178,7 @@ def test_who_leaves_over_the_air_does_not_take_others_channels_along(config, toy
 
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])
 def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
-    """Clients and trackers together; 4000 rounds, four standard deviations."""
+    """Sets of clients and trackers are uniform over 4000 rounds, to four standard deviations."""
     made, counts = network((size,)), {}
     for t in range(4000):
         who = draw_participants(made, asked, tracking, Stream(t))
@@ -195,8 +195,8 @@ def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
         assert abs(counts[key] / 4000 - share) < 4 * (share * (1 - share) / 4000) ** 0.5
 
 
-def test_clients_who_are_there_are_drawn_by_their_numbers():
-    """In proportion from each cell, and only clients that are present."""
+def test_only_present_clients_are_drawn():
+    """Each cell's share is proportional to its number of present clients."""
     made = network((6, 6, 6))
     present = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
     seen = set()

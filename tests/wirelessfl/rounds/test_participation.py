@@ -1,4 +1,4 @@
-"""Participants and trackers of rounds: against reference rounds, and their costs."""
+"""Participants and trackers of rounds: reference rounds, sampling, and invalid settings."""
 
 import numpy as np
 import pytest
@@ -32,8 +32,8 @@ SIXTY = {"clients": 60}
 
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("name", ["fadamgc", "scaffold"])
-def test_against_the_algorithm_written_out(config, toy, name, weighting):
-    """S of n clients and S_tilde of S trackers, four rounds, client by client (Algorithm 1)."""
+def test_partial_rounds_match_a_reference_loop(config, toy, name, weighting):
+    """Four rounds with S of n clients and S_tilde trackers equal a plain loop (Algorithm 1)."""
     settings = config(
         name, **SAMPLED, rounds=4, lr=0.02, server_lr=0.8, weighting=weighting, split="dirichlet",
         min_samples=5,
@@ -86,8 +86,8 @@ def test_against_the_algorithm_written_out(config, toy, name, weighting):
     assert not torch.allclose(flat(result), spec.from_module(model()), atol=1e-2)
 
 
-def test_everybody_tracking_is_the_plain_algorithm(config, toy, same):
-    """S_tilde = S = n, given or by default, is the same run."""
+def test_full_participation_is_the_default(config, toy, same):
+    """Explicit S_tilde = S = n gives the same run as the default."""
     for name in ("fadamgc", "fa-nt", "scaffold-m"):
         said = config(name, clients_per_round=6, tracking_clients=6, lr=0.01)
         same(
@@ -96,8 +96,8 @@ def test_everybody_tracking_is_the_plain_algorithm(config, toy, same):
         )
 
 
-def test_clients_are_drawn_evenly_and_afresh(network_of):
-    """400 rounds of 3 of 10 clients: each participates 120 times, standard deviation 9."""
+def test_clients_participate_equally_often(network_of):
+    """In 400 rounds with 3 of 10 clients, each participates 120 times, standard deviation 9."""
     network, stream = network_of(np.zeros(10, dtype=int)), Stream(5)
     asked, tracked = np.zeros(10), np.zeros(10)
     for t in range(400):
@@ -111,7 +111,7 @@ def test_clients_are_drawn_evenly_and_afresh(network_of):
     assert (abs(tracked - 40) < 27).all()
 
 
-def test_cells_take_part_in_proportion(network_of):
+def test_participants_are_proportional_to_the_clients_of_cells(network_of):
     network = network_of(np.repeat([0, 1, 2], [6, 3, 3]))
     for t in range(20):
         who = draw_participants(network, 8, 4, Stream(t))
@@ -122,8 +122,8 @@ def test_cells_take_part_in_proportion(network_of):
 
 
 @pytest.mark.parametrize(("sampled", "tracking"), [(5, 2), (7, 1), (11, 3)])
-def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampled, tracking):
-    """Fractions are rounded at random: 1000 rounds, four standard deviations."""
+def test_random_rounding_is_unbiased(network_of, sampled, tracking):
+    """Over 1000 rounds all clients participate equally often, to four standard deviations."""
     network = network_of(np.repeat([0, 1, 2, 3], [5, 5, 6, 4]))
     asked, tracked = np.zeros(20), np.zeros(20)
     for t in range(1000):
@@ -139,7 +139,7 @@ def test_in_the_long_run_all_cells_and_clients_are_asked_alike(network_of, sampl
 
 
 @pytest.mark.parametrize("name", sorted(algorithm_classes()))
-def test_every_algorithm_that_is_offered_runs(config, toy, name):
+def test_every_algorithm_runs(config, toy, name):
     asked = "requests" if preset_of(name).schedule == "buffered" else "clients_per_round"
     settings = config(name, rounds=2, cells=None, clients=8, eval_every=1, **{asked: 4})
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
@@ -199,12 +199,12 @@ def test_every_algorithm_that_is_offered_runs(config, toy, name):
         ("fedavg", {"step_seconds": 0.1, "cpu_hz": (1e9, 2e9)}, "conflicts with step_seconds=0.1"),
     ],
 )
-def test_what_cannot_be_is_said_before_any_work(algorithm, flags, message):
+def test_invalid_settings_raise_when_the_config_is_read(algorithm, flags, message):
     with pytest.raises(ConfigError, match=message):
         Config.from_flags(algorithm, **flags)
 
 
-def test_a_given_network_is_checked_too(config, toy, network_of):
+def test_clients_per_round_is_checked_against_a_given_network(config, toy, network_of):
     settings = config("fedavg", network=True, clients_per_round=5)
     with pytest.raises(ConfigError, match="clients_per_round=5 conflicts with 4 clients"):
         build(settings, data=toy, model=model(), network=network_of(np.zeros(4, dtype=int)))
@@ -213,7 +213,7 @@ def test_a_given_network_is_checked_too(config, toy, network_of):
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
-    """Adam's square roots amplify rounding errors, so eps is large here."""
+    """Results agree to 1e-5; a large eps limits the rounding errors of Adam's square roots."""
     flags = dict(SAMPLED, lr=0.01, eps=1e-2)
     settings = config("fadamgc", **flags, executor=executor, chunk=2, workers=workers)
     reference = config("fadamgc", **flags, executor="stacked", chunk=5)
@@ -222,8 +222,8 @@ def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
     assert [row["sim_seconds"] for row in one.rows] == [row["sim_seconds"] for row in two.rows]
 
 
-def test_recorded_steps_take_what_clients_keep_anew(config, toy):
-    """On a GPU the program is replayed for other clients; on a CPU its recording runs the same."""
+def test_recorded_steps_use_the_current_client_states(config, toy):
+    """Recorded steps give the same parameters as unrecorded ones when other clients train."""
     settings = config("fadamgc", **SAMPLED, lr=0.01, executor="vmap", chunk=2, workers=1)
     setup = build(settings, data=toy, model=model())
     setup.training.executor.recorded = True

@@ -1,4 +1,4 @@
-"""Costs of a round: (17) and (18) and traffic by hand; mask sizes that reduce them."""
+"""Costs of a round: (17), (18), traffic and energy by hand; mask sizes that reduce latency."""
 
 from dataclasses import dataclass, replace
 
@@ -39,8 +39,8 @@ def planner(algorithm, module, down=None, back=None, **flags):
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("sizes", ["uniform", "optimized"])
-def test_latency_is_that_of_the_paper_client_by_client(uplink, sizes):
-    """(17), (18) in scalar Python for LeNet-5: the shared 3,506 parameters count in every cell."""
+def test_latency_equals_17_and_18_client_by_client(uplink, sizes):
+    """Seconds equal scalar Python for LeNet-5, whose 3,506 shared parameters all cells train."""
     plan_maker = planner("hist", LeNet5((1, 28, 28), 10), cells=4, uplink=uplink, mask_sizes=sizes)
     network = plan_maker.network
     for number in range(3):
@@ -65,8 +65,8 @@ def test_latency_is_that_of_the_paper_client_by_client(uplink, sizes):
         assert plan.cost.seconds == pytest.approx(expected, rel=1e-5)
 
 
-def test_traffic_counts_what_is_sent():
-    """E x 4 bytes x |submodel|, including shared layers; the full model for HFedAvg."""
+def test_traffic_by_hand():
+    """Traffic is E x 4 bytes x |submodel|, including shared layers, or x |model| for HFedAvg."""
     lenet = LeNet5((1, 28, 28), 10)
     hist = planner("hist", lenet, cells=2).plan(0).cost
     assert hist.uplink_mib == pytest.approx(5 * 4 * (3506 + 60 * 341) / 2**20)
@@ -92,7 +92,7 @@ def test_energy_by_hand():
 
 
 def test_links_with_a_rate_take_time():
-    """Downlink: E x bits / rate for every client. Backhaul: both directions, once per round."""
+    """The downlink adds E x bits / rate, and the backhaul 2 x bits / rate once per round."""
     module = FCNN((12,), 4, hidden=(10,))
     free = planner("hfedavg", module, cells=2).plan(0).cost.seconds
     slow = planner("hfedavg", module, cells=2, down=1e5, back=2e5).plan(0).cost.seconds
@@ -113,8 +113,8 @@ def test_optimized_masks_are_never_slower(hidden):
     assert np.mean(faster) < 0.9
 
 
-def test_optimized_masks_know_of_slow_links():
-    """With a slow backhaul, which is the same for all cells, sizes are nearly equal."""
+def test_optimized_masks_take_slow_links_into_account():
+    """If a backhaul equal for all cells dominates the latency, sizes are equal."""
     module = FCNN((12,), 4, hidden=(40,))
     slow = planner("hist", module, cells=4, mask_sizes="optimized", back=1e3)
     plan = slow.plan(0)
@@ -124,7 +124,7 @@ def test_optimized_masks_know_of_slow_links():
     assert max((fast.submodels.lengths - 4) // 17) > 11
 
 
-def test_the_problem_predicts_the_plan():
+def test_objective_of_the_mask_size_problem_is_the_latency_of_the_plan():
     """c_j p_j + b_j of the solver's problem is the latency of the assigned submodels."""
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized")
@@ -142,8 +142,8 @@ def test_the_problem_predicts_the_plan():
     assert latency == pytest.approx(plan.cost.seconds)
 
 
-def test_granularity_keeps_all_split_layers_whole():
-    """Layers of 40 and 10 neurons: multiples of 4 and 1."""
+def test_granularity_divides_all_partitioned_layers():
+    """For layers of 40 and 10 neurons, sizes are multiples of 4 and 1."""
     module = FCNN((12,), 4, hidden=(40, 9, 10))
     partition = make_partition(module, ParamSpec.of(module))
     assert [layer.width for layer in partition.layers] == [40, 10]
@@ -158,7 +158,7 @@ def test_granularity_keeps_all_split_layers_whole():
 
 
 def test_impossible_sizes_name_the_constraint():
-    """Ten neurons over four cells with a cap of 2.5, floored to 2 each."""
+    """A cap of 2.5, floored to 2, is too small to split ten neurons among four cells."""
     module = FCNN((12,), 4, hidden=(10,))
     with pytest.raises(ConfigError, match=r"mask sizes: .*cap.*2"):
         planner("hist", module, cells=4, mask_sizes="optimized", size_cap=1.0).plan(0)
@@ -166,7 +166,7 @@ def test_impossible_sizes_name_the_constraint():
         planner("hist", module, cells=2, mask_sizes="optimized", partition="all").plan(0)
 
 
-def test_channels_are_redrawn_each_round_and_named_by_it():
+def test_channels_depend_only_on_the_round_number():
     maker = planner("hist", FCNN((12,), 4), cells=2)
     draws = [maker.plan(t).draw(0).h for t in (0, 1, 0)]
     assert not np.array_equal(draws[0], draws[1])
@@ -174,8 +174,8 @@ def test_channels_are_redrawn_each_round_and_named_by_it():
     assert torch.is_tensor(maker.plan(0).submodels.index)
 
 
-def test_a_draw_lasts_a_round_or_an_edge_round():
-    """With one block per edge round, a cell's seconds are the sum of E different edge rounds."""
+def test_coherence_interval_is_a_round_or_an_edge_round():
+    """With one channel draw per edge round, a cell's seconds sum E different edge rounds."""
     module = FCNN((12,), 4, hidden=(10,))
     flags = {"cells": 2, "edge_rounds": 3}
     slow = planner("hfedavg", module, **flags).plan(4)
@@ -198,8 +198,8 @@ def test_a_draw_lasts_a_round_or_an_edge_round():
     assert fast.cost.seconds != pytest.approx(slow.cost.seconds, rel=1e-3)
 
 
-def test_the_context_serves_several_payloads():
-    """Two payloads take twice the bits up; the model is sent down once."""
+def test_cost_of_two_payloads():
+    """Two payloads double the uplink traffic, and do not change the downlink."""
     module = FCNN((12,), 4, hidden=(10,))
     one = planner("hfedavg", module, cells=2, down=1e5)
 
@@ -218,8 +218,8 @@ def test_the_context_serves_several_payloads():
     assert two.plan(0).cost.downlink_mib == one.plan(0).cost.downlink_mib
 
 
-def test_a_model_and_a_link_make_a_problem_and_sizes_make_neurons():
-    """From outside of a run: the same sizes as the planner's for the same channels."""
+def test_model_mask_sizes_equal_those_of_the_planner():
+    """``model_mask_sizes`` gives the planner's sizes for equal channels, and neurons by layer."""
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized", uplink="ofdma")
     plan = maker.plan(2)
@@ -234,8 +234,8 @@ def test_a_model_and_a_link_make_a_problem_and_sizes_make_neurons():
     assert sizes == {"layers.1": [20, 12, 4, 4], "layers.7": [5, 3, 1, 1]}
 
 
-def test_a_step_too_coarse_for_the_cap_becomes_one():
-    """Layers of 120 and 50: with multiples of 12 nine cells could hold only 9 x 12 < 120."""
+def test_granularity_is_one_if_it_is_too_coarse_for_the_cap():
+    """With multiples of 12 under the cap of 20, nine cells would get only 9 x 12 < 120 neurons."""
     module = FCNN((12,), 4, hidden=(120, 20, 50))
     partition = make_partition(module, ParamSpec.of(module))
     problem = mask_size_problem(partition, np.ones(9), size_cap=1.5)
@@ -246,7 +246,7 @@ def test_a_step_too_coarse_for_the_cap_becomes_one():
 
 @dataclass(frozen=True)
 class Wire(Uplink):
-    """An uplink that ignores the channel, and so returns no axis of blocks."""
+    """An uplink that ignores the channel, and so returns no block axis."""
 
     name = "wire"
 
@@ -258,7 +258,7 @@ class Wire(Uplink):
 
 
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
-def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config):
+def test_cost_with_an_uplink_that_ignores_the_channel(coherence, config):
     made = config("hist", uplink=f"{__name__}:Wire", coherence=coherence, cycles_per_step=1e9)
     setup = build(made)
     plan, network = setup.planner.plan(0), setup.planner.network
@@ -269,8 +269,8 @@ def test_an_uplink_without_channels_waits_for_the_slowest_cell(coherence, config
 
 
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
-def test_a_slowdown_is_that_of_the_first_half_of_the_cells(coherence):
-    """Ten times the seconds of cells 1 and 2 of 5; the others do not change."""
+def test_slowdown_applies_to_the_first_half_of_the_cells(coherence):
+    """The first 2 of 5 cells take ten times as long; the others do not change."""
     module, flags = FCNN((12,), 4, hidden=(10,)), {"cells": 5, "coherence": coherence}
     even = planner("hfedavg", module, **flags).plan(3).cost.seconds
     slow = planner("hfedavg", module, slowdown=10.0, **flags).plan(3).cost.seconds

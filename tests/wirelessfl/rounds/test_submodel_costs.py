@@ -1,4 +1,4 @@
-"""Costs of rounds with client submodels, by hand; widths for a deadline or the fastest round."""
+"""Costs of rounds with client submodels, by hand; widths for a deadline or minimum latency."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from wirelessfl.rounds.participants import Participants
 from wirelessfl.setup import build
 from wirelessfl.submodels import coverage, levels_of
 
-P = 12 * 30 + 30 + 4 * 30 + 4  # with 30 hidden neurons; 17 per neuron, and 4
-CYCLES, WATT = 1e6, 0.1  # of a step of the full model; to transmit
+P = 12 * 30 + 30 + 4 * 30 + 4  # 30 hidden neurons: 17 parameters each, and 4 shared
+CYCLES, WATT = 1e6, 0.1  # cycles per step of the full model; transmit power
 
 
 def model():
@@ -46,14 +46,14 @@ def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=
 
 
 def lengths_of(plan):
-    """|p_n| by client, from its number of neurons."""
+    """Number of parameters |p_n| of each client, from its number of neurons."""
     held = zip(plan.clients.tolist(), plan.client_submodels.chosen, strict=True)
     return {client: 17 * len(own[0]) + 4 for client, own in held}
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_seconds_bytes_and_joules_by_hand(make, uplink):
-    """Each client has its own |p_n|; bytes and joules are means over all six, of which 4 train."""
+    """Costs use each client's |p_n|; bytes and joules are means over six clients; four train."""
     setup = make(uplink=uplink, clients_per_round=4)
     network = setup.planner.network
     for number in range(3):
@@ -76,7 +76,7 @@ def test_seconds_bytes_and_joules_by_hand(make, uplink):
         assert plan.cost.joules == pytest.approx(joules / 6, rel=1e-5)
 
 
-def test_rows_add_up_what_rounds_cost(config, toy):
+def test_rows_accumulate_the_costs_of_rounds(config, toy):
     settings = config("ra-fed", capacities=(1.0, 0.2), clients_per_round=4)
     setup = build(settings, data=toy, model=model())
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
@@ -87,7 +87,7 @@ def test_rows_add_up_what_rounds_cost(config, toy):
 
 
 def test_cells_wait_for_their_slowest_client(make):
-    """Two cells, three edge rounds with different channels, links with rates."""
+    """A cell's seconds are the sum over edge rounds of its slowest client, plus the backhaul."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
     setup = make("hfedavg", downlink_mbps=0.5, backhaul_mbps=2.0, **flags)
     plan = setup.planner.plan(0)
@@ -95,7 +95,7 @@ def test_cells_wait_for_their_slowest_client(make):
     assert len(plan.draws.h) == 3
     expected = []
     for cell in range(2):
-        total = 2 * 32 * P / 2e6  # the full model, down and up
+        total = 2 * 32 * P / 2e6  # backhaul of the full model, down and up
         for block in range(3):
             own = (
                 client_seconds(
@@ -121,8 +121,8 @@ def test_cells_wait_for_their_slowest_client(make):
     ],
 )
 @pytest.mark.parametrize("name", ["ra-fed", "fedavg"])
-def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options, bits):
-    """Four tensors' scales, 10-bit places in 514 elements, or a bitmap; the uplink is as before."""
+def test_compression_reduces_only_the_downlink(config, toy, name, options, bits):
+    """Bits include the scales of 4 tensors, 10-bit indices of 514 elements, or a bitmap."""
     own = {"capacities": (1.0, 0.5, 0.2)} if name == "ra-fed" else {}
     free, paid = (
         build(config(name, **own, **flags), data=toy, model=model()).planner
@@ -141,8 +141,8 @@ def test_a_compressed_model_comes_down_in_fewer_bits(config, toy, name, options,
     assert after.cost.seconds == pytest.approx([found.max()])
 
 
-def test_over_the_air_all_uploads_last_the_union(make):
-    """(34) for the union of the cell's submodels; bytes are each client's own."""
+def test_aircomp_uploads_the_union_of_the_submodels(make):
+    """The duration is (34) for the union of a cell's submodels; bytes count each client's own."""
     flags = {"cells": 2, "edge_rounds": 2, "local": "ra-fed", "cycles_per_step": 1e-3}
     setup = make("hfedavg", uplink="aircomp", capacities=(0.5, 0.3, 0.1), **flags)
     plan, cell_of = setup.planner.plan(0), setup.planner.network.cell_of
@@ -162,8 +162,8 @@ def test_over_the_air_all_uploads_last_the_union(make):
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex"])
-def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
-    """Every round meets the deadline, and no client could have one more neuron."""
+def test_widths_by_deadline_are_maximal(make, name, uplink):
+    """Every round meets the deadline, and one more neuron would exceed it."""
     deadline = 0.0032
     flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5}
     setup = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
@@ -182,12 +182,12 @@ def test_widths_by_a_deadline_are_the_largest(make, name, uplink):
             assert now <= deadline * (1 + 1e-6)
             assert neurons == 30 or wider > deadline * (1 - 1e-6)
             limited += neurons < 30
-    assert 0 < limited < 25, "a deadline that some keep with all neurons, and some with fewer"
+    assert 0 < limited < 25, "some clients meet the deadline with all neurons, and some need fewer"
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
-def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
-    """Batches bound the memory for clients times levels, and do not change the result."""
+def test_latency_of_levels_is_computed_in_batches(make, monkeypatch, uplink):
+    """Batches are limited to ``MAX_AT_ONCE`` entries, and do not change the result."""
     setup = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
     draws, costs = setup.planner.network.draws(Stream(1), [0]), setup.planner.costs
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
@@ -206,10 +206,10 @@ def test_levels_are_timed_a_few_at_once(make, monkeypatch, uplink):
     assert sizes == [4 * 7] * 4 + [4 * 2]
 
 
-def test_a_deadline_holds_in_every_edge_round(make):
-    """With one channel draw per edge round the worst one counts: rounds still meet the deadline."""
+def test_deadline_holds_with_one_channel_per_edge_round(make):
+    """Widths are chosen for the slowest edge round, so that rounds meet the deadline."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
-    fading = {"antennas": 1, "cycles_per_step": 1e3}  # so that channels decide
+    fading = {"antennas": 1, "cycles_per_step": 1e3}  # the channel dominates
     for uplink, deadline, more in (("tdma", 1.5e-3, fading), ("aircomp", 0.012, {})):
         own = flags | more | {"uplink": uplink, "deadline": deadline}
         setup = make("hfedavg", budget="deadline", **own)
@@ -222,8 +222,8 @@ def test_a_deadline_holds_in_every_edge_round(make):
 @pytest.mark.parametrize(
     ("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)]
 )
-def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
-    """The planned seconds equal the objective, and masks "covered" reach the coverage."""
+def test_fastest_widths_are_optimal(make, name, coverage_wanted):
+    """The planned seconds equal the solver's objective, and masks "covered" reach the coverage."""
     flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
     setup = make(name, rounds=6, clients_per_round=5, **flags)
     planner = setup.planner
@@ -250,8 +250,8 @@ def test_the_fastest_widths_are_the_solvers(make, name, coverage_wanted):
         assert solution.objective < fewer
 
 
-def test_each_cell_covers_enough(make):
-    """Cells merge separately; faster cells use the time for more neurons."""
+def test_each_cell_reaches_the_minimum_coverage(make):
+    """Each cell is covered separately, and faster cells train more neurons in the same time."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     setup = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
     planner, training = setup.planner, setup.training
@@ -282,22 +282,22 @@ def test_each_cell_covers_enough(make):
         assert training.metrics["uncovered"] == 0
 
 
-def test_a_cell_that_covers_too_little_is_named(make):
-    """Three clients with half of the neurons each hold 45 of the required 60."""
+def test_error_names_the_cell_with_too_little_coverage(make):
+    """Three clients with half of the neurons each cover 45 of the required 60."""
     flags = {"capacities": (0.5,), "masks": "covered", "min_coverage": 2, "cells": 2}
     with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, but min_cov"):
         make("hfedavg", local="ra-fed", **flags)
 
 
-def test_rows_say_the_coverage_that_was_asked_for(config, toy):
+def test_rows_report_the_requested_coverage(config, toy):
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     result = wirelessfl.run(config("ra-fed", rounds=4, **flags), data=toy, model=model())
     assert all(row["coverage"] >= 2 for row in result.rows[1:])
     assert all(row["uncovered"] == 0 for row in result.rows[1:])
 
 
-def test_who_is_late_is_named_by_its_number(config, toy):
-    """The message names the client's number, not its index among the participants."""
+def test_error_names_the_client_that_misses_the_deadline(config, toy):
+    """The message gives the client's number, not its index among the participants."""
     flags = {"budget": "deadline", "clients": 9, "clients_per_round": 3, "seed": 2}
     planner = build(config("ra-fed", deadline=9.0, **flags), data=toy, model=model()).planner
     senders = planner.plan(0).clients

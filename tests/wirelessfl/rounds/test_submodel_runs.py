@@ -1,4 +1,4 @@
-"""Runs with client submodels: interrupted and resumed, over the air, compressed, refused."""
+"""Runs with client submodels: resume, over-the-air uplink, compression, and invalid settings."""
 
 import math
 
@@ -41,12 +41,10 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(
-    config, toy, same, halt_at, case, copies
-):
-    """From the folder as it is at every row; and after an interrupt."""
+def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
+    """Resume from the run directory after each row, and after an interrupt."""
     name, own = RESUMED[case]
-    # Runs that choose their chunks by timing may differ by rounding.
+    # A fixed chunk, since chunks chosen by timing may change the rounding.
     flags = {"rounds": 4, "chunk": 3, "checkpoint_seconds": 0}
     flags |= {} if "budget" in own else {"capacities": (1.0, 0.5, 0.2)}
     flags |= own if "sessions" in own else own | {"clients_per_round": 4}
@@ -62,7 +60,7 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(
     same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
 
 
-def test_without_noise_the_air_carries_what_wires_do(config, toy):
+def test_aircomp_without_noise_equals_error_free_links(config, toy):
     flags = {"rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
     wired = wirelessfl.run(config("ra-fed", **flags), data=toy, model=model())
     flags |= {"uplink": "aircomp"}
@@ -80,10 +78,10 @@ def test_without_noise_the_air_carries_what_wires_do(config, toy):
         assert quiet.rows[-1]["coverage"] == wired.rows[-1]["coverage"]
 
 
-def test_noise_is_larger_where_few_cover(config, toy):
-    """Noise variance over the squared covering weight, against the noise-free run.
+def test_noise_variance_by_covering_weight(config, toy):
+    """Noise variance is inversely proportional to the squared covering weight.
 
-    Some 1000 elements of each kind: standard errors of 4.5 % in a variance.
+    Each weight has over 1000 elements, so that a variance's standard error is 4.5 %.
     """
     flags = {"clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
     flags |= {"weighting": "samples", "split": "dirichlet", "min_samples": 5}
@@ -99,12 +97,12 @@ def test_noise_is_larger_where_few_cover(config, toy):
     masks = plan.client_submodels.covers(np.arange(4)).double()
     weights = torch.from_numpy(loud.training.server.weights.in_means(np.arange(4)))
     weight = (weights[:, None] * masks).sum(0)
-    kinds = [own for own in weight.unique().tolist() if own < 1 - 1e-6]
-    assert len(kinds) == 4
-    assert max(kinds) > 2 * min(kinds)
+    levels = [own for own in weight.unique().tolist() if own < 1 - 1e-6]
+    assert len(levels) == 4
+    assert max(levels) > 2 * min(levels)
     assert int(masks.sum(0).max()) == 4, "outputs are covered by all"
     spread = {}
-    for own in kinds:
+    for own in levels:
         here = weight == own
         assert int(here.sum()) > 1000
         spread[own] = float(error[here].square().mean()) * own**2
@@ -116,8 +114,8 @@ def test_noise_is_larger_where_few_cover(config, toy):
     assert mean == pytest.approx(predicted, rel=0.14)
 
 
-def test_what_nobody_covers_hears_no_noise(config, toy):
-    """Uncovered coordinates do not change, and the reported error is that of the others."""
+def test_uncovered_coordinates_receive_no_noise(config, toy):
+    """Uncovered coordinates do not change, and the reported error counts only covered ones."""
     flags = {"uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
     flags |= {"convention": "physical"}
     loud, clear = (
@@ -148,8 +146,8 @@ COMPRESSED = {
 
 
 @pytest.mark.parametrize("name", ["fedavg", "ra-fed", "hist"])
-def test_compressed_models_have_their_error(config, toy, name):
-    """Between the full model and sqrt(1 - k/P), or half a step; eight bits change little."""
+def test_compression_error_is_within_its_bounds(config, toy, name):
+    """The error of top-k is at most sqrt(1 - k/P), and that of quantisation decreases with bits."""
     flags = {"rounds": 2 if name == "hist" else 3}
     flags |= {"capacities": (1.0, 0.5)} if name == "ra-fed" else {}
     clear = wirelessfl.run(config(name, **flags), data=toy, model=model())
@@ -195,7 +193,7 @@ def test_clients_start_from_the_compressed_model(config, toy):
     assert training.metrics["compression_error"] == pytest.approx(float(error), rel=1e-6)
 
 
-NONSENSE = {
+INVALID = {
     "capacities 0": ({"capacities": (0,)}, r"capacities\[0\] is 0: give numbers > 0"),
     "capacities 1.5": (
         {"capacities": (0.5, 1.5)},
@@ -209,7 +207,7 @@ NONSENSE = {
     ),
     "no budget": ({"deadline": 1.0}, 'deadline=1.0 conflicts with budget="width": choose budget'),
     "deadline 0": ({"budget": "deadline", "deadline": 0.0}, "deadline is 0.0: give a number > 0"),
-    "deadline of parts": (
+    "deadline with partition": (
         {"budget": "deadline", "deadline": 1.0, "masks": "partition"},
         "masks='partition' conflicts with budget='deadline': .*Choose masks \"covered\"",
     ),
@@ -222,28 +220,31 @@ NONSENSE = {
         {"mask_overlap": -1, "masks": "partition"},
         "mask_overlap is -1: give a .*number >= 0",
     ),
-    "overlap of nothing": (
+    "overlap without partition": (
         {"mask_overlap": 0.5},
         'mask_overlap=0.5 conflicts with masks="random": choose masks "partition"',
     ),
     "masks": ({"masks": "some"}, "masks is 'some': choose .*covered, partition"),
     "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
     "bits": ({"compression": "quantisation", "compression_bits": 1}, "compression_bits is 1: give"),
-    "bits of none": ({"compression_bits": 8}, "compression_bits=8 is a setting of compression"),
+    "bits of no method": (
+        {"compression_bits": 8},
+        "compression_bits=8 is a setting of compression",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", NONSENSE)
-def test_nonsense_is_one_line(config, case):
-    flags, words = NONSENSE[case]
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_settings_raise_a_one_line_error(config, case):
+    flags, words = INVALID[case]
     with pytest.raises(ConfigError, match=f"^{words}") as caught:
         config("ra-fed", **flags)
     assert "\n" not in str(caught.value)
     assert str(caught.value).count("capacities") <= 1
 
 
-def test_models_without_neurons_are_refused(config, toy):
-    """The message names the unsupported layer, before anything is written."""
+def test_models_without_hidden_neurons_raise(config, toy):
+    """The message names the model or its unsupported layer, and nothing is written."""
     letters = torch.arange(400).view(-1, 4) % 5
     texts = Dataset("letters", letters, letters[:, 0], letters[:20], letters[:20, 0], 5)
     lstm = build_model("lstm", (4,), 5, dropout=0, stream=Stream(1), hidden=(6,))
@@ -283,7 +284,7 @@ POOR = "^neurons 15 to 29 of layer 'layers.1' are covered by only 2 of the 6 cli
         ),
     ],
 )
-def test_the_impossible_is_refused_before_anything_is_written(config, toy, flags, words):
+def test_infeasible_budgets_raise_before_anything_is_written(config, toy, flags, words):
     settings = config("ra-fed", **flags)
     with pytest.raises(ConfigError, match=words) as caught:
         wirelessfl.run(settings, data=toy, model=model((30,)))
@@ -305,8 +306,8 @@ NARROW = (1.0,) * 8 + (0.1,)
         ),
     ],
 )
-def test_parts_without_a_channel_are_refused_before_anything_is_written(config, flags, number):
-    """A convolution with 0 channels cannot be computed; it depends on the participants."""
+def test_partitions_without_a_channel_raise_before_anything_is_written(config, flags, number):
+    """A client's part of a convolution may have no channels, depending on the participants."""
     x = torch.zeros(36, 1, 28, 28)
     data = Dataset("images", x, torch.arange(36) % 4, x[:4], torch.arange(4), 4)
     lenet = build_model("lenet5", (1, 28, 28), 4, dropout=0, stream=Stream(1))

@@ -1,4 +1,4 @@
-"""Client states in memory and on disk: stored, truncated, rewritten, resumed."""
+"""Client states in memory and on disk: storage, truncation, rewriting and resume."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def stores(folder, names=("drift",), size=4, clients=6):
     return InMemory(names, size), disk
 
 
-def test_what_is_put_is_got_and_zeros_are_not_stored(tmp_path):
+def test_put_get_and_zero_states(tmp_path):
     for store in stores(tmp_path):
         assert store.get("drift", 3) is None
         store.put("drift", 3, torch.zeros(4))
@@ -33,11 +33,11 @@ def test_what_is_put_is_got_and_zeros_are_not_stored(tmp_path):
         value += 1
         assert store.get("drift", 3).tolist() == [0, 1, 2, 3], "a copy"
         store.put("drift", 3, torch.zeros(4))
-        assert store.get("drift", 3).tolist() == [0, 0, 0, 0], "back at zero counts"
+        assert store.get("drift", 3).tolist() == [0, 0, 0, 0], "zeros replace a stored state"
     assert (tmp_path / "clients-0.log").stat().st_size == 2 * 16
 
 
-def test_submodels_change_their_own_coordinates_alone(tmp_path):
+def test_submodels_change_only_their_coordinates(tmp_path):
     spec = ParamSpec({"w": (3,)})
     index = torch.tensor([[0, 2, -1], [1, 3, 4]])
     submodels = Submodels(spec, np.array([2, 3]), index, 5)
@@ -52,7 +52,7 @@ def test_submodels_change_their_own_coordinates_alone(tmp_path):
         assert store.get("drift", 4).tolist() == [0, 1, 0, 2, 3]
 
 
-def test_a_log_is_cut_to_what_its_checkpoint_knows(tmp_path):
+def test_restore_truncates_the_log_to_the_checkpoint(tmp_path):
     _, store = stores(tmp_path)
     store.put("drift", 1, torch.ones(4))
     saved = {name: value.clone() for name, value in store.tensors().items()}
@@ -68,15 +68,15 @@ def test_a_log_is_cut_to_what_its_checkpoint_knows(tmp_path):
         again.restore(saved)
 
 
-def test_outdated_records_go_when_a_checkpoint_knows_of_the_new_log(tmp_path):
-    """Killed between writing the new log and its checkpoint, the old log still exists."""
+def test_the_old_log_is_removed_after_the_next_checkpoint(tmp_path):
+    """A run killed between writing the new log and its checkpoint can use the old log."""
     names = ("drift", "second")
     _, store = stores(tmp_path, names)
-    for turn in range(1, 6):
+    for value in range(1, 6):
         for client in (0, 3):
             for name in names:
-                store.put(name, client, torch.full((4,), float(turn + client)))
-        if turn == 1:
+                store.put(name, client, torch.full((4,), float(value + client)))
+        if value == 1:
             before = {name: value.clone() for name, value in store.tensors().items()}
     assert (tmp_path / "clients-0.log").stat().st_size == 20 * 16
     after = {name: value.clone() for name, value in store.tensors().items()}
@@ -84,7 +84,7 @@ def test_outdated_records_go_when_a_checkpoint_knows_of_the_new_log(tmp_path):
     old = OnDisk(names, 4, 6)
     old.attach(tmp_path)
     (tmp_path / "kept").write_bytes((tmp_path / "clients-1.log").read_bytes())
-    old.restore(before)  # the checkpoint that was there when the process was killed
+    old.restore(before)  # the latest checkpoint when the process was killed
     assert old.get("second", 3).tolist() == [4, 4, 4, 4]
     assert not (tmp_path / "clients-1.log").exists()
     (tmp_path / "kept").rename(tmp_path / "clients-1.log")
@@ -98,12 +98,12 @@ def test_outdated_records_go_when_a_checkpoint_knows_of_the_new_log(tmp_path):
     assert store.get("drift", 0).tolist() == [5, 5, 5, 5]
 
 
-def test_where_states_are_kept_by_default():
+def test_auto_chooses_memory_or_disk_by_size():
     large = 100_000, 100_000
     assert make_states("auto", ("a", "b"), 44_426, 100, 1).kind == "memory"
     assert make_states("auto", ("a", "b"), *large, 1).kind == "disk"
     assert make_states("auto", (), *large, 1).kind == "memory"
-    assert make_states("auto", ("a",), *large, 2).kind == "memory", "each process has its own"
+    assert make_states("auto", ("a",), *large, 2).kind == "memory", "each process stores all states"
     assert make_states("memory", ("a",), *large, 1).kind == "memory"
     with pytest.raises(ConfigError, match="client_states='disk' conflicts with 2 processes"):
         make_states("disk", ("a",), 10, 10, 2)
@@ -125,11 +125,11 @@ def test_memory_and_disk_give_the_same_run(config, toy, same):
     assert not list(runs[0].directory.glob("clients-*.log"))
     (log,) = runs[1].directory.glob("clients-*.log")
     size = 4 * sum(value.numel() for value in runs[1].params.values())
-    assert log.stat().st_size <= 4 * size * 9 * 2 * 2, "outdated records do not pile up"
+    assert log.stat().st_size <= 4 * size * 9 * 2 * 2, "outdated records are removed"
 
 
 class StoppedError(Exception):
-    """Represents any end of a process."""
+    """Stands for any termination of a process."""
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
@@ -143,7 +143,7 @@ class StoppedError(Exception):
         ("hist", {"local": "fadamgc", "cells": 2, "edge_rounds": 2}),
     ],
 )
-def test_a_stopped_run_goes_on_as_if_it_had_not_been(config, toy, same, kind, name, own):
+def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, kind, name, own):
     flags = FLAGS | {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0} | own
     flags = {key: value for key, value in flags.items() if value is not None}
     whole = wirelessfl.run(config(name, **flags), data=toy, model=model())
@@ -158,8 +158,8 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(config, toy, same, kind, na
     same(wirelessfl.resume(stopped.run.out, data=toy, model=model()), whole)
 
 
-def test_a_hundred_thousand_clients_cost_what_has_been_asked(toy, config, tmp_path):
-    """n = 1e5 states of 1e5 parameters need 80 GB; only the 4 clients that trained are stored."""
+def test_storage_grows_with_the_clients_that_trained(toy, config, tmp_path):
+    """Two states of 1e5 parameters for 1e5 clients need 80 GB; only 4 clients are stored."""
     data = wirelessfl.data.Dataset(
         "many", *(t.repeat(500, *[1] * (t.ndim - 1)) for t in (toy.train_inputs, toy.train_labels)),
         toy.test_inputs, toy.test_labels, 4,

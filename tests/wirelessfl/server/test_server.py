@@ -30,7 +30,7 @@ NODE_OF = np.array([0, 0, 1, 1, 1])
 
 @dataclass(frozen=True)
 class Remembering(FedAvg):
-    """Adds what it remembers about each sender to the mean, and records its arguments."""
+    """Adds the mean of the senders' previous payloads to the update, and counts merges."""
 
     name = "remembering"
     remembers: ClassVar[tuple[str, ...]] = ("last",)
@@ -62,7 +62,7 @@ def upload_of(server, clients, **more):
 
 
 def merged(server, clients, updates, **more):
-    """Received values and the nodes' next state of one upload, which the server stores."""
+    """Merge one upload at the server; return received payloads and the nodes' next state."""
     upload = upload_of(server, clients, **more)
     reception, whole = upload.open("now"), Submodels.whole(SPEC, server.weights.nodes)
     reception.add(slice(0, len(clients)), {"update": updates})
@@ -74,8 +74,8 @@ def merged(server, clients, updates, **more):
     return received, after
 
 
-def test_a_merge_knows_weights_share_steps_and_staleness():
-    """Upload of three of five clients in two cells, while one is absent."""
+def test_merge_receives_weights_share_steps_and_staleness():
+    """Three of five clients in two cells upload, while one client is absent."""
     server = server_of(FedAvg())
     server.leave(4)
     updates = torch.tensor([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.0, 1.0]])
@@ -92,8 +92,8 @@ def test_a_merge_knows_weights_share_steps_and_staleness():
     assert server.version == 1
 
 
-def test_what_is_remembered_comes_back_with_the_next_upload():
-    """Zeros at first, then each sender's last payload; a trial's memory is discarded."""
+def test_memory_of_senders_is_returned_with_the_next_upload():
+    """It is first zero, then each sender's last payload; memory of trial rounds is discarded."""
     server = server_of(Remembering(), samples=None)
     ones = torch.ones(2, 3)
     merged(server, [0, 2], ones)
@@ -109,7 +109,7 @@ def test_what_is_remembered_comes_back_with_the_next_upload():
     assert server.nodes["count"].tolist() == [[2.0] * 3] * 2
 
 
-def test_a_merge_that_loses_state_is_refused():
+def test_a_merge_that_drops_state_raises():
     class Forgetful(Remembering):
         def merge(self, server, received):
             return {"params": server["params"]}
@@ -121,8 +121,8 @@ def test_a_merge_that_loses_state_is_refused():
     assert server.version == 0
 
 
-def test_a_restored_server_goes_on_as_the_first():
-    """State of cloud and nodes, presence, memory and version, under distinct names."""
+def test_a_restored_server_equals_the_original():
+    """State of cloud and nodes, present clients, memory and version are restored."""
     one, two = server_of(Remembering()), server_of(Remembering())
     one.leave(3)
     merged(one, [0, 2], torch.rand(2, 3))
@@ -137,8 +137,8 @@ def test_a_restored_server_goes_on_as_the_first():
     assert (two.version, two.present.tolist()) == (2, [True, True, True, False, True])
 
 
-def test_over_the_air_needs_simultaneous_uploads():
-    """An upload without a channel draw, as for clients that upload at different times."""
+def test_aircomp_needs_simultaneous_uploads():
+    """An upload without a channel draw, i.e. at different times, raises an error."""
     server = server_of(FedAvg(), uplink="aircomp")
     upload = upload_of(server, [0, 1])
     with pytest.raises(wirelessfl.ConfigError, match="each client uploads at a different time"):
@@ -149,7 +149,7 @@ def test_over_the_air_needs_simultaneous_uploads():
 
 @pytest.mark.parametrize("first", [0, 3])
 def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
-    """FedAvg with the same clients, in rounds and as a task, bit for bit."""
+    """FedAvg with the same clients, in rounds and as a task, gives bit-identical models."""
     settings = config("fedavg", rounds=3)
     setup = build(settings, data=toy)
     common = {

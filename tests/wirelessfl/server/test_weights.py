@@ -10,22 +10,22 @@ from wirelessfl.server.weights import Weights
 
 @st.composite
 def cases(draw):
-    """Weights of some clients; which are present, which participate, and which of these send."""
+    """Weights, the present clients, the participants, and which of these send."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     node_of = np.repeat(np.arange(len(sizes)), sizes)
     count = len(node_of)
     samples = draw(st.lists(st.integers(1, 50), min_size=count, max_size=count))
-    weighs = draw(st.booleans())
+    weighted = draw(st.booleans())
     there, part, sends = (np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
                           for _ in range(3))  # fmt: skip
     clients = np.flatnonzero(there & part)
-    weights = Weights(node_of, np.array(samples, dtype=float) if weighs else None)
-    return weights, samples if weighs else [1] * count, there, clients, sends[clients]
+    weights = Weights(node_of, np.array(samples, dtype=float) if weighted else None)
+    return weights, samples if weighted else [1] * count, there, clients, sends[clients]
 
 
 @given(cases())
 def test_weights_are_sums_over_clients(case):
-    """Within nodes, of nodes, and of senders relative to all present clients."""
+    """Weights within nodes, of nodes, and of senders relative to all present clients."""
     weights, each, there, clients, sends = case
     nodes = [np.flatnonzero(weights.node_of == node) for node in range(weights.nodes)]
     in_means = dict(zip(clients.tolist(), weights.in_means(clients), strict=True))
@@ -44,8 +44,8 @@ def test_weights_are_sums_over_clients(case):
         assert part_share[node] == pytest.approx(some / whole if whole else 0)
 
 
-def test_a_client_may_stand_twice():
-    """As in a buffer with two updates of one client."""
+def test_a_client_may_occur_twice():
+    """Two updates of a client in one merge both count."""
     weights = Weights(np.zeros(4, dtype=int), np.array([1.0, 2.0, 3.0, 4.0]))
     clients = np.array([1, 3, 1])
     assert weights.in_means(clients).tolist() == [0.25, 0.5, 0.25]

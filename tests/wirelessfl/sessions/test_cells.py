@@ -1,4 +1,4 @@
-"""Cells and server sums when clients join and leave, against the algorithms' definitions."""
+"""Cells and means of client states when clients join and leave."""
 
 from itertools import pairwise
 
@@ -17,8 +17,8 @@ FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
 
 
-def test_server_sums_are_those_of_who_is_there(config, toy):
-    """SCAFFOLD's c is the mean of the c_i of the session's clients when a session begins."""
+def test_server_means_cover_the_present_clients(config, toy):
+    """When a session begins, SCAFFOLD's c is the mean of the c_i of the present clients."""
     settings = config("scaffold", **FLAGS, out=None)
 
     setup = build(settings, data=toy)
@@ -41,7 +41,7 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
 
     engine.start()
     simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
-    assert seen[:2] == [0.0, 0.0]  # none of these had trained
+    assert seen[:2] == [0.0, 0.0]  # no client has trained yet
     assert min(seen[2:]) > 0
 
 
@@ -54,13 +54,13 @@ def test_server_sums_are_those_of_who_is_there(config, toy):
         ("hist", {"cells": 2, "local": "fadamgc"}),
     ],
 )
-def test_cells_and_tracking_inside(config, toy, trace, name, flags, uplink):
-    """It learns in its sessions over both uplinks; in the last one a whole cell leaves."""
+def test_cells_and_tracking_in_sessions(config, toy, trace, name, flags, uplink):
+    """Runs with trial rounds learn; if a cell loses all its clients, the run continues."""
     common = FLAGS | {"rounds": 4, "lr": 0.02, "uplink": uplink, "edge_rounds": None} | flags
     if name == "hist":
         common["edge_rounds"] = 2
     if uplink == "aircomp":
-        common["beamformer"] = "random"  # a good one takes a second to find
+        common["beamformer"] = "random"  # optimising one takes a second
     result = wirelessfl.run(config(name, **common, warm_start="proposed"), data=toy)
     last = result.rows[-1]
     assert last["extra_rounds"] == 3
@@ -74,8 +74,8 @@ def test_cells_and_tracking_inside(config, toy, trace, name, flags, uplink):
     assert np.isfinite(ends[3]["loss"])
 
 
-def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
-    """SCAFFOLD's c after each round is the mean of the c_i of the present clients."""
+def test_server_means_are_recomputed_when_a_client_leaves(config, toy, trace):
+    """After each round, SCAFFOLD's c is the mean of the c_i of the present clients."""
     stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
     setup = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
     engine, training = SessionsEngine(setup), setup.training
@@ -98,7 +98,7 @@ def test_sums_are_made_again_when_a_client_leaves(config, toy, trace):
 
 
 @pytest.mark.parametrize("local", ["fedavg", "fedacg"])
-def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
+def test_an_empty_cell_does_not_affect_the_cloud(config, toy, engine, trace, local):
     """The cloud's model is that of the other cell, and the empty cell's state does not change."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "sessions": 1, "rounds": 4, "local": local}
     flags |= {"local_steps": 1, "batch_size": 1000, **ALL_DAY}
@@ -126,8 +126,8 @@ def test_a_cell_that_all_have_left_stays_out(config, toy, engine, trace, local):
         torch.testing.assert_close(after["params"], params, rtol=1e-4, atol=1e-6)
 
 
-def test_an_empty_cell_gets_the_smallest_part(config, toy, trace):
-    """With optimized mask sizes: a cell without clients could not use a large submodel."""
+def test_an_empty_cell_gets_the_smallest_submodel(config, toy, trace):
+    """Optimized mask sizes give a cell without clients no larger submodel than the other cell."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "mask_sizes": "optimized"}
     stays = trace(*[(c, 0, "") for c in range(8)])
     setup = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
@@ -138,8 +138,8 @@ def test_an_empty_cell_gets_the_smallest_part(config, toy, trace):
     assert whole.cost.seconds[1] > 0
 
 
-def test_trials_write_zeros_over_what_is_below():
-    """A client whose state becomes zero in a trial has zero there, and its own state below."""
+def test_trial_states_hide_the_states_below():
+    """A zero written in a trial hides the client's nonzero state, which does not change."""
     below = InMemory(["tracking"], 3)
     below.put("tracking", 1, torch.ones(3))
     trial = Overlay(below)

@@ -1,4 +1,4 @@
-"""Costs of trial rounds and teachers: seconds by (17) and bytes, by hand, client by client."""
+"""Costs of trial rounds and teachers: seconds by (17) and bytes, computed client by client."""
 
 import math
 
@@ -23,7 +23,7 @@ FLAGS = {
 
 @pytest.fixture
 def finished(config, toy):
-    """A factory of engines after their last row, with the rows."""
+    """A factory that runs engines to the end and returns each with its rows."""
 
     def make(algorithm, *, watch=lambda engine: None, **flags):
         settings = config(algorithm, **FLAGS | flags)
@@ -44,7 +44,7 @@ def finished(config, toy):
 
 
 def round_seconds(network, channel, number, present, *, edge_rounds=1):
-    """(17), (18): the slowest client, with two or four clients of its cell in a TDMA frame."""
+    """(17), (18): seconds of the slowest client, with the present clients of a cell in TDMA."""
     h = network.draw(channel, number).h.astype(complex)
     cells = []
     for cell in range(network.cells):
@@ -61,8 +61,8 @@ def round_seconds(network, channel, number, present, *, edge_rounds=1):
 
 
 @pytest.mark.parametrize("cells", [1, 2])
-def test_trial_rounds_are_paid_for(finished, cells):
-    """One before each session but the first: up and down, E times, over separate channels."""
+def test_costs_of_trial_rounds(finished, cells):
+    """Each session but the first has one trial round of E edge rounds, over separate channels."""
     edge_rounds = cells
     more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
     flags = {"warm_start": "proposed"}
@@ -86,7 +86,7 @@ def test_trial_rounds_are_paid_for(finished, cells):
     assert last["extra_uploads"] == 3 * 4 * edge_rounds
     assert last["extra_seconds"] == pytest.approx(trial, rel=1e-5)
     assert last["sim_seconds"] == pytest.approx(trial + whole, rel=1e-5)
-    # Half of the clients are present; bytes are means over all.
+    # Half of the clients are present; bytes are means over all clients.
     assert last["extra_mib"] == pytest.approx(3 * edge_rounds * (VECTOR / 2 + VECTOR / 2))
     assert last["uplink_mib"] == pytest.approx((8 + 3) * edge_rounds * VECTOR / 2)
     assert last["downlink_mib"] == pytest.approx((8 + 3) * edge_rounds * VECTOR / 2)
@@ -94,8 +94,8 @@ def test_trial_rounds_are_paid_for(finished, cells):
 
 
 @pytest.mark.parametrize("cells", [1, 2])
-def test_teachers_are_paid_for_once_a_session(finished, cells):
-    """To the present clients, and to the edge servers first; then rounds take their own time."""
+def test_costs_of_teachers(finished, cells):
+    """Each session but the first broadcasts one teacher to the edge servers and present clients."""
     more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
     flags = {"warm_start": "continuous"}
     engine, rows = (
@@ -109,9 +109,9 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
     for session in range(4):
         present = np.flatnonzero(group_of == session % groups).tolist()
         times.append(now)
-        for place in range(2):
-            now += send if session and not place else 0.0
-            number = 2 * session + place
+        for index in range(2):
+            now += send if session and not index else 0.0
+            number = 2 * session + index
             now += round_seconds(
                 network, Stream(2).child("channel"), number, present, edge_rounds=cells
             )
@@ -126,8 +126,8 @@ def test_teachers_are_paid_for_once_a_session(finished, cells):
     assert last["backhaul_mib"] == pytest.approx((8 * 2 + 3) * VECTOR if cells > 1 else 0.0)
 
 
-def test_who_leaves_in_the_middle_of_a_trial_has_been_paid_for(finished, trace):
-    """Its update is dropped; uploads, bytes and seconds stay as planned."""
+def test_clients_that_leave_during_a_trial_are_counted(finished, trace):
+    """The update is dropped; uploads, bytes and seconds do not change."""
     flags = {"warm_start": "proposed", "presence": "trace", "sessions": 2}
     _, whole = finished("fedavg", **flags, trace=trace(*[(c, 0, "") for c in range(8)]))
     ends = [row for row in whole if row["session"] == 0][-1]["sim_seconds"]
@@ -142,8 +142,8 @@ def test_who_leaves_in_the_middle_of_a_trial_has_been_paid_for(finished, trace):
     assert last["extra_mib"] == pytest.approx(2 * VECTOR)
 
 
-def test_a_warm_start_is_told_the_labels_of_the_session_before(finished):
-    """The labels of the clients that were present, from their samples."""
+def test_warm_starts_receive_the_labels_of_the_previous_session(finished):
+    """They are the labels in the samples of the previous session's clients."""
     told = []
 
     def watch(engine):

@@ -1,4 +1,4 @@
-"""Arrivals against the law of a loss system, traces by hand, and common invariants."""
+"""Arrivals against the theory of a loss system, traces by hand, and common invariants."""
 
 import csv
 import itertools
@@ -30,7 +30,7 @@ def until(presence, time):
 
 
 def check_order(presence, changes):
-    """Changes come after 0, in order; clients join only while absent and leave while present."""
+    """Check order and consistency of changes; return the clients present after them."""
     present = presence.initial()
     keys = [(change.time, change.joins, change.client) for change in changes]
     assert keys == sorted(set(keys))
@@ -50,7 +50,7 @@ def mean_and_error(samples):
 
 
 def erlang(load, servers):
-    """Stationary distribution [0 .. servers] of the number present; the last is Erlang's B."""
+    """Stationary distribution of the number of present clients; the last entry is Erlang B."""
     weights = [load**n / math.factorial(n) for n in range(servers + 1)]
     return np.array(weights) / sum(weights)
 
@@ -58,8 +58,8 @@ def erlang(load, servers):
 @pytest.mark.parametrize(
     ("clients", "rate", "mean_stay"), [(5, 2.0, 1.5), (12, 0.5, 20.0), (1, 1.0, 1.0)]
 )
-def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
-    """Fractions of time with n present, their mean, and arrivals without an absent client."""
+def test_number_of_present_clients_follows_a_loss_system(clients, rate, mean_stay):
+    """Fractions of time with n clients, their mean, and the fraction of lost arrivals."""
     law = erlang(rate * mean_stay, clients)
     begin, length = 10 * mean_stay, 400 * mean_stay
     shares, lost = [], []
@@ -86,10 +86,10 @@ def test_the_number_present_is_that_of_a_loss_system(clients, rate, mean_stay):
     assert found == pytest.approx(law[-1], abs=0.03)
 
 
-def test_many_clients_come_and_stay_as_asked():
-    """With enough clients no arrival is lost.
+def test_arrival_rate_and_mean_stay():
+    """Without lost arrivals, gaps and stays are exponential with the given means.
 
-    Stays that began in the last quarter are omitted: only the short ones of these have ended.
+    Stays that began in the last quarter are omitted, since only short ones have ended.
     """
     presence = arrivals(clients=5000, rate=30.0, mean_stay=4.0, initially=120)
     changes = until(presence, 400.0)
@@ -98,7 +98,7 @@ def test_many_clients_come_and_stay_as_asked():
     mean, error = mean_and_error(gaps)
     assert 3 * error < 0.04 / 30
     assert mean == pytest.approx(1 / 30, rel=0.04)
-    assert gaps.std() == pytest.approx(1 / 30, rel=0.06)  # its standard error: 1 % of it
+    assert gaps.std() == pytest.approx(1 / 30, rel=0.06)  # standard error 1 %
     begun, stays = {}, []
     for change in changes:
         if change.joins:
@@ -111,8 +111,8 @@ def test_many_clients_come_and_stay_as_asked():
     assert np.std(stays) == pytest.approx(4, rel=0.06)
 
 
-def test_everybody_comes_equally_often():
-    """Counts of joins by client; the variance of a busy client's is at most Poisson."""
+def test_clients_join_equally_often():
+    """Each client joins equally often; three Poisson standard deviations are below 10 %."""
     joins = [
         c.client for c in until(arrivals(clients=10, rate=5.0, mean_stay=1.0), 4000) if c.joins
     ]
@@ -121,7 +121,7 @@ def test_everybody_comes_equally_often():
     assert counts == pytest.approx(counts.mean(), rel=0.1)
 
 
-def test_the_first_ones_leave_as_anybody_does():
+def test_initial_clients_have_the_mean_stay():
     presence = arrivals(clients=3000, rate=0.0, mean_stay=2.0, initially=3000)
     changes = list(presence.changes())
     assert len(changes) == 3000
@@ -143,17 +143,17 @@ def test_the_first_ones_leave_as_anybody_does():
         ({"initially": 4}, 4),
     ],
 )
-def test_how_many_are_there_at_first(changes, present):
+def test_number_of_initial_clients(changes, present):
     assert arrivals(**changes).initial().sum() == present
 
 
-def test_the_first_ones_are_random():
+def test_initial_clients_are_random():
     seen = [arrivals(initially=2, stream=STREAM.child(run)).initial() for run in range(60)]
     assert np.sum(seen, 0).min() > 5  # 20 on average, standard deviation 3.7
 
 
-def test_arrivals_repeat():
-    """Also with two iterators in turn, and not with another stream."""
+def test_arrivals_are_reproducible():
+    """Two interleaved iterators give the same arrivals; another stream gives different ones."""
     presence = arrivals()
     first, second = presence.changes(), presence.changes()
     ahead = [next(first) for _ in range(3000)]
@@ -171,8 +171,8 @@ def test_arrivals_repeat():
     st.integers(0, 8),
     st.integers(0, 999),
 )
-def test_nobody_joins_twice_without_leaving(clients, rate, mean_stay, initially, seed):
-    """Also if rounding would end a stay when it begins."""
+def test_changes_of_arrivals_are_consistent(clients, rate, mean_stay, initially, seed):
+    """Clients join only while absent, even if rounding would end a stay when it begins."""
     stream = Stream(seed, ("any",))
     presence = Arrivals(clients, rate, mean_stay, min(initially, clients), stream)
     changes = list(itertools.islice(presence.changes(), 300))
@@ -189,10 +189,10 @@ def test_nobody_joins_twice_without_leaving(clients, rate, mean_stay, initially,
         ({"rate": math.inf}, "rate is inf"),
         ({"mean_stay": 0.0}, r"mean_stay is 0\.0"),
         ({"initially": -1}, "initially is -1"),
-        ({"initially": 7}, "initially is 7, and there are 6 clients: give 0 to 6"),
+        ({"initially": 7}, "initially=7 conflicts with clients=6: choose initially 0 to 6"),
     ],
 )
-def test_wrong_arrivals_are_named(changes, message):
+def test_invalid_arrivals_raise(changes, message):
     with pytest.raises(ConfigError, match=message):
         arrivals(**changes)
 
@@ -218,8 +218,8 @@ def written(folder, text):
     return path
 
 
-def test_a_trace_by_hand(tmp_path):
-    """Client 0's first two stays are one; at 7 two clients leave before one joins."""
+def test_trace_by_hand(tmp_path):
+    """Client 0's first two stays are merged; at time 7 two clients leave before one joins."""
     trace = read_trace(written(tmp_path, BY_HAND), 5)
     assert trace.initial().tolist() == [True, False, False, True, False]
     expected = [
@@ -234,8 +234,8 @@ def test_a_trace_by_hand(tmp_path):
     check_order(trace, expected)
 
 
-def test_a_trace_from_a_spreadsheet(tmp_path):
-    """A byte order mark, quotes, other columns, and a line that ends before its last column."""
+def test_trace_from_a_spreadsheet(tmp_path):
+    """A byte order mark, quotes, an extra column, and a line without its last value are read."""
     text = '\ufeff"client","note","join","leave"\r\n"1","a, b","0.5","2"\r\n0,,1\r\n'
     trace = read_trace(written(tmp_path, text), 2)
     assert trace == Trace((Stay(1, 0.5, 2.0), Stay(0, 1.0)), 2)
@@ -275,7 +275,7 @@ HEADER = "client,join,leave\n"
         (HEADER + "0,0,1\n0,0,1\n", "line 3: client 0 joins at 0.0, .*line 2"),
     ],
 )
-def test_wrong_traces_are_named(tmp_path, text, message):
+def test_invalid_traces_raise_and_name_the_file(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         read_trace(written(tmp_path, text), 3)
     assert str(caught.value).startswith(str(tmp_path / "trace.csv"))
@@ -305,7 +305,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         ((Stay(0, 0, 2),), 0, "clients is 0"),
     ],
 )
-def test_wrong_stays_by_hand_are_named(stays, clients, message):
+def test_invalid_stays_raise(stays, clients, message):
     with pytest.raises(ConfigError, match=message):
         Trace(stays, clients)
 
@@ -319,8 +319,8 @@ def test_wrong_stays_by_hand_are_named(stays, clients, message):
     ),
     st.randoms(use_true_random=False),
 )
-def test_any_trace_says_who_is_there(clients, random):
-    """A client's stays between random times, some of which touch: against their union."""
+def test_present_clients_equal_the_union_of_the_stays(clients, random):
+    """Stays between random times, some of which touch."""
     stays = []
     for client, times in clients:
         times = sorted(set(times))
@@ -339,7 +339,7 @@ def test_any_trace_says_who_is_there(clients, random):
         assert (check_order(trace, until(trace, time)) == expected).all()
 
 
-def test_sessions_begin_with_somebody():
+def test_sessions_that_begin_without_clients_raise():
     trace = Trace((Stay(0, 0, 10), Stay(1, 10, 15), Stay(0, 29, 41)), 2)
     check_sessions_by_rounds(trace, 2, 10)
     with pytest.raises(ConfigError, match="session 2 begins at round 20 without a client"):

@@ -1,4 +1,4 @@
-"""Resuming runs in sessions, for any presence of clients: equal to uninterrupted runs."""
+"""Resumed runs in sessions equal uninterrupted runs, for several availability models."""
 
 import json
 import signal
@@ -27,11 +27,9 @@ RESUMED = {
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_stopped_anywhere_and_resumed_equals_uninterrupted(
-    config, toy, same, halt_at, case, copies
-):
-    """From a copy of the folder at every row, including transitions, and after an interrupt."""
-    # Runs that choose their chunks by timing may differ by rounding.
+def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
+    """Resume from the folder at every row, including transitions, and after an interrupt."""
+    # A fixed chunk, since chunks chosen by timing may change the rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
     name = "scaffold" if "scaffold" in case else "fedavg"
     settings = config(name, **flags)
@@ -48,8 +46,8 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
-def test_killed_and_resumed_across_a_transition(tmp_path, same, launcher, engine):
-    """kill -9 around the ends of sessions: rows and parameters bit for bit."""
+def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine):
+    """After kill -9 near the ends of sessions, rows and parameters are bit-identical."""
 
     def words(out):
         return [
@@ -67,7 +65,7 @@ def test_killed_and_resumed_across_a_transition(tmp_path, same, launcher, engine
         engine.wait_for_rows(killed, rows, process)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        assert len(RunDirectory(killed).rows()) < 160, "no work was left"
+        assert len(RunDirectory(killed).rows()) < 160, "the run ended before it was killed"
     done = launcher.start(*again, "--json")
     assert json.loads(done.communicate()[0])["round"] == 120
     assert done.wait() == whole_process.wait() == 0

@@ -36,7 +36,7 @@ def reports(decisions):
 
 
 def test_schedule_by_hand():
-    """Two sessions of two rounds with one trial before the second."""
+    """Decisions for two sessions of two rounds, with one trial round before the second."""
     schedule = SessionsScheduler(2, 2, lambda session: session)
     assert schedule.decide(Started()) == [Open(0)]
     decided = schedule.decide(Present(3))
@@ -63,7 +63,7 @@ def test_schedule_by_hand():
     assert decided[0].round == 3
 
 
-def test_rows_of_first_rounds_and_every_few():
+def test_rows_of_the_first_rounds_and_every_fourth_round():
     schedule = SessionsScheduler(1, 10, lambda session: 0, report_every=4, report_first=2)
     seen = reports(schedule.decide(Started())) + reports(schedule.decide(Present(1)))
     for number in range(10):
@@ -72,12 +72,12 @@ def test_rows_of_first_rounds_and_every_few():
     assert seen == [0, 1, 2, 4, 8, 10]
 
 
-def test_groups_take_turns_with_labels_of_their_own(config, toy):
-    """Labels 0, 1 and 2, 3 in turn; evaluated on these labels only."""
+def test_groups_with_different_labels_alternate(config, toy):
+    """Groups with labels 0, 1 and 2, 3 alternate; each is evaluated on its own labels."""
     result = wirelessfl.run(config("fedavg", **FLAGS), data=toy)
     assert {row["present"] for row in result.rows} == {4}
     ends = {row["session"]: row for row in result.rows}
-    # A model of two labels cannot predict the other two: the start of each session shows it.
+    # A model of two labels cannot predict the other two: accuracy drops as a session starts.
     start = {row["session"]: row for row in result.rows if row["session_round"] == 0}
     for session in (1, 2, 3):
         assert start[session]["accuracy"] + 0.2 < ends[session - 1]["accuracy"]
@@ -86,14 +86,14 @@ def test_groups_take_turns_with_labels_of_their_own(config, toy):
     assert known["accuracy"] <= 0.55 < ends[0]["accuracy"]
 
 
-def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, engine, trace):
-    """Rounds of 5, then 4 updates, then 4 clients; arrivals wait for the next session."""
+def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, engine, trace):
+    """Parameters equal rounds with the remaining clients; arrivals join the next session."""
     stays = trace(
         *[(c, 0, "") for c in range(4)],
-        (4, 0, 1.5),  # dropped from round 1, and absent
+        (4, 0, 1.5),  # dropped from round 1, then absent
         (5, 0.5, ""),  # present from session 1 on
         (6, 0, 3),  # leaves as the session ends
-        (7, 2, 2.9),  # joins and leaves between two sessions' starts
+        (7, 2, 2.9),  # joins and leaves between the starts of two sessions
     )
     settings = config(
         "fedavg", **FLAGS | ALL_DAY | {"sessions": 2, "local_steps": 1}, trace=stays,
@@ -115,8 +115,8 @@ def test_who_leaves_in_the_middle_of_a_round_is_left_out(config, toy, engine, tr
     assert rows[1, 3]["dropped"] == 1
 
 
-def test_times_in_seconds_mean_the_same(config, toy, trace, bare):
-    """The trace above, with rounds of known length."""
+def test_times_in_seconds_and_in_rounds_agree(config, toy, trace, bare):
+    """With rounds of constant length, equal times give the same rows."""
     stays = [(0, 0, ""), (1, 0, ""), (2, 0, 1.5), (3, 0.5, "")]
     flags = FLAGS | {"sessions": 2, "presence": "trace", "step_seconds": 0.5, "uplink": "fixed"}
     rounds = wirelessfl.run(
@@ -131,8 +131,8 @@ def test_times_in_seconds_mean_the_same(config, toy, trace, bare):
     assert bare(seconds.rows) == bare(rounds.rows)
 
 
-def test_all_who_come_in_an_instant_are_in(config, toy, trace):
-    """After a gap three clients arrive together, and all attend."""
+def test_simultaneous_arrivals_all_attend(config, toy, trace):
+    """Three clients that arrive together start the next session together."""
     stays = trace((0, 0, 1e-4), (1, 20, ""), (2, 20, ""), (3, 20, ""))
     flags = FLAGS | {"sessions": 2, "presence": "trace", "local_steps": 1}
     rows = wirelessfl.run(config("fedavg", **flags, trace=stays), data=toy).rows
@@ -141,24 +141,24 @@ def test_all_who_come_in_an_instant_are_in(config, toy, trace):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_changes_as_a_round_ends_come_before_the_next_session(config, toy, trace, first):
-    """Four leave and four join exactly when session 0 ends, in any order of events."""
+def test_changes_at_the_end_of_a_round_precede_the_next_session(config, toy, trace, first):
+    """Clients leave and join exactly when session 0 ends, in either order of events."""
     flags = FLAGS | {"sessions": 2, "presence": "trace", "step_seconds": 0.5, "uplink": "fixed"}
     flags |= {"rounds": 2, "local_steps": 1}
     alone = wirelessfl.run(config("fedavg", **flags, trace=trace((0, 0, ""))), data=toy)
     end = next(row["sim_seconds"] for row in alone.rows if row["session_round"] == 2)
-    # An earlier change schedules the next one after the end of the round.
+    # Client 7's departure decides whether the next clock entry precedes that of the round's end.
     early = (7, 0, end / 4) if first else (7, 0, 0.9 * end)
     stays = [(c, 0, end) for c in range(3)] + [(c, end, "") for c in range(3, 7)] + [early]
     rows = wirelessfl.run(config("fedavg", **flags, trace=trace(*stays)), data=toy).rows
     at = {(row["session"], row["session_round"]): row for row in rows}
-    assert at[0, 2]["present"] == 0  # they left when it ended, so their updates arrived
-    assert at[0, 2]["dropped"] == 1  # client 7's
+    assert at[0, 2]["present"] == 0  # they left at its end, so their updates arrived
+    assert at[0, 2]["dropped"] == 1  # the update of client 7
     assert [at[1, t]["present"] for t in range(3)] == [4, 4, 4]
 
 
-def test_a_deadline_before_anybody_has_come(config, toy, trace):
-    """One row, of the initial model; no rows between sessions."""
+def test_time_limit_before_the_first_arrival(config, toy, trace):
+    """The run has one row for the initial model, and no rows between sessions."""
     late = trace((0, 5, ""))
     flags = FLAGS | {"presence": "trace", "local_steps": 1}
     rows = wirelessfl.run(config("fedavg", **flags, trace=late, max_seconds=1.0), data=toy).rows
@@ -168,8 +168,8 @@ def test_a_deadline_before_anybody_has_come(config, toy, trace):
     assert {row["session"] for row in rows} == {0}
 
 
-def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, trace):
-    """In seconds: no client is present for a while, and the clock advances to the next arrival."""
+def test_a_session_without_clients_ends_early_and_the_next_waits(config, toy, trace):
+    """If no client is present, the clock advances to the next arrival."""
     stays = trace((0, 0, 1e-3), (1, 5, ""), (2, 6, ""))
     flags = FLAGS | {"sessions": 3, "presence": "trace", "local_steps": 1}
     result = wirelessfl.run(config("fedavg", **flags, trace=stays), data=toy)
@@ -183,23 +183,22 @@ def test_a_session_that_all_leave_ends_early_and_the_next_waits(config, toy, tra
     assert rows[0, 0]["loss"] == rows[0, 1]["loss"]
 
 
-def test_sampling_in_sessions(config, toy):
-    """S of the present clients."""
+def test_participation_in_sessions(config, toy):
+    """``clients_per_round`` samples from the present clients."""
     result = wirelessfl.run(config("fedavg", **FLAGS, clients_per_round=3), data=toy)
     whole = wirelessfl.run(config("fedavg", **FLAGS), data=toy)
     assert result.rows[-1]["uplink_mib"] == pytest.approx(whole.rows[-1]["uplink_mib"] * 3 / 4)
 
 
-def test_step_sizes_fall_within_each_session():
-
+def test_step_sizes_decay_within_each_session():
     share = Decay(50, 0.3, 0.9)
     for number in (0, 1, 49, 50, 120):
         t = number % 50
         assert share(number) == pytest.approx(0.7 * (1 - t / 50) ** 0.9 + 0.3, rel=1e-12)
 
 
-def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
-    """Full batches, one step per round, by hand."""
+def test_step_size_decay_by_hand(config, toy, engine):
+    """A run with full batches and one step per round equals steps of the decaying size."""
     settings = config(
         "fedavg", clients=4, rounds=3, local_steps=1, batch_size=1000, lr_schedule="poly",
         lr_ratio=0.2,
@@ -243,20 +242,18 @@ def test_a_run_with_falling_steps_is_that_of_these_steps(config, toy, engine):
         ),
     ],
 )  # fmt: skip
-def test_wrong_settings_are_refused(config, flags, message):
+def test_invalid_settings_raise(config, flags, message):
     with pytest.raises(ConfigError, match=message):
         config("fedavg", **FLAGS | flags)
 
 
-def test_asynchronous_algorithms_have_no_sessions(config):
+def test_asynchronous_algorithms_reject_sessions(config):
     with pytest.raises(ConfigError, match='sessions=3 conflicts with schedule "buffered"'):
         config("fedast", sessions=3)
 
 
-def test_what_the_data_cannot_give_is_refused_before_anything_is_written(
-    config, toy, tmp_path, trace
-):
-    """An impossible overlap; a session without a client; a client that is present twice."""
+def test_infeasible_settings_raise_before_anything_is_written(config, toy, tmp_path, trace):
+    """An infeasible overlap or split, an invalid trace, and a session without clients raise."""
     late = trace((0, 0, 2), (1, 4, ""))
     for flags, error, message in (
         ({"overlap": 0.1}, DataError, "overlap is 0.1"),
@@ -273,7 +270,7 @@ def test_what_the_data_cannot_give_is_refused_before_anything_is_written(
         wirelessfl.run(config("fedavg", **FLAGS | ALL_DAY, trace=twice), data=toy)
 
 
-def test_labels_without_test_samples(config, toy):
+def test_labels_without_test_samples_raise(config, toy):
     keep = toy.test_labels < 2
     half = replace(toy, test_inputs=toy.test_inputs[keep], test_labels=toy.test_labels[keep])
     with pytest.raises(DataError, match=r"no test sample has a label of .* \(2, 3\)"):
@@ -281,8 +278,8 @@ def test_labels_without_test_samples(config, toy):
     wirelessfl.run(config("fedavg", **FLAGS, tested_labels="all"), data=half)
 
 
-def test_a_trace_that_ends_before_the_run_is_one_error(config, toy, trace):
-    """With times in seconds it is found only at that time; earlier sessions are saved."""
+def test_a_trace_that_ends_before_the_run_raises(config, toy, trace):
+    """With times in seconds the error occurs during the run, and earlier sessions are saved."""
     stays = trace((0, 0, 1e-3))
     settings = config("fedavg", **FLAGS, presence="trace", trace=stays)
     with pytest.raises(ConfigError, match=r"session . has no client after .* none will join"):

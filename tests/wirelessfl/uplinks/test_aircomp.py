@@ -1,4 +1,4 @@
-"""The uplink aircomp: received values and costs, against formulas and other uplinks."""
+"""Uplink aircomp: received values and costs, compared with formulas and other uplinks."""
 
 import json
 
@@ -65,8 +65,8 @@ def exact(air, sent):
 
 
 @pytest.mark.parametrize("convention", ["published", "physical"])
-def test_each_cell_gets_its_mean_and_the_noise_of_its_beamformer(convention):
-    """Per cell: variance unit^2 / (2) nu^2, 4000 elements: a standard error of 2.2 %."""
+def test_cells_receive_their_mean_plus_the_noise_of_their_beamformer(convention):
+    """A cell's noise variance is that of its optimal beamformer; the standard error is 2.2 %."""
     air, sent = air_round(), updates()
     got = received(AirComp(convention=convention), air, sent)
     error = (got.mean["update"] - exact(air, sent)).double().numpy()
@@ -84,7 +84,7 @@ def test_each_cell_gets_its_mean_and_the_noise_of_its_beamformer(convention):
     assert got.metrics["air_error"] == pytest.approx((error**2).mean() / 0.25, rel=1e-5)
 
 
-def test_noise_is_in_the_payloads_unit_in_the_published_convention_only():
+def test_noise_scales_with_the_unit_only_in_the_published_convention():
     sent = updates()
     for convention, ratio in (("published", 100.0), ("physical", 1.0)):
         errors = [
@@ -103,7 +103,7 @@ def test_noise_is_in_the_payloads_unit_in_the_published_convention_only():
         {"csi_error": 0.02, "phase_error_deg": 10.0},
     ],
 )
-def test_chunks_do_not_matter(options):
+def test_results_do_not_depend_on_the_chunks(options):
     air, sent = air_round(), updates()
     results = [received(AirComp(**options), air, sent, chunk) for chunk in (1, 4, 9)]
     for result in results[1:]:
@@ -111,7 +111,7 @@ def test_chunks_do_not_matter(options):
         assert result.metrics == pytest.approx(results[0].metrics, rel=1e-4)
 
 
-def test_nothing_arrives_where_nothing_is_sent():
+def test_unsent_elements_are_received_as_zero():
     mask = torch.ones(3, ELEMENTS, dtype=torch.bool)
     mask[0, 100:300], mask[2, ::2] = False, False
     for options in ({}, {"convention": "physical", "csi_error": 0.1, "phase_error_deg": 5.0}):
@@ -123,8 +123,8 @@ def test_nothing_arrives_where_nothing_is_sent():
         assert got.metrics["air_error"] == pytest.approx(each.mean().item() / 0.25, rel=1e-5)
 
 
-def test_the_predicted_error_is_that_of_many_uploads():
-    """Imperfect channels: 100 uploads; the tolerance is three standard errors of their mean."""
+def test_predicted_error_equals_the_mean_over_many_uploads():
+    """100 uploads with imperfect CSI; the tolerance is three standard errors of their mean."""
     uplink = AirComp(
         convention="physical",
         elements_per_symbol=2,
@@ -145,7 +145,7 @@ def test_the_predicted_error_is_that_of_many_uploads():
     assert realised.mean() == pytest.approx(predicted, abs=3 * standard)
 
 
-def test_clients_that_send_nothing():
+def test_zero_updates():
     air = air_round()
     for options in ({}, {"convention": "physical"}, {"convention": "physical", "csi_error": 0.1}):
         got = received(AirComp(**options), air, torch.zeros(len(NODE), 10))
@@ -159,8 +159,8 @@ def test_clients_that_send_nothing():
     assert torch.isfinite(got.mean["update"]).all()
 
 
-def test_a_nearly_dead_client_and_a_diverged_one():
-    """An update near 0 counts as zeros; an update with NaN arrives as NaN."""
+def test_vanishing_and_diverged_updates():
+    """A tiny update acts like zeros; an update with NaN is received as NaN."""
     uplink = AirComp(convention="physical")
     faint, air = updates(), air_round()
     faint[1] *= 1e-30
@@ -177,7 +177,7 @@ def test_a_nearly_dead_client_and_a_diverged_one():
         assert np.isnan(got.metrics["air_error"])
 
 
-def test_a_silent_channel_is_one_line():
+def test_a_zero_channel_raises():
     air = air_round()
     h = air.draw.h.copy()
     h[5] = 0
@@ -188,7 +188,7 @@ def test_a_silent_channel_is_one_line():
 
 
 def test_seconds_and_bytes(config):
-    """(34): |p_j| t_s / (B / Delta_f) for all clients; 4 bytes for the scale if physical."""
+    """Seconds are |p_j| t_s / (B / Delta_f), (34); ``physical`` sends 4 bytes for the scale."""
     plans = {}
     for name, options in (
         ("tdma", {}),
@@ -219,7 +219,7 @@ def test_seconds_and_bytes(config):
 
 
 def test_mask_sizes_over_the_air():
-    """(36): c_j = max_i H V_0 / (F_i d) + t_s / (B / Delta_f), through the same solver."""
+    """The solver's costs are c_j = max_i H V_0 / (F_i d) + t_s / (B / Delta_f), (36)."""
     draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
     problem = model_mask_sizes(FCNN((784,), 10), draw, uplink="aircomp", local_steps=20)
     network, d, g = draw.network, 238_510, 784 + 1 + 10
@@ -232,7 +232,7 @@ def test_mask_sizes_over_the_air():
 
 
 @pytest.mark.parametrize("algorithm", ["hist", "hfedavg", "fedavg"])
-def test_runs_say_their_error_and_resume_the_same(algorithm, config, toy, same):
+def test_runs_report_their_error_and_are_reproducible(algorithm, config, toy, same):
     flags = {"uplink": "aircomp", "snr_db": 0.0, "convention": "physical", "rounds": 4}
     flags["beamformer"] = "random"
     whole = wirelessfl.run(config(algorithm, **flags), data=toy)
@@ -249,7 +249,7 @@ def test_runs_say_their_error_and_resume_the_same(algorithm, config, toy, same):
         assert not torch.allclose(whole.params[name], value, atol=1e-5), name
 
 
-def test_a_run_that_is_gone_on_with_is_the_same(config, toy, same):
+def test_resumed_run_equals_an_uninterrupted_run(config, toy, same):
     flags = {"uplink": "aircomp", "snr_db": 0.0, "csi_error": 0.01, "checkpoint_seconds": 0.0}
     flags["beamformer"] = "random"
     made = config("hist", **flags, rounds=4)
@@ -266,7 +266,7 @@ def test_a_run_that_is_gone_on_with_is_the_same(config, toy, same):
 
 
 def test_padding_stays_zero_under_noise(config, toy):
-    """Three cells share 20 neurons: two of them are padded, and the padding stays zero."""
+    """With 20 neurons in three cells, submodels are padded, and the padding stays zero."""
     flags = {"uplink": "aircomp", "snr_db": 10.0, "hidden": (20,), "rounds": 2}
     setup = build(config("hist", **flags), data=toy)
     plan = setup.planner.plan(0)
@@ -292,7 +292,7 @@ class NeedsEach(FedAvg):
     payloads = (Payload("update", each=True),)
 
 
-def test_a_beamformer_without_its_solver_is_refused_before_any_work(monkeypatch):
+def test_a_beamformer_without_its_solver_raises_when_the_config_is_read(monkeypatch):
     monkeypatch.setattr("wirelessfl.uplinks.aircomp.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="beamformer is 'sdr': it needs cvxpy"):
         Config.from_flags("fedavg", uplink="aircomp", beamformer="sdr")
@@ -314,12 +314,12 @@ def test_a_beamformer_without_its_solver_is_refused_before_any_work(monkeypatch)
         (f"{__name__}:NeedsEach", {}, 'needs each client\'s update, and uplink "aircomp" gives'),
     ],
 )
-def test_what_makes_no_sense_is_refused_when_the_configuration_is_read(algorithm, flags, message):
+def test_invalid_settings_raise_when_the_config_is_read(algorithm, flags, message):
     with pytest.raises(ConfigError, match=message):
         Config.from_flags(algorithm, uplink="aircomp", **flags)
 
 
-def test_the_command_line(tmp_path, capsys):
+def test_run_from_the_command_line(tmp_path, capsys):
     from wirelessfl.cli.main import main
 
     words = "run hist --uplink aircomp --snr-db=-5 --antennas 4 --beamformer mirror_prox "

@@ -24,12 +24,12 @@ TRANSFERS = {
     "fa-nt": (2, 2),
     "fadamgc": (2, 2),
 }
-"""Vectors that a client receives and sends in a round."""
+"""Number of vectors that a client receives and sends in a round."""
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
-def test_seconds_and_bytes_are_those_of_what_is_sent(config, toy, name):
-    """K t_grad + (down + up) 32 P / rate; MiB are means over all clients, including idle ones."""
+def test_seconds_and_bytes_by_hand(config, toy, name):
+    """Seconds are K t_grad + (down + up) 32 P / rate; MiB are means over all clients."""
     settings = config(name, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25)
     setup = build(settings, data=toy)
     down, up = TRANSFERS[name]
@@ -51,11 +51,13 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
     size = setup.model.objective.spec.size
     cost = setup.planner.plan(0).cost
     assert cost.seconds == pytest.approx(0.75 + (2 + up) * 32 * size / 8e6)
-    assert cost.uplink_mib == pytest.approx(5 / 6 * 4 * size / 2**20), "counted one by one"
+    assert cost.uplink_mib == pytest.approx(5 / 6 * 4 * size / 2**20), (
+        "exact number of sent vectors"
+    )
 
 
-def test_each_cell_takes_the_mean_of_its_own(config, toy):
-    """One tracker among four clients in two cells: cells with 3.5 and with 3 transfers."""
+def test_mean_upload_is_per_cell(config, toy):
+    """With one tracker among four clients in two cells, cells have 3.5 and 3 transfers."""
     settings = config(
         "hfedavg", local="fadamgc", cells=2, clients_per_round=4, tracking_clients=1,
         edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
@@ -65,7 +67,7 @@ def test_each_cell_takes_the_mean_of_its_own(config, toy):
     assert sorted(transfers) == pytest.approx([3.0, 3.5], abs=1e-3)
 
 
-def test_a_rate_down_of_its_own(config, toy):
+def test_separate_downlink_rate(config, toy):
     flags = {"uplink": "fixed", "rate_mbps": 8, "step_seconds": 1e-9}
     size = build(config("fedavg", **flags), data=toy).model.objective.spec.size
     slow = build(config("fedavg", **flags, downlink_mbps=2), data=toy)
@@ -73,8 +75,8 @@ def test_a_rate_down_of_its_own(config, toy):
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp"])
-def test_wireless_links_carry_the_same_vectors(config, toy, uplink):
-    """Two uploads take twice the seconds and joules of one; clients that do not track send one."""
+def test_cost_of_tracking_over_wireless_uplinks(config, toy, uplink):
+    """Two vectors take twice the seconds and joules of one; clients without tracking send one."""
     flags = {"uplink": uplink, "cpu_hz": (1e15, 1e15), "switched_capacitance": 0}
     one = build(config("local-adam", **flags), data=toy).planner.plan(0).cost
     two = build(config("fadamgc", **flags), data=toy).planner.plan(0).cost
@@ -86,8 +88,8 @@ def test_wireless_links_carry_the_same_vectors(config, toy, uplink):
     assert one.seconds < some.seconds <= two.seconds
 
 
-def test_only_those_who_take_part_share_the_band(config, toy):
-    """TDMA: half of the clients have slots twice as long."""
+def test_only_participants_share_the_band(config, toy):
+    """With half of the clients, TDMA uploads take half as long."""
     flags = {"snr_db": 30, "cpu_hz": (1e15, 1e15), "antennas": 64}
     all_of_them = build(config("fedavg", **flags), data=toy).planner.plan(0).cost.seconds
     half = build(config("fedavg", **flags, clients_per_round=3), data=toy).planner
@@ -95,14 +97,14 @@ def test_only_those_who_take_part_share_the_band(config, toy):
     assert seconds == pytest.approx(all_of_them / 2, rel=0.05)
 
 
-def test_rows_add_up(config, toy):
+def test_rows_accumulate_costs(config, toy):
     settings = config("fadamgc", uplink="fixed", clients_per_round=3, rounds=4)
     setup = build(settings, data=toy)
     rows = wirelessfl.run(settings, data=toy).rows
     costs = [setup.planner.plan(t).cost for t in range(4)]
     assert rows[-1]["sim_seconds"] == pytest.approx(sum(c.seconds.max() for c in costs))
     assert rows[-1]["uplink_mib"] == pytest.approx(sum(c.uplink_mib for c in costs))
-    assert rows[-1]["joules"] == pytest.approx(sum(c.joules for c in costs)), "computing alone"
+    assert rows[-1]["joules"] == pytest.approx(sum(c.joules for c in costs)), "computation only"
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,6 @@ def test_rows_add_up(config, toy):
         ({"bandwidth": 3}, "unknown setting 'bandwidth'"),
     ],
 )
-def test_wrong_links_are_refused(flags, message):
+def test_invalid_link_settings_raise(flags, message):
     with pytest.raises(ConfigError, match=message):
         Config.from_flags("fedavg", uplink="fixed", **flags)

@@ -28,7 +28,7 @@ def air_round(sizes, weights, each=()):
 
 
 def test_sums_do_not_depend_on_the_chunks():
-    """Bit for bit, since sums run client by client."""
+    """Sums are bit-identical for all chunk sizes."""
     sent = torch.from_numpy(Stream(0).generator().random((9, 50))).float()
     results = []
     for chunk in (1, 2, 4, 9):
@@ -41,7 +41,7 @@ def test_sums_do_not_depend_on_the_chunks():
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 7), st.integers(0, 99))
-def test_nodes_receive_weighted_means_in_any_chunks(sizes, chunk, seed):
+def test_nodes_receive_weighted_sums_for_any_chunk_size(sizes, chunk, seed):
     random = Stream(seed).generator()
     clients = sum(sizes)
     weights, sent = random.random(clients), torch.from_numpy(random.random((clients, 5))).float()
@@ -59,14 +59,14 @@ def test_nodes_receive_weighted_means_in_any_chunks(sizes, chunk, seed):
     assert torch.equal(received.each["second"], 2 * sent)
 
 
-def test_uplinks_are_found_in_their_folder():
+def test_uplinks_are_discovered_in_their_folder():
     assert set(UPLINKS.classes()) >= {"tdma", "ofdma"}
     with pytest.raises(ConfigError, match="'laser' is unknown"):
         UPLINKS.find("laser")
 
 
-def test_airtime_is_a_clients_own():
-    """TDMA with four clients: an upload takes four times a client's airtime."""
+def test_airtime_counts_only_a_clients_own_transmission():
+    """With TDMA and four clients per cell, an upload takes four times the client's airtime."""
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
     upload = tdma.seconds_per_bit(draw)
@@ -77,7 +77,7 @@ def test_airtime_is_a_clients_own():
     assert (parallel < upload).all()
 
 
-def test_absent_clients_leave_the_band_to_the_others():
+def test_band_is_shared_among_uploading_clients_only():
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma = UPLINKS.find("tdma")()
     (upload,) = tdma.seconds_per_bit(draw.of([3]))

@@ -1,4 +1,4 @@
-"""Warm starts: weights against the formula, history, and runs that must coincide."""
+"""Warm starts: weights by formula, history, equivalent runs, and costs."""
 
 import math
 from dataclasses import replace
@@ -48,7 +48,7 @@ def past_of(models, gradients, pilot=None):
 
 
 def test_distances_against_numpy():
-    """Per tensor, normalised and without biases; and for the whole vectors."""
+    """Distances per normalised tensor without biases, and of whole vectors, equal NumPy's."""
     one, two = (v.double().numpy() for v in vectors(2))
     norms, products = [], []
     for part in (slice(0, 6), slice(8, 10)):  # 6:8 are biases
@@ -61,7 +61,7 @@ def test_distances_against_numpy():
     assert plain_two_norm(*pair) == pytest.approx(np.linalg.norm(one - two), rel=1e-6)
 
 
-def test_a_zero_gradient_has_a_distance():
+def test_distances_of_a_zero_gradient_are_finite():
     zero = torch.zeros(10)
     assert two_norm(zero, vectors(1)[0], SPEC) == pytest.approx(1.0)
     assert two_norm(zero, zero, SPEC) == 0.0
@@ -79,13 +79,13 @@ def test_weights_are_the_softmax(distances, scale):
     assert weights[int(np.argmin(distances))] >= 1 / len(distances) - 1e-12
 
 
-def test_diverged_sessions_have_no_weight():
+def test_non_finite_distances_have_weight_zero():
     assert softmax_weights([1.0, math.nan, 1.0, math.inf], 3.0) == [0.5, 0.0, 0.5, 0.0]
     assert softmax_weights([math.nan, math.nan], 3.0) == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("name", ["proposed", "average"])
-def test_diverged_sessions_are_left_out(name):
+def test_diverged_sessions_are_ignored(name):
     """A model with NaN gets no weight; if all have NaN, the latest model is used."""
     models, gradients, latest = vectors(3, 1), vectors(3, 2), vectors(1, 4)[0]
     models[0, 3] = math.nan
@@ -98,7 +98,7 @@ def test_diverged_sessions_are_left_out(name):
 
 
 @pytest.mark.parametrize("similarity", ["two_norm", "plain_two_norm", "inner_product"])
-def test_the_nearest_session_by_a_large_scale_and_the_mean_by_zero(similarity):
+def test_large_scale_selects_the_nearest_session_and_zero_the_mean(similarity):
     models, gradients = vectors(4, 1), vectors(4, 2)
     past = past_of(models, gradients)
     near = gradients[2] + 1e-3 * vectors(1, 3)[0]
@@ -111,8 +111,8 @@ def test_the_nearest_session_by_a_large_scale_and_the_mean_by_zero(similarity):
     torch.testing.assert_close(flat.params, models.mean(0))
 
 
-def test_twins_have_their_fair_share():
-    """The same clients again: distance 0, so a weight of 1/k or more."""
+def test_a_session_with_the_same_clients_has_the_largest_weight():
+    """A session with distance 0 has the largest weight, and so more than 1/k."""
     models, gradients = vectors(5, 1), vectors(5, 2)
     found = Proposed().initial(opening(past_of(models, gradients), gradients[3]))
     assert found.weights[4] == max(found.weights.values()) > 1 / 5
@@ -128,7 +128,7 @@ def test_pilot_is_the_mean_of_the_first_models():
     assert past.sessions == ()
     assert [start.trials(session) for session in range(5)] == [0, 0, 0, 1, 1]
     past = start.remember(past, 3, models[3], vectors(1)[0])
-    assert past.stored_bytes == 4 * 10 * 3  # the pilot model, and two vectors of session 3
+    assert past.stored_bytes == 4 * 10 * 3  # the pilot model, and model and gradient of session 3
 
 
 def test_history_keeps_the_latest_or_the_most_diverse():
@@ -145,11 +145,11 @@ def test_history_keeps_the_latest_or_the_most_diverse():
             assert len(past.sessions) <= 3
         pasts[keep] = past.sessions
     assert pasts["latest"] == (2, 3, 4)
-    # Of the two vectors to the east, the northern one adds less diversity.
+    # Of the two vectors to the east, the one tilted to the north is closer to the others.
     assert pasts["diverse"] == (1, 3, 4)
 
 
-def test_past_survives_a_checkpoint():
+def test_past_is_restored_from_a_checkpoint():
     for past in (
         Past(),
         Past(pilot=torch.ones(10)),
@@ -165,7 +165,7 @@ def test_past_survives_a_checkpoint():
 
 
 def test_zero_scale_is_average(config, toy):
-    """R = 0 equals Average, round by round, though trial rounds cost extra."""
+    """R = 0 gives the same rounds as Average, with the extra cost of trial rounds."""
     proposed = wirelessfl.run(
         config("fedavg", **FLAGS, warm_start="proposed", similarity_scale=0), data=toy
     )
@@ -180,7 +180,7 @@ def test_zero_scale_is_average(config, toy):
     )
 
 
-def test_every_warm_start_runs_and_only_its_own_trains_on_trial(config, toy):
+def test_every_warm_start_runs_with_its_trial_rounds(config, toy):
     for name in WARM_STARTS.classes():
         result = wirelessfl.run(config("fedavg", **FLAGS, warm_start=name), data=toy)
         rows, last = result.rows, result.rows[-1]
@@ -198,7 +198,7 @@ class Spy(Exception):
 
 
 def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
-    """V = 1 trains exactly one round from the pilot model: full batches, computed by hand."""
+    """V = 1 trains exactly one round of full batches from the pilot model."""
     module = FCNN((12,), 4, hidden=(10,))
     settings = config(
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
@@ -228,8 +228,8 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
 
 
 @pytest.mark.parametrize("name", ["scaffold", "moon", "fedacg", "fadamgc"])
-def test_trials_leave_everything_as_it_was(config, toy, tmp_path, monkeypatch, name):
-    """Client states, positions in the data and server state: a copy is trained."""
+def test_trial_rounds_do_not_change_the_training(config, toy, tmp_path, monkeypatch, name):
+    """Runs with and without trial rounds have the same rows and parameters."""
     (tmp_path / "tried_and_gone.py").write_text(
         "from wirelessfl.warm_starts.previous import Previous\n"
         "class Tried(Previous):\n"
@@ -246,8 +246,8 @@ def test_trials_leave_everything_as_it_was(config, toy, tmp_path, monkeypatch, n
         assert torch.equal(value, tried.params[key])
 
 
-def test_trials_take_the_first_step_size(config, toy):
-    """With falling step sizes V = 1 is the first round of a session, whatever its number."""
+def test_trial_rounds_use_the_initial_step_size(config, toy):
+    """With decaying step sizes, a trial round uses the initial one, regardless of its number."""
     steps = {"local_steps": 1, "rounds": 4, "lr_schedule": "poly", "lr_ratio": 0.1}
     settings = config("fedavg", **FLAGS | steps, batch_size=1000, warm_start="proposed")
     gradients = []
@@ -262,7 +262,7 @@ def test_trials_take_the_first_step_size(config, toy):
                 raise Spy
 
         engine.start()
-        # Both have the pilot model of the run with falling step sizes.
+        # Both use the pilot model of the run with decaying step sizes.
         if gradients:
             engine.setup.regime.warm_start.trial_model = lambda opening: gradients[0][0]
         with pytest.raises(Spy):
@@ -273,8 +273,8 @@ def test_trials_take_the_first_step_size(config, toy):
     torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-7)
 
 
-def test_teachers_take_the_downlink(config, toy):
-    """One more model per session to each of its clients: bytes, and seconds if there is a rate."""
+def test_teachers_use_the_downlink(config, toy):
+    """Each session but the first adds the MiB and seconds of one more model on the downlink."""
     rows = {}
     for name in ("previous", "continuous"):
         settings = config("fedavg", **FLAGS, warm_start=name, downlink_mbps=0.1)
@@ -290,8 +290,8 @@ def test_teachers_take_the_downlink(config, toy):
     assert more["sim_seconds"] - less["sim_seconds"] == pytest.approx(more["extra_seconds"])
 
 
-def test_teachers_change_what_is_learnt(config, toy):
-    """Both distillations, compared with the same run without a teacher."""
+def test_distillation_changes_the_training(config, toy):
+    """Both distillations differ from a run without a teacher, except in the first session."""
     ends = {}
     for flags in (
         {"warm_start": "previous"},
@@ -308,7 +308,7 @@ def test_teachers_change_what_is_learnt(config, toy):
     assert len({round(own[-1], 6) for own in (previous, csrd, logits)}) == 3
 
 
-def test_a_given_model_cannot_be_drawn_again(config, toy):
+def test_a_given_model_cannot_be_redrawn(config, toy):
     with pytest.raises(ConfigError, match="draws new models"):
         wirelessfl.run(
             config("fedavg", **FLAGS, warm_start="fresh"), data=toy, model=FCNN((12,), 4)
@@ -364,7 +364,7 @@ class Features(Base):
         ("Features", 'executor "stacked" cannot compare .* warm_start "own_starts:Features" does'),
     ],
 )
-def test_what_ones_own_warm_start_gives_is_checked(
+def test_return_values_of_custom_warm_starts_are_checked(
     config, toy, tmp_path, monkeypatch, name, message
 ):
     (tmp_path / "own_starts.py").write_text(OWN)
@@ -396,11 +396,11 @@ def test_what_ones_own_warm_start_gives_is_checked(
         ({"warm_start": "continuous", "distillation": "mse"}, "distillation is 'mse'"),
     ],
 )
-def test_wrong_settings_are_refused(config, flags, message):
+def test_invalid_settings_raise(config, flags, message):
     with pytest.raises(ConfigError, match=message):
         config("fedavg", **FLAGS, **flags)
 
 
-def test_a_warm_start_without_sessions_is_refused(config):
+def test_a_warm_start_without_sessions_raises(config):
     with pytest.raises(ConfigError, match="warm_start='average' needs sessions: set sessions"):
         config("fedavg", warm_start="average")

@@ -1,4 +1,4 @@
-"""Compression of the model on the downlink, one method per file, found by lying in this folder."""
+"""Compression of the model on the downlink, one method per file, discovered automatically."""
 
 from wirelessfl.registry import Kind
 from wirelessfl.rounds.compression.base import Compression, relative_error
@@ -7,7 +7,7 @@ from wirelessfl.rounds.compression.quantisation import Quantisation
 from wirelessfl.rounds.compression.top_k import TopK
 
 COMPRESSIONS: Kind[Compression] = Kind("compression", __name__, Compression)
-"""How models can be compressed on the downlink."""
+"""All compression methods of the downlink."""
 
 __all__ = [
     "COMPRESSIONS",

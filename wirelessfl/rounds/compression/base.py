@@ -1,7 +1,7 @@
 """The compression operator C of RA-Fed: clients start from C(theta), restricted to their mask.
 
-C and its relative error w_2, ||C(theta) - theta|| <= w_2 ||theta||, are those of the proofs in the
-supplement of RA-Fed (KDD '23), which does not specify C: without compression it is the identity.
+The proofs in the supplement of RA-Fed (KDD '23) use C and its relative error w_2,
+||C(theta) - theta|| <= w_2 ||theta||, but do not specify C. Without compression C is the identity.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from wirelessfl.submodels import ParamSpec
 
 @dataclass(frozen=True)
 class Compression(Choice, ABC):
-    """Base of every C: the model that clients receive, and the bits it takes on the downlink."""
+    """Base class of all compression methods: the received model and its downlink bits."""
 
     identity: ClassVar[bool] = False
-    """Whether C changes nothing, so that rounds may skip it."""
+    """Whether C is the identity, so that rounds may skip it."""
 
     @abstractmethod
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
-        """C(theta) of each node, in new memory; non-finite values pass through unchanged.
+        """Return C(theta) of each node in new memory; non-finite values do not change.
 
         Args:
             flat: theta, [nodes, P] float32.
             spec: spec of the full model; its size is P.
-            stream: randomness of this round. Each node draws by its row, independently of other
-                nodes, and the draws are the same on every device.
+            stream: random stream of this round. The draws of a node depend only on its row, and
+                are the same on every device.
 
         Returns:
             [nodes, P] float32.
@@ -41,7 +41,7 @@ class Compression(Choice, ABC):
 
     @abstractmethod
     def bits_per_element(self, spec: ParamSpec) -> float:
-        """Mean downlink bits per element of a model, or of a submodel.
+        """Mean downlink bits per element of the model or a submodel.
 
         Args:
             spec: spec of the full model.
@@ -49,7 +49,7 @@ class Compression(Choice, ABC):
 
 
 def relative_error(before: Tensor, after: Tensor) -> float:
-    """w_2 = ||C(x) - x|| / ||x||, the largest over the nodes; 0 for x = 0, NaN if x has diverged.
+    """w_2 = ||C(x) - x|| / ||x||, maximum over the nodes; 0 for x = 0, NaN if x has diverged.
 
     Args:
         before: x, [nodes, P].

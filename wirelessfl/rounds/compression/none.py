@@ -15,14 +15,14 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Uncompressed(Compression):
-    """Clients receive the model as it is: 32 bits per element."""
+    """Clients receive the exact model, with 32 bits per element."""
 
     identity: ClassVar[bool] = True
 
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
-        """A copy."""
+        """Return a copy."""
         return flat.clone()
 
     def bits_per_element(self, spec: ParamSpec) -> float:
-        """32."""
+        """32 bits."""
         return BITS_PER_ELEMENT

@@ -19,11 +19,11 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Quantisation(Compression):
-    """Round every element at random to a grid of ``compression_bits`` bits; unbiased up to float32.
+    """Round elements stochastically to ``compression_bits`` bits; unbiased up to float32 rounding.
 
-    The rounding is that of QSGD (Alistarh et al., NeurIPS 2017): each element goes to one of the
-    two nearest levels, with probabilities that keep its mean. Here the 2^(bits - 1) - 1 levels on
-    each side of 0 reach up to the largest magnitude of the parameter tensor, not up to its norm.
+    As in QSGD (Alistarh et al., NeurIPS 2017), each element is rounded to one of the two nearest
+    levels, with probabilities that preserve its mean. Here the 2^(bits - 1) - 1 levels on each side
+    of 0 extend to the largest magnitude of the parameter tensor, not to its norm.
 
     Args:
         compression_bits: bits per element, sign included, 2 to 16.
@@ -49,9 +49,9 @@ class Quantisation(Compression):
         return (1 << (self.compression_bits - 1)) - 1
 
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
-        """[nodes, P]; tensors that are all zero, or not finite, stay as they are."""
+        """[nodes, P]; tensors that are all zero or not finite do not change."""
         draws = (stream.generator(node) for node in range(len(flat)))
-        # On the CPU, so that every device rounds alike.
+        # Drawn on the CPU, so that all devices round identically.
         uniform = torch.stack(
             [torch.from_numpy(draw.random(spec.size, dtype="float32")) for draw in draws]
         ).to(flat.device)
@@ -60,11 +60,11 @@ class Quantisation(Compression):
         return torch.cat([self._rounded(x, u) for x, u in parts if x.shape[-1]], -1)
 
     def _rounded(self, x: Tensor, uniform: Tensor) -> Tensor:
-        """One parameter tensor x [nodes, elements], by ``uniform`` numbers in [0, 1)."""
-        # A tensor, as GPUs multiply by the reciprocal of a number, which rounds otherwise.
+        """Round one parameter tensor x [nodes, elements] with ``uniform`` numbers in [0, 1)."""
+        # A tensor: for a Python number, GPUs multiply by its reciprocal, which rounds differently.
         levels = torch.full_like(x[:, :1], self.levels)
         scale = x.abs().amax(-1, keepdim=True)
-        # Divided by the scale first: scale / levels is 0 for the smallest of scales.
+        # Divide by the scale first: scale / levels would underflow to 0 for the smallest scales.
         height = x.abs() / scale * levels
         below = height.floor()
         level = below + (uniform < height - below)
@@ -72,5 +72,5 @@ class Quantisation(Compression):
         return torch.where((scale > 0) & (scale < math.inf), rounded, x)
 
     def bits_per_element(self, spec: ParamSpec) -> float:
-        """``bits``, and a share of the tensors' float32 scales, as if they lay evenly over all."""
+        """``compression_bits``, plus the tensors' float32 scales averaged over all elements."""
         return self.compression_bits + BITS_PER_ELEMENT * len(spec.shapes) / spec.size

@@ -18,7 +18,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """Keep the largest magnitudes of each node's vector; the rest is zero: w_2^2 <= 1 - k/P.
+    """Keep the k largest magnitudes of each node's vector, and zero the rest: w_2^2 <= 1 - k/P.
 
     Args:
         compression_keep: fraction of elements kept, in (0, 1]; k = round(compression_keep P), at
@@ -39,21 +39,21 @@ class TopK(Compression):
             )
 
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
-        """[nodes, P]; of equal magnitudes, the first ones stay. Nothing is drawn."""
+        """[nodes, P]; ties keep the first elements. ``stream`` is not used."""
         count = max(1, round(self.compression_keep * spec.size))
-        # NaN ranks first, as infinity does: a diverged model stays one that can be seen.
+        # NaN ranks first, like infinity, so that divergence stays visible.
         size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)
         smallest = size.topk(count, sorted=False).values.amin(-1, keepdim=True)
         above, equal = size > smallest, size == smallest
-        room = count - above.sum(-1, keepdim=True)
-        stays = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= room))
-        return torch.where(stays, flat, 0.0)
+        ties = count - above.sum(-1, keepdim=True)
+        kept = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= ties))
+        return torch.where(kept, flat, 0.0)
 
     def bits_per_element(self, spec: ParamSpec) -> float:
-        """The cheapest of three formats, as if what stays lay evenly over the model.
+        """Bits of the cheapest of three formats, if kept elements are spread evenly over the model.
 
-        Values, each with its place of ceil(log2 P) bits; values and a bitmap; or all elements.
+        Formats: values with indices of ceil(log2 P) bits; values and a bitmap; all elements.
         """
-        places = self.compression_keep * (BITS_PER_ELEMENT + (spec.size - 1).bit_length())
+        indices = self.compression_keep * (BITS_PER_ELEMENT + (spec.size - 1).bit_length())
         bitmap = self.compression_keep * BITS_PER_ELEMENT + 1
-        return min(places, bitmap, float(BITS_PER_ELEMENT))
+        return min(indices, bitmap, float(BITS_PER_ELEMENT))

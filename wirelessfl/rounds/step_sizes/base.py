@@ -15,25 +15,25 @@ Rule = TypeVar("Rule", bound=ClientRule)
 
 @dataclass(frozen=True)
 class StepSizes(Choice, ABC):
-    """Base of every step-size rule."""
+    """Base class of all step-size rules."""
 
     constant: ClassVar[bool] = False
     """Whether the step size is the same in every round."""
 
     @abstractmethod
     def shares(self, rounds: int) -> Callable[[int], float]:
-        """Factor of the step size by round number, counted from 0.
+        """Return a function from round number, from 0, to the factor of the step size.
 
         Args:
-            rounds: T, rounds of a session, or of a run without sessions.
+            rounds: T, number of rounds per session, or of a run without sessions.
         """
 
 
 def unchanged(number: int) -> float:
-    """The factor 1 of a constant step size."""
+    """Return the factor 1 of a constant step size."""
     return 1.0
 
 
 def with_step_size(rule: Rule, share: float) -> Rule:
-    """The rule with its clients' step size multiplied by ``share``."""
+    """Return the rule with its clients' step size multiplied by ``share``."""
     return rule if share == 1.0 else replace(rule, lr=share * rule.lr)

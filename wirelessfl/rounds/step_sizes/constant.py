@@ -16,5 +16,5 @@ class Constant(StepSizes):
     constant: ClassVar[bool] = True
 
     def shares(self, rounds: int) -> Callable[[int], float]:
-        """1 in every round."""
+        """Return the factor 1 for every round."""
         return unchanged

@@ -1,4 +1,4 @@
-"""Step sizes that fall polynomially."""
+"""Polynomially decaying step sizes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wirelessfl.rounds.step_sizes.base import StepSizes
 
 @dataclass(frozen=True)
 class Decay:
-    """Step sizes that fall over T rounds: the factor is (1 - ratio) (1 - t / T)^power + ratio.
+    """Step-size factor (1 - ratio) (1 - t / T)^power + ratio of round t.
 
     Args:
-        rounds: T; round T starts from the first factor again.
-        ratio: final over initial step size, lr_min / lr_0.
+        rounds: T; the decay restarts at round T.
+        ratio: ratio of the final to the initial step size, lr_min / lr_0.
         power: exponent of the polynomial.
     """
 
@@ -33,10 +33,10 @@ class Decay:
 
 @dataclass(frozen=True)
 class Poly(StepSizes):
-    """Fall within each session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio).
+    """Polynomial decay in each session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio).
 
     Args:
-        lr_ratio: final over initial step size.
+        lr_ratio: ratio of the final to the initial step size.
         lr_power: exponent of the polynomial.
     """
 
@@ -46,5 +46,5 @@ class Poly(StepSizes):
     lr_power: Annotated[float, Field(gt=0, description="exponent of the polynomial decay")] = 0.9
 
     def shares(self, rounds: int) -> Callable[[int], float]:
-        """The polynomial over ``rounds`` rounds."""
+        """Return the polynomial decay over ``rounds`` rounds."""
         return Decay(rounds, self.lr_ratio, self.lr_power)

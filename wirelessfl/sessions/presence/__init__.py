@@ -1,9 +1,9 @@
-"""Availability models of clients in sessions, one per file, found by lying in this folder."""
+"""Availability models of clients in sessions, one per file, discovered automatically."""
 
 from wirelessfl.registry import Kind
 from wirelessfl.sessions.presence.base import PresenceModel, Scene
 
 PRESENCES: Kind[PresenceModel] = Kind("presence", __name__, PresenceModel)
-"""How clients can join and leave."""
+"""All availability models of clients."""
 
 __all__ = ["PRESENCES", "PresenceModel", "Scene"]

@@ -20,7 +20,7 @@ class RandomArrivals(PresenceModel):
     Args:
         arrival_rate: arrivals per unit of time, > 0; required.
         mean_stay: mean length of a stay, in units of time, > 0; required.
-        initially_present: clients present at time 0; None: rate times mean stay.
+        initially_present: number of clients present at time 0; None for rate times mean stay.
         presence_unit: unit of time.
     """
 
@@ -33,14 +33,14 @@ class RandomArrivals(PresenceModel):
     ] = None
     initially_present: Annotated[
         int | None,
-        Field(ge=0, description="clients present at first (default: arrival rate x mean stay)"),
+        Field(ge=0, description="clients present at time 0 (default: arrival rate x mean stay)"),
     ] = None
     presence_unit: Annotated[
         Literal["seconds", "rounds"], Field(description="unit of arrival times and stays")
     ] = "seconds"
 
     def check(self, sessions: int, clients: int | None) -> None:
-        """Refuse a missing rate or stay, and more clients at first than there are."""
+        """Raise an error if rate or stay are missing, or ``initially_present`` is too large."""
         for key in ("arrival_rate", "mean_stay"):
             if vars(self)[key] is None:
                 raise ConfigError(f"presence is 'arrivals', which needs {key}: give it.")
@@ -51,7 +51,7 @@ class RandomArrivals(PresenceModel):
             )
 
     def attendance(self, scene: Scene) -> Attendance:
-        """Arrivals and departures at random."""
+        """Clients that join and leave at random."""
         assert self.arrival_rate is not None
         assert self.mean_stay is not None
         process = Arrivals(

@@ -1,4 +1,4 @@
-"""The interface of an availability model: which clients are present when."""
+"""The interface of an availability model: the clients present over time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from wirelessfl.sessions.processes import Presence, check_sessions_by_rounds
 
 @dataclass(frozen=True)
 class Scene:
-    """The run whose clients join and leave.
+    """Facts of a run that an availability model needs.
 
     Args:
         clients: number of registered clients.
-        sessions: S.
+        sessions: S, number of sessions.
         rounds: T, rounds per session.
-        clock: virtual seconds.
-        groups: groups of clients with sets of labels; None without them.
-        stream: randomness of arrivals and stays.
+        clock: virtual clock, in seconds.
+        groups: groups of clients with different labels; None if there are none.
+        stream: random stream of arrivals and stays.
     """
 
     clients: int
@@ -38,14 +38,14 @@ class Scene:
 
 @dataclass(frozen=True)
 class PresenceModel(Choice, ABC):
-    """Base of every availability model."""
+    """Base class of all availability models."""
 
     by_labels: ClassVar[bool] = False
-    """Whether groups of clients with different labels take turns."""
+    """Whether groups of clients with different labels alternate between sessions."""
 
     @property
     def shared(self) -> Literal["split", "both"]:
-        """How the samples of labels that two groups share are dealt to them."""
+        """How samples with labels shared by two groups are assigned to them."""
         return "split"
 
     def groups(self, classes: int, cell_of: IntArray) -> LabelGroups | None:
@@ -53,7 +53,7 @@ class PresenceModel(Choice, ABC):
 
         Args:
             classes: number of labels of the data set.
-            cell_of: [clients], the cell of each client.
+            cell_of: [clients], cell of each client.
 
         Raises:
             DataError: there are too few labels or clients.
@@ -61,19 +61,19 @@ class PresenceModel(Choice, ABC):
         return None
 
     def check(self, sessions: int, clients: int | None) -> None:
-        """Refuse settings that do not fit the run.
+        """Raise an error if the settings do not fit the run.
 
         Args:
-            sessions: S.
+            sessions: S, number of sessions.
             clients: number of registered clients; None if not yet known.
 
         Raises:
-            ConfigError: they do not; the message names the setting.
+            ConfigError: they do not fit; the message names the setting.
         """
 
     @abstractmethod
     def attendance(self, scene: Scene) -> Attendance:
-        """Which clients attend each session.
+        """Create the attendance of the run.
 
         Raises:
             ConfigError: a session would have no client.
@@ -81,7 +81,7 @@ class PresenceModel(Choice, ABC):
 
 
 def churn(presence: Presence, unit: Unit, scene: Scene) -> Churn:
-    """Clients that join and leave by ``presence``, whose times are in ``unit``.
+    """Create the attendance of clients with times of ``presence`` in ``unit``.
 
     Raises:
         ConfigError: a session would have no client.

@@ -1,4 +1,4 @@
-"""Groups of clients with different labels, in turn."""
+"""Groups of clients with different labels, one group per session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Labels(PresenceModel):
         overlap: fraction of labels that consecutive groups share.
         shared_labels: whether the samples of shared labels are halved between the two groups, or
             all of them go to both.
-        unseen_labels: number of labels of a third group, which attends the last session only.
+        unseen_labels: number of labels of a third group, which attends only the last session.
     """
 
     by_labels: ClassVar[bool] = True
@@ -41,22 +41,22 @@ class Labels(PresenceModel):
     ] = 0
 
     def unused(self) -> Mapping[str, str]:
-        """``shared_labels`` needs labels that are shared."""
+        """Without overlap, ``shared_labels`` has no effect."""
         return {} if self.overlap else {"shared_labels": "needs overlap above 0"}
 
     @property
     def shared(self) -> Literal["split", "both"]:
-        """How the samples of shared labels are dealt."""
+        """How samples with shared labels are assigned."""
         return self.shared_labels
 
     def groups(self, classes: int, cell_of: IntArray) -> LabelGroups:
-        """The groups."""
+        """Create the groups."""
         return label_groups(
             classes, cell_of, overlap=self.overlap, unseen_labels=self.unseen_labels
         )
 
     def check(self, sessions: int, clients: int | None) -> None:
-        """Refuse fewer sessions than groups."""
+        """Raise an error if there are fewer sessions than groups."""
         groups = 3 if self.unseen_labels else 2
         if sessions < groups:
             third = f", unseen_labels is {self.unseen_labels}" if groups == 3 else ""
@@ -67,6 +67,6 @@ class Labels(PresenceModel):
             )
 
     def attendance(self, scene: Scene) -> Attendance:
-        """The groups in turn."""
+        """One group per session."""
         assert scene.groups is not None, "the split was made for them"
         return GroupsInTurn(scene.groups, scene.sessions)

@@ -20,7 +20,7 @@ class RecordedTrace(PresenceModel):
 
     Args:
         trace: CSV file with the columns client, join, leave; required.
-        presence_unit: unit of its times.
+        presence_unit: unit of the trace's times.
     """
 
     trace: Annotated[
@@ -32,11 +32,11 @@ class RecordedTrace(PresenceModel):
     ] = "seconds"
 
     def check(self, sessions: int, clients: int | None) -> None:
-        """Refuse a missing trace."""
+        """Raise an error if no trace is given."""
         if self.trace is None:
             raise ConfigError("presence is 'trace', which needs trace: give it.")
 
     def attendance(self, scene: Scene) -> Attendance:
-        """The recorded stays."""
+        """Clients that join and leave as recorded."""
         assert self.trace is not None
         return churn(read_trace(self.trace, scene.clients), self.presence_unit, scene)
