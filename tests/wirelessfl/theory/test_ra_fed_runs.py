@@ -97,7 +97,7 @@ class Measured:
 
 
 def ra_fed(problem, masks, steps, gamma, start, random, grid=0.0):
-    """Run RA-Fed with ``masks`` [rounds, clients, d]; models are rounded to multiples of ``grid``."""
+    """Run RA-Fed with ``masks`` [rounds, clients, d]; models are rounded to steps of ``grid``."""
     x, left, norms, errors = start, [], [], np.zeros(2)
     gap = problem.gap(start)
     for now in masks:
