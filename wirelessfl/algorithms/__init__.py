@@ -17,7 +17,7 @@ LOCAL = FedAvg.name
 
 
 def algorithm_classes() -> dict[str, type[Algorithm]]:
-    """All algorithms in this folder, by name. Those with cells run FedAvg inside them."""
+    """All algorithms in this folder, by name. Algorithms with cells run FedAvg inside them."""
     return {
         name: inside(found, FedAvg, LOCAL) if found.takes_local else found
         for name, found in _classes().items()
@@ -56,8 +56,8 @@ def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
 def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[Algorithm]:
     """Combine ``outer``, an algorithm with cells, with ``inner`` for clients and edge servers.
 
-    The class has the methods and settings of both. Those of ``inner`` take precedence over those
-    of ``Averaging``, the common base of both.
+    The new class has the methods and settings of both. Methods of ``inner`` take precedence over
+    those of their common base class ``Averaging``.
 
     Args:
         outer: an algorithm with cells.
@@ -65,7 +65,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
         local: name of ``inner``.
 
     Raises:
-        ConfigError: they cannot be combined.
+        ConfigError: the two cannot be combined.
     """
     _check_inner(outer, inner, local)
     hints = get_type_hints(inner, include_extras=True)
@@ -99,8 +99,8 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
     for rule, other in replaced.items():
         if other:
             raise ConfigError(
-                f"local is {local!r}: {outer.name!r} would override its method {rule}. Derive "
-                f"{local!r} from wirelessfl.algorithms.fedavg.FedAvg."
+                f"local={local!r} conflicts with algorithm={outer.name!r}, which would override "
+                f"its method {rule}. Derive {local!r} from wirelessfl.algorithms.fedavg.FedAvg."
             )
     return both
 
@@ -109,7 +109,7 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
     """Check that ``inner`` can run inside the cells of ``outer``.
 
     Raises:
-        ConfigError: it cannot; the message says why.
+        ConfigError: ``inner`` cannot; the message says why.
     """
     if inner.topology != "star":
         raise ConfigError(
@@ -123,7 +123,9 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
             "Choose algorithm hfedavg, whose cells train the full model."
         )
     if any(f.default is MISSING for f in fields(inner)):
-        raise ConfigError(f"local is {local!r}: give each of its settings a default.")
+        raise ConfigError(
+            f"local is {local!r}, which has settings without defaults: give each a default."
+        )
 
 
 def _remake(

@@ -38,10 +38,10 @@ class Algorithm(ClientRule):
     """``star``: clients report to one server. ``cells``: clients report to the edge server of their
     cell, and edge servers report to the cloud."""
     takes_local: ClassVar[bool] = False
-    """Whether it has the setting ``local``, the algorithm that clients and edge servers run."""
+    """Whether it has the setting ``local``, which names the algorithm inside its cells."""
     node_state: ClassVar[bool] = True
-    """Whether each edge server keeps its server state, except the model; otherwise the cloud
-    combines that state too. A star has one node, the server."""
+    """Whether each edge server keeps its own server state, except the model; otherwise the cloud
+    combines that state too. A star has a single node, the server."""
     uses_mean: ClassVar[bool] = True
     """Whether ``merge`` uses the run's client weights (``weighting``: uniform or samples)."""
 
@@ -73,9 +73,9 @@ class Algorithm(ClientRule):
     def combine(
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> State:
-        """Merge the states of the nodes, [nodes, P_max] by name, into the cloud's: their mean.
+        """Merge the nodes' states, [nodes, P_max] by name, into the cloud's by averaging.
 
-        The cloud holds the model and, unless ``node_state``, the other server state.
+        The cloud's state is the model and, unless ``node_state``, the other server state.
         """
         return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}
 
@@ -86,19 +86,19 @@ class Algorithm(ClientRule):
 
     @property
     def recounted(self) -> tuple[str, ...]:
-        """Names of server state that is the mean of the client state of the same name.
+        """Names of server state that equals the mean of the client state of the same name.
 
-        It is recomputed when clients join or leave.
+        The mean is recomputed when clients join or leave.
         """
         return ()
 
     @property
     def remembers(self) -> tuple[str, ...]:
-        """Names of what the server stores for each registered client, [P] each, zeros at first."""
+        """Names of the vectors [P] that the server stores for each client, initially zero."""
         return ()
 
     def remember(self, received: Received) -> State:
-        """Values that the server stores for each sender from now on, [clients, P] by name."""
+        """New values of the vectors stored for each sender, [clients, P] by name."""
         return {}
 
     def submodels(self, context: RoundContext) -> Submodels:
@@ -112,9 +112,9 @@ class Algorithm(ClientRule):
 
         Args:
             context: describes the merge; its number counts merges, including this one.
-            before: submodel of each node until now.
-            cells: the merged cells, in order. The other cells are training, and must keep their
-                submodels.
+            before: current submodel of each node.
+            cells: the merged cells, in order. The other cells are still training, and must keep
+                their submodels.
         """
         return before
 
@@ -150,7 +150,7 @@ class Algorithm(ClientRule):
             tracking: number of these that send tracking terms.
 
         Raises:
-            ValueError: it does not; the message names the setting, its value and the remedy.
+            ValueError: it does not work; the message names the setting, its value and the remedy.
         """
 
     def check_merged_cells(self, merged: int, cells: int) -> None:
@@ -161,12 +161,12 @@ class Algorithm(ClientRule):
             cells: N, number of cells.
 
         Raises:
-            ConfigError: it does not; the message names the settings and the remedy.
+            ConfigError: it does not work; the message names the settings and the remedy.
         """
         if not 1 <= merged <= cells:
             raise ConfigError(
-                f"buffer={merged} conflicts with cells={cells}: the cloud merges at most all "
-                f"cells. Choose buffer 1 to {cells}, or raise cells."
+                f"buffer={merged} conflicts with cells={cells}: the cloud can merge 1 to {cells} "
+                f"cells at once. Choose buffer 1 to {cells}, or raise cells."
             )
 
     def unit(self, payload: Payload, local_steps: int) -> float:

@@ -1,4 +1,4 @@
-"""Information that an algorithm gets when it assigns submodels."""
+"""Information that an algorithm receives when it assigns submodels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DealingContext(Protocol):
 
     @property
     def number(self) -> int:
-        """Number of the round from 0, or number of merges at the cloud so far."""
+        """Index of the round, from 0, or number of merges at the cloud until now."""
 
     @property
     def run_stream(self) -> Stream:
@@ -45,18 +45,18 @@ class DealingContext(Protocol):
 
 
 class RoundContext(DealingContext, Protocol):
-    """A round with known participants, whose submodels are to be chosen."""
+    """A round whose participants are known and whose submodels are being chosen."""
 
     @property
     def senders(self) -> IntArray:
-        """Participating clients, in the order of the network."""
+        """Participating clients, in the same order as in the network."""
 
     @property
     def node(self) -> IntArray:
         """Node that each sender reports to."""
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
-        """Seconds [senders, levels] of the round for submodels with ``lengths`` [levels]."""
+        """Seconds [senders, levels] per round for submodels of ``lengths`` [levels] parameters."""
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
-        """Neurons per node that minimise the round's latency, each at most ``cap`` times mean."""
+        """Neurons per node that minimise the round's latency, at most ``cap`` times their mean."""

@@ -42,28 +42,27 @@ class FANT(Tracked, LocalAdam):
     ] = "two"
 
     def check(self, clients: int, per_round: int, tracking: int) -> None:
-        """Check that one variable has all clients in every round, and a single server."""
+        """Check that variables="one" has full participation and a single server."""
         super().check(clients, per_round, tracking)
         if self.variables == "one" and not clients == per_round == tracking:
             raise ValueError(
-                f"variables is 'one', and {per_round} of {clients} clients train per round, "
-                f"{tracking} of which track: it needs all clients to train and track. Choose "
-                "variables 'two'."
+                f"variables='one' needs all {clients} clients to train and track in every round, "
+                f"but {per_round} train and {tracking} track. Choose variables 'two'."
             )
         if self.variables == "one" and self.topology != "star":
             raise ValueError(
-                "variables is 'one', and the algorithm runs in cells: it needs one server. Choose "
+                "variables='one' needs a single server, but the algorithm runs in cells. Choose "
                 "variables 'two'."
             )
 
     @property
     def tracked(self) -> tuple[str, ...]:
-        """y_i; nothing with one variable."""
+        """The tracking term y_i; none with one variable."""
         return (TRACKING,) if self.variables == "two" else ()
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """y_i; with one variable, the last model received, and z_i before the next one arrives."""
+        """y_i; with one variable, z_i without its term in x_new, and the last model received."""
         return (*super().client_state, *(("correction", "seen") if not self.tracked else ()))
 
     def begin(self, cohort: Cohort) -> State:
@@ -83,7 +82,7 @@ class FANT(Tracked, LocalAdam):
         return params.sub_(direction.add_(state["correction"]), alpha=self.lr), state
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """The new y_i of tracking clients; with one variable, z_i before the next model arrives."""
+        """Keep y_i of tracking clients; with one variable, z_i without its term in x_new."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
             return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}
@@ -91,7 +90,7 @@ class FANT(Tracked, LocalAdam):
         return {**kept, TRACKING: now}
 
     def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
-        """The change of the model and, with two variables, of y_i."""
+        """Send the change of the model and, with two variables, of y_i."""
         change = self._mean_step(params, cohort)
         sent = super().send(params, state, cohort)
         if self.tracked:

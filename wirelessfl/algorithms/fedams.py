@@ -17,7 +17,7 @@ from wirelessfl.training.cohort import State
 class FedAMS(FedAdam):
     """FedAvg with AMSGrad and max stabilisation at the server (Wang et al., ICML 2022).
 
-    It is FedAdam with the largest second moment so far, option 1 of the paper:
+    It is FedAdam with the maximum of all past second moments, option 1 of the paper:
     vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat). Initially v = 0.
 
     Args:

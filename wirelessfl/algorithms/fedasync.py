@@ -18,7 +18,7 @@ class FedAsync(TaskRule):
     """Asynchronous mixing of client models, weighted by staleness (Xie et al., 2019, Algorithm 1).
 
     x <- (1 - alpha_t) x + alpha_t x_i with alpha_t = alpha (staleness + 1)^-a. Clients send their
-    models, not the changes.
+    models instead of the changes.
 
     Args:
         server_lr: weight alpha in (0, 1] of a client's model without staleness.
@@ -32,7 +32,7 @@ class FedAsync(TaskRule):
     of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     server_lr: Annotated[
-        float, Field(gt=0, le=1, description="weight alpha of a client's model in the mix")
+        float, Field(gt=0, le=1, description="mixing weight alpha of a client's model")
     ] = 0.6
     staleness_exponent: Annotated[
         float, Field(ge=0, description="exponent a of the weight alpha (1 + staleness)^-a")

@@ -18,8 +18,8 @@ from wirelessfl.training.payloads import Received
 class Averaging(Algorithm):
     """Base class: clients take local SGD steps, and the server averages their changes.
 
-    It has no setting ``momentum``: algorithms without momentum, or with a momentum of their own,
-    derive from it.
+    It has no setting ``momentum``. Algorithms derive from it if they have no momentum or define
+    their own.
 
     Args:
         lr: client step size eta_l.

@@ -19,8 +19,8 @@ from wirelessfl.submodels.budgets import levels_of
 class FedAvgSmall(Narrow, FedAvg):
     """FedAvg with the largest model that the weakest client can afford (a baseline).
 
-    The model keeps the first neurons of each layer. This submodel is also what is evaluated. The
-    server's other neurons keep their initial values.
+    The model keeps the first neurons of each layer. Evaluation uses the same submodel. The server's
+    other neurons keep their initial values.
     """
 
     name = "fedavg-small"

@@ -15,8 +15,8 @@ class FedRolex(Adaptive, FedAvg):
     """FedAvg on submodels whose windows of neurons move each round (Alam et al., NeurIPS 2022).
 
     In round j the window starts at neuron j, modulo the layer's width. A client that can afford k
-    neurons of a layer gets the next k, cyclically. Each coordinate is averaged over the clients
-    that hold it.
+    neurons of a layer gets k consecutive ones from there, cyclically. Each coordinate is averaged
+    over the clients that cover it.
     """
 
     name = "fedrolex"

@@ -13,8 +13,8 @@ from wirelessfl.algorithms.fedadam import FedAdam
 class FedYogi(FedAdam):
     """FedAvg with Yogi at the server (Reddi et al., ICLR 2021, Algorithm 2).
 
-    It is FedAdam with v <- v - (1 - b2) D^2 sign(v - D^2): the step of the second moment v is
-    proportional to the squared mean change D^2, and not to v.
+    It is FedAdam with v <- v - (1 - b2) D^2 sign(v - D^2): the change of the second moment v is
+    proportional to D^2, the squared mean change, instead of v - D^2.
     """
 
     def second_moment(self, second: Tensor, square: Tensor) -> Tensor:

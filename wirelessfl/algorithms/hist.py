@@ -27,25 +27,25 @@ class Hist(HFedAvg):
 
     Args:
         lr: step size gamma.
-        mask_sizes: sizes of the submodels: equal ("uniform"), or minimising the round's latency,
-            (19) ("optimized").
+        mask_sizes: sizes of the submodels: equal ("uniform"), or chosen to minimise the round's
+            latency, (19) ("optimized").
         size_cap: cap (19c) on an optimized size, in units of total/cells.
-        partition: layers to partition: every second hidden layer (a submodel holds 1/N of the
-            partitioned layers), or all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
+        partition: layers to partition: every second hidden layer (a submodel has 1/N of their
+            parameters), or all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
         hidden_biases: whether biases of the partitioned neurons are exchanged with them. If
             "local", each client trains them in its local steps and never sends them, and the
             servers keep their initial values. This is our reading of the published code, which
             omits them from the exchange.
-        mask_overlap: number of neurons of the following submodels that a submodel also holds,
+        mask_overlap: number of neurons that a submodel shares with the following submodels,
             relative to its size (footnote 3: for many cells, whose submodels would be too small).
-            Needs uniform sizes.
+            Requires uniform sizes.
     """
 
     name = "hist"
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized"],
-        Field(description="sizes of the cells' submodels: equal, or of minimum latency (19)"),
+        Field(description="sizes of the cells' submodels: equal, or minimising latency (19)"),
     ] = "uniform"
     size_cap: Annotated[
         float,
@@ -69,7 +69,7 @@ class Hist(HFedAvg):
     ] = 0.0
 
     def unused(self) -> Mapping[str, str]:
-        """A cap needs optimized sizes, an overlap equal ones."""
+        """``size_cap`` requires optimized sizes, and ``mask_overlap`` uniform sizes."""
         found = dict(super().unused())
         if self.mask_sizes == "uniform":
             reason = 'conflicts with mask_sizes="uniform": choose mask_sizes "optimized"'
@@ -93,7 +93,7 @@ class Hist(HFedAvg):
         return self.mask_sizes == "uniform"
 
     def submodels(self, context: RoundContext) -> Submodels:
-        """Draw the masks (3) for this round: disjoint, covering all neurons, of given sizes."""
+        """Draw this round's masks (3), which are disjoint and cover all neurons."""
         partition = context.partition(self.partition)
         if self.mask_sizes == "optimized":
             sizes = context.fastest_sizes(partition, self.size_cap)
@@ -126,15 +126,16 @@ class Hist(HFedAvg):
     ) -> Submodels:
         """Pool the neurons of the merged cells and reassign them; each cell keeps its size.
 
-        Cells that are training keep their neurons, so the submodels stay disjoint and cover the
-        model. If all cells are merged, the result equals ``submodels`` in the round of this number.
+        Cells that are still training keep their neurons, so the submodels stay disjoint and cover
+        the model. If all cells are merged, the result equals that of ``submodels`` in the round of
+        the same number.
         """
-        partition, who = context.partition(self.partition), np.array(cells, dtype=np.int64)
-        dealing = Dealing(context.number, who, context.stream, context.run_stream)
-        assert before.neurons is not None, "submodels of HIST are made of neurons"
+        partition, merged = context.partition(self.partition), np.array(cells, dtype=np.int64)
+        dealing = Dealing(context.number, merged, context.stream, context.run_stream)
+        assert before.neurons is not None, "submodels of HIST are defined by neurons"
         parts = [list(held) for held in before.neurons]
-        for place, layer in enumerate(partition.layers):
-            held = [parts[cell][place] for cell in cells]
+        for index, layer in enumerate(partition.layers):
+            held = [parts[cell][index] for cell in cells]
             pool = np.sort(np.concatenate(held))
             if not len(pool):  # the layer has fewer neurons than there are cells
                 continue
@@ -142,11 +143,11 @@ class Hist(HFedAvg):
             pooled = Neurons(layer.name, len(pool), ())
             dealt = deal_masks("partition", [pooled], sizes, dealing)
             for cell, (numbers,) in zip(cells, dealt, strict=True):
-                parts[cell][place] = pool[numbers]
+                parts[cell][index] = pool[numbers]
         return self._extracted(partition, parts)
 
     def check_merged_cells(self, merged: int, cells: int) -> None:
-        """Check that 2 or more cells exchange neurons, of uniform sizes and without overlap."""
+        """Check that 2 or more cells are merged, and submodels are uniform and do not overlap."""
         if cells < 2:
             raise ConfigError(
                 f'cells={cells} conflicts with schedule="buffered": algorithm "{self.name}" '
@@ -174,7 +175,7 @@ class Hist(HFedAvg):
             )
 
     def _extracted(self, partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submodels:
-        """Submodels of the cells that hold these neurons, by cell and partitioned layer."""
+        """Submodels of cells, given the neurons of each cell in each partitioned layer."""
         submodels = extract_neurons(partition.spec, partition.layers, cells)
         if self.hidden_biases == "local":
             return submodels.keeping([f"{layer.name}.bias" for layer in partition.layers])

@@ -27,8 +27,8 @@ class LocalAdam(Averaging):
     Args:
         lr: client step size eta_l.
         beta1: b1, decay of the first moment.
-        beta2: b2, decay of the second moment; with 0 it is the squared gradient.
-        eps: added to the root.
+        beta2: b2, decay of the second moment; 0 uses the squared gradient.
+        eps: added to the root of vhat.
         vhat: initial vhat of a round: v ("reset"), or the client's last vhat ("carried").
     """
 

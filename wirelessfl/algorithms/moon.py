@@ -19,10 +19,10 @@ class Moon(FedAvg):
 
     The term pulls a client's features towards those of the received model, and pushes them away
     from those of the client's previous model. Each client keeps its model from the last round in
-    which it trained. In its first round the received model takes that place, and the term is
-    constant. It is always constant for a linear model, whose features are the samples. Inside cells
-    with submodels (``--local moon``) a client's previous model is 0 at neurons that it has not
-    trained yet.
+    which it trained. In its first round the received model serves as the previous one, and the term
+    is constant. For a linear model, whose features are the samples, the term is always constant.
+    Inside cells with submodels (``--local moon``) a client's previous model is 0 at neurons that it
+    has not trained yet.
 
     Args:
         mu: weight of the term, see ``Contrast``; 0 gives FedAvg.

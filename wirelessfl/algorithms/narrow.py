@@ -1,4 +1,4 @@
-"""Base classes for algorithms whose clients train submodels that they can afford (RA-Fed etc.)."""
+"""Base classes for algorithms whose clients train submodels of affordable width (RA-Fed etc.)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
 
 @dataclass(frozen=True)
 class Narrow(Algorithm):
-    """Base class: each client trains a submodel of its own, and sends only its coordinates.
+    """Base class: each client trains its own submodel and sends only the submodel's coordinates.
 
     A submodel keeps a fraction of the neurons of every hidden layer and of the channels of every
     convolution, and all inputs and outputs. Each coordinate is averaged over the clients that cover
-    it; the algorithm decides how it uses this mean.
+    it; the subclass decides how to use this mean.
 
     Args:
         lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
-        capacities: what clients can afford, in the unit ``budget``: fractions of the full model (1,
-            1/2, ...), or absolute bytes or FLOPs if above 1. They are assigned to the clients at
-            random, in equal numbers, once per run.
+        capacities: client capacities in the unit ``budget``: fractions of the full model (1, 1/2,
+            ...), or absolute bytes or FLOPs if above 1. They are assigned to the clients at random,
+            in equal numbers, once per run.
         budget: unit of ``capacities``: neurons of each layer (``width``), ``bytes`` of parameters,
             or ``flops`` of the forward pass of a sample.
     """
@@ -67,7 +67,7 @@ class Narrow(Algorithm):
         """Choose ``counts`` [senders, layers] neurons per sender and layer; sorted indices."""
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
-        """Submodel of each sender, as wide as it can afford."""
+        """Submodel of each sender, as wide as the sender can afford."""
         neurons = context.neurons()
         counts = levels_of(neurons).widths[self.levels(context)]
         return ClientSubmodels(neurons, self.choose(context, counts))
@@ -90,16 +90,17 @@ class Adaptive(Narrow):
     """Base class: submodel widths from client capacities, or from the state of the network.
 
     Args:
-        capacities: what clients can afford, as in ``Narrow``.
+        capacities: client capacities, as in ``Narrow``.
         budget: unit of ``capacities``, or a rule that computes the widths from the channels of each
-            round: ``deadline`` takes the widest submodels with which every client finishes the
-            round within ``deadline`` seconds; ``fastest`` takes those that finish the round
+            round: ``deadline`` selects the widest submodels with which every client finishes the
+            round within ``deadline`` seconds; ``fastest`` selects those that finish the round
             soonest while at least ``min_coverage`` clients cover every neuron. See
             ``solvers.widths_by_deadline`` and ``fastest_widths``.
         deadline: maximum seconds per round, for budget ``deadline``.
-        min_coverage: minimum number of clients of a round, or of each cell in it, that hold each
-            neuron; 0 for no minimum. With one hidden layer this is Gamma* of all weights. A weight
-            between two hidden layers is covered only by clients that hold both its neurons.
+        min_coverage: minimum number of clients per round (in each cell, if there are cells) that
+            cover each neuron; 0 for no minimum. With one hidden layer it is Gamma* of all weights.
+            A weight between two hidden layers is covered only by clients that cover both its
+            neurons.
     """
 
     name = ""
@@ -115,13 +116,13 @@ class Adaptive(Narrow):
         float | None, Field(gt=0, description="maximum seconds per round (budget deadline)")
     ] = None
     min_coverage: Annotated[
-        int, Field(ge=0, description="minimum number of clients per round that hold each neuron")
+        int, Field(ge=0, description="minimum number of clients per round that cover each neuron")
     ] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.budget == "deadline" and self.deadline is None:
-            raise ValueError("budget is 'deadline', and deadline is missing: give its seconds")
+            raise ValueError("budget='deadline' needs a deadline: give deadline in seconds")
         if self.budget == "fastest" and not self.min_coverage:
             raise ValueError(
                 "budget='fastest' conflicts with min_coverage=0: the smallest submodels would "
@@ -129,13 +130,13 @@ class Adaptive(Narrow):
             )
 
     def unused(self) -> Mapping[str, str]:
-        """Widths from the network replace capacities, and only one budget has a deadline."""
+        """``deadline`` needs budget "deadline"; widths from the channels replace ``capacities``."""
         found = dict(super().unused())
         if self.budget != "deadline":
             found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
         if self.budget in ("deadline", "fastest"):
             found["capacities"] = (
-                f'conflicts with budget="{self.budget}", which takes widths from the network: '
+                f'conflicts with budget="{self.budget}", which computes widths from the channels: '
                 'choose budget "width"'
             )
         return found
@@ -147,15 +148,15 @@ class Adaptive(Narrow):
 
     @property
     def plans_ahead(self) -> bool:
-        """True with a minimum coverage or with widths from the channels: both may be infeasible."""
+        """True with a minimum coverage or widths from the channels, which may be infeasible."""
         return self.min_coverage > 0 or not self.fixed_shapes
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
         """Submodel of each sender.
 
         Raises:
-            ConfigError: fewer than ``min_coverage`` clients hold some neurons; the message names
-                them.
+            ConfigError: fewer than ``min_coverage`` clients cover some neurons; the message names
+                these neurons.
         """
         found = super().client_submodels(context)
         if found is None or not self.min_coverage:
@@ -175,8 +176,8 @@ class Adaptive(Narrow):
         """Width level [senders] of each sender.
 
         Raises:
-            ConfigError: a client cannot afford the smallest submodel, cannot finish it within the
-                deadline, or has data rate 0; or the minimum coverage is infeasible.
+            ConfigError: a client cannot afford the smallest submodel, cannot finish its round
+                within the deadline, or has data rate 0; or the minimum coverage is infeasible.
         """
         if self.fixed_shapes:
             return super().levels(context)
@@ -190,7 +191,7 @@ class Adaptive(Narrow):
                 "snr_db or bandwidth_hz."
             )
         deadline = self.deadline
-        if deadline is None:  # all cells wait for the slowest one, and each needs its coverage
+        if deadline is None:  # cells wait for the slowest one, so all may use its time
             deadline = max(
                 self._soonest(context, seconds[rows], widths) for _, rows in reporting(context)
             )
@@ -205,7 +206,7 @@ class Adaptive(Narrow):
         return np.asarray(solution.value)
 
     def _soonest(self, context: RoundContext, seconds: FloatArray, widths: IntArray) -> float:
-        """Minimum seconds in which the clients of one node reach the minimum coverage."""
+        """Shortest round, in seconds, in which one node's clients reach the minimum coverage."""
         solution = fastest_widths(seconds, widths, self.min_coverage)
         if solution.value is None:
             raise ConfigError(
@@ -218,7 +219,7 @@ class Adaptive(Narrow):
 def deal(
     kind: Masks, context: RoundContext, counts: IntArray, overlap: float = 0.0
 ) -> list[list[IntArray]]:
-    """Masks of each sender, assigned jointly among the senders of a node; see ``deal_masks``."""
+    """Masks of each sender, assigned jointly to all senders of a node; see ``deal_masks``."""
     chosen: list[list[IntArray]] = [[] for _ in context.senders]
     for node, rows in reporting(context):
         stream = context.stream if context.nodes == 1 else context.stream.child("cell", node)

@@ -31,8 +31,8 @@ class RaFed(Adaptive, FedAvg):
             per run (``static``), consecutive arcs of a circle, which cover the neurons as evenly as
             possible (``covered``), or a partition as in HIST, with optional overlap
             (``partition``).
-        mask_overlap: for ``partition``: number of neurons of the following submodels that a
-            submodel also holds, relative to its size.
+        mask_overlap: for ``partition``: number of neurons that a submodel shares with the following
+            submodels, relative to its size.
     """
 
     name = "ra-fed"
@@ -50,12 +50,12 @@ class RaFed(Adaptive, FedAvg):
         if self.masks == "partition" and not self.fixed_shapes:
             raise ValueError(
                 f"masks='partition' conflicts with budget={self.budget!r}: a partition scales the "
-                "submodels to cover each layer once, whatever widths the budget allows. Choose "
-                'masks "covered"'
+                "submodels to cover each layer once, so they can exceed the budget. Choose masks "
+                '"covered"'
             )
 
     def unused(self) -> Mapping[str, str]:
-        """Only the masks of a partition can overlap."""
+        """``mask_overlap`` applies only to masks "partition"."""
         found = dict(super().unused())
         if self.masks != "partition":
             reason = f'conflicts with masks="{self.masks}": choose masks "partition"'
@@ -69,26 +69,26 @@ class RaFed(Adaptive, FedAvg):
 
     @property
     def plans_ahead(self) -> bool:
-        """Also for masks "partition": a layer may have fewer neurons than there are senders."""
+        """Also True for masks "partition": a layer may have fewer neurons than senders."""
         return super().plans_ahead or self.masks == "partition"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose masks of the kind ``masks``.
+        """Choose masks by the rule ``masks``.
 
         Raises:
-            ConfigError: a submodel has no channel of some convolution and cannot be evaluated,
-                because there are too many clients for a partition.
+            ConfigError: there are too many clients for a partition, so that a submodel has no
+                channels of a convolution and cannot be evaluated.
         """
         chosen = deal(self.masks, context, counts, self.mask_overlap)
         shapes = context.spec.shapes
-        for place, layer in enumerate(context.neurons().layers):
+        for index, layer in enumerate(context.neurons().layers):
             if all(len(shapes[slot.parameter]) < 3 for slot in layer.slots):
                 continue
-            gone = [len(mine[place]) == 0 for mine in chosen]
-            if any(gone):
+            empty = [len(neurons[index]) == 0 for neurons in chosen]
+            if any(empty):
                 raise ConfigError(
                     f"masks is 'partition', and in round {context.number + 1} client "
-                    f"{context.senders[np.argmax(gone)]} gets none of the {layer.width} channels "
+                    f"{context.senders[np.argmax(empty)]} gets none of the {layer.width} channels "
                     f"of layer {layer.name!r}. Lower clients_per_round, make capacities more "
                     'equal, or choose masks "covered".'
                 )

@@ -44,12 +44,12 @@ class RamFed(RaFed):
 
     @property
     def payloads(self) -> tuple[Payload, ...]:
-        """The change of the model, needed for each client."""
+        """The change of the model, from each client individually."""
         return (Payload("update", each=True, unit="lr"),)
 
     @property
     def remembers(self) -> tuple[str, ...]:
-        """u_n."""
+        """The vectors u_n."""
         return (MEMORY,)
 
     @property
@@ -58,13 +58,13 @@ class RamFed(RaFed):
         return (*super().recounted, MEMORY)
 
     def initial(self, params: Tensor) -> State:
-        """Start with u_n = 0, so with mean 0."""
+        """Start with u_n = 0, whose mean is 0."""
         return {**super().initial(params), MEMORY: torch.zeros_like(params)}
 
     def merge(self, server: State, received: Received) -> State:
         """Step theta <- theta - eta_g gamma v, and update the mean of u_n."""
-        news = self._gradients(received).sub_(received.remembered[MEMORY])  # [clients, P], in place
-        change = received.mean_of(news)
+        delta = self._gradients(received)  # [clients, P]
+        change = received.mean_of(delta.sub_(received.remembered[MEMORY]))
         direction = server[MEMORY] + change
         return {
             "params": server["params"] - self.server_lr * self.lr * direction,

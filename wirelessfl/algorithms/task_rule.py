@@ -37,7 +37,7 @@ class TaskRule(Averaging):
 
 
 def staleness(received: Received, like: Tensor) -> Tensor:
-    """Staleness [clients, 1]: merges since the client received its model; 0 if not known."""
+    """Staleness [clients, 1]: merges since the client received its model; 0 if unknown."""
     if received.staleness is None:
         return like.new_zeros(len(received.clients), 1)
     return like.new_tensor(received.staleness.tolist())[:, None]

@@ -18,10 +18,10 @@ TRACKING = "tracking"
 class Tracked(Algorithm):
     """Tracking term y_i at each client, and the mean y over all n clients at the server.
 
-    A client that trains and tracks (all S clients of a round, or S_tilde of them) sends the change
-    of its y_i. The server divides the sum of the changes by n, the number of registered clients,
-    and adds it to y. All terms are 0 at first. A client that does not track in a round keeps its
-    y_i. If clients are weighted by their samples, these sums are weighted too.
+    A tracking client (all S clients of a round, or S_tilde of them) sends the change of its y_i.
+    The server divides the sum of the changes by n, the number of registered clients, and adds it to
+    y. All terms are 0 at first. A client that does not track in a round keeps its y_i. If clients
+    are weighted by their samples, these sums are weighted too.
 
     Inside cells (``--local``) the edge server holds y_j, the mean over its clients only, so drift
     between cells stays uncorrected. y_j and y_i cover all coordinates; each round reads and updates
@@ -80,7 +80,8 @@ class Tracking(Tracked):
     """Local steps along g + y - y_i, where y_i is the mean of client i's last K raw gradients.
 
     After the local steps y_i becomes the mean of the gradients just computed, before any correction
-    or moment. List it before the algorithm that it corrects: ``class Scaffold(Tracking, FedAvg)``.
+    or moment. As a base class it precedes the algorithm that it corrects:
+    ``class Scaffold(Tracking, FedAvg)``.
     """
 
     name = ""

@@ -30,7 +30,7 @@ class _Case(NamedTuple):
     clients: int
     path_gain_db: float = 0.0
     factor: float = 1.0
-    exact: bool = False  # whether branch and bound is tried
+    exact: bool = False  # whether to run branch and bound
 
 
 _CASES = (
@@ -45,7 +45,7 @@ _CASES = (
     _Case(10, 15, factor=1e-8),
     _Case(10, 15, factor=1e8),
 )
-_WAYS: dict[str, BeamformerBackend] = {
+_METHODS: dict[str, BeamformerBackend] = {
     "anneal": Anneal(),
     f"anneal, {_FAST} starts": Anneal(starts=_FAST),
     "mirror_prox": MirrorProx(),
@@ -65,9 +65,9 @@ def beamforming_bench(
     """Measure quality and throughput of every method, on one thread.
 
     Channels are i.i.d. CN(0, 1); some cases have path gains within +-20 dB or are scaled by 1e-8
-    and 1e8. The reference of a problem is the optimum certified to 1e-4 by branch and bound within
-    its time limit, which is tried for up to ten limits per case. Otherwise it is the best result of
-    all methods, including 10,000 starts with another seed. ``certified`` counts the certified
+    and 1e8. The reference of a problem is the best result of all methods, including 10,000 starts
+    with another seed. In some cases branch and bound also tries to certify the optimum to 1e-4
+    within its time limit; it stops after ten limits per case. ``certified`` counts the certified
     optima.
 
     Args:
@@ -75,7 +75,7 @@ def beamforming_bench(
         problems: number of problems per case.
         batch: problems solved together in the throughput measurement.
         limit_seconds: time limit of branch and bound per problem.
-        starts: number of starts in the search for the best result.
+        starts: number of starts in the search for the reference.
 
     Returns:
         Two tables: quality, and problems per second with 10 antennas and 15 clients.
@@ -101,12 +101,12 @@ def _quality(
 ) -> list[dict[str, object]]:
     h = _channels(case, problems)
     found: dict[str, tuple[FloatArray, float]] = {}
-    for way, backend in _WAYS.items():
+    for method, backend in _METHODS.items():
         try:
             solution = optimize_beamformer(h, backend=backend)
         except SolverUnavailableError:
             continue
-        found[way] = solution.objective, solution.seconds / problems
+        found[method] = solution.objective, solution.seconds / problems
     many = optimize_beamformer(h, backend=Anneal(starts=many_starts, seed=1)).objective
     best = np.maximum.reduce([many, *(objective for objective, _ in found.values())])
     certified = 0
@@ -121,12 +121,12 @@ def _quality(
         certified += exact.status is Status.OPTIMAL
     bound = optimize_beamformer(h, backend=Anneal(starts=1), certificate="sdr").bound
     rows: list[dict[str, object]] = []
-    for way, (objective, seconds) in found.items():
+    for method, (objective, seconds) in found.items():
         ratio = objective / best
         rows.append(
             {
                 "problem": _name(case),
-                "method": way,
+                "method": method,
                 "mean_ratio": float(ratio.mean()),
                 "min_ratio": float(ratio.min()),
                 "ratio_to_sdr_bound": float((objective / bound).mean()),
@@ -145,32 +145,32 @@ def _name(case: _Case) -> str:
 
 
 def _throughput(repeats: int, batch: int) -> list[dict[str, object]]:
-    """Problems per second; methods run in turn, after one warm-up run of each."""
+    """Problems per second; runs of the methods are interleaved, after one warm-up run each."""
     h = _channels(_Case(10, 15), batch).astype(np.complex64)
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-    ways = {
-        f"{way}, {device}" if len(devices) > 1 else way: (backend, device)
+    methods = {
+        f"{method}, {device}" if len(devices) > 1 else method: (backend, device)
         for device in devices
-        for way, backend in _WAYS.items()
-        if "cvxpy" not in way
+        for method, backend in _METHODS.items()
+        if "cvxpy" not in method
     }
-    taken: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(repeats + 1):
-        for way, (backend, device) in ways.items():
+    taken: dict[str, list[float]] = {method: [] for method in methods}
+    for repeat in range(repeats + 1):
+        for method, (backend, device) in methods.items():
             tensor = torch.from_numpy(h).to(device)
             start = time.perf_counter()
             optimize_beamformer(tensor, backend=backend)
             if device == "cuda":
                 torch.cuda.synchronize()
-            if turn:
-                taken[way].append(time.perf_counter() - start)
+            if repeat:
+                taken[method].append(time.perf_counter() - start)
     slowest = max(median(seconds) for seconds in taken.values())
     return [
         {
-            "method": way,
+            "method": method,
             "problems_per_second": batch / median(seconds),
             "ratio_to_slowest": slowest / median(seconds),
             "batch": batch,
         }
-        for way, seconds in taken.items()
+        for method, seconds in taken.items()
     ]

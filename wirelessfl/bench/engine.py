@@ -71,7 +71,7 @@ def engine_bench(
     memory: bool = True,
     resnet_steps: int = 60,
 ) -> dict[str, Rows]:
-    """Time W1 and W2, W1 with more clients, and submodels, with interleaved runs.
+    """Time W1, W2, W1 with more clients, and W1 with submodels, in interleaved runs.
 
     Args:
         repeats: timed runs of each method.
@@ -79,12 +79,13 @@ def engine_bench(
         clients: number of clients in W1 and W2; 60 is the reference.
         scaling: numbers of clients for W1 with more clients.
         memory: whether to measure peak memory, in separate processes.
-        resnet_steps: local steps of ResNet-18, which runs on a GPU only.
+        resnet_steps: local steps of ResNet-18, which is measured only on a GPU.
 
     Returns:
         Tables by title. Seconds are medians of a round's local training; ``ratio`` is the speed
         relative to the plain loop on one thread in the same run; ``percent_of_sgemm_rate`` is the
-        time for the work's FLOP at the matrix product rate of all cores, divided by the time.
+        time that the FLOP would take at the matrix product rate of all cores, relative to the
+        measured time.
     """
     x, y, source = load_samples(data_dir)
     measurement = Measurement(x, y, repeats, data_dir, memory)
@@ -115,11 +116,11 @@ def machine(source: str, rate: float, one: float) -> Rows:
 
 
 def _gpu() -> str:
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "none: unmeasured"
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "none (not measured)"
 
 
 def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
-    """Start the workers of executors with workers; returns the seconds taken, by name."""
+    """Start the worker processes; returns the start-up seconds of each executor that has some."""
     return {
         name: seconds_of(executor.start)
         for name, executor in executors.items()

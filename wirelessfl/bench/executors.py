@@ -23,7 +23,7 @@ class Variant(NamedTuple):
 
     Args:
         kind: class of the executor.
-        chunk: number of clients that train at a time; None for the default of a run.
+        chunk: number of clients that train together; None for the default of a run.
         workers: number of processes with one thread each; 1 for this process only.
     """
 
@@ -45,7 +45,7 @@ def variants() -> dict[str, Variant]:
 
 
 def build(variant: Variant, objective: Objective, data: TrainingData) -> Executor:
-    """Build the executor of ``variant`` with the chunk size of a run."""
+    """Build the executor of ``variant``, by default with the chunk size that a run would use."""
     chunk = variant.chunk
     if chunk is None:
         clients, batch_size = len(data.source.client_samples), data.source.batch_size

@@ -1,4 +1,4 @@
-"""Benchmark of local training on a GPU: against a plain loop and the memory bandwidth."""
+"""Benchmark of local training on a GPU, relative to a plain loop and the memory bandwidth."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def gpu_tables(
 ) -> dict[str, Rows]:
     """Time W1 and W2 on ``device``, with the H steps recorded once and replayed.
 
-    A round moves at least the following bytes: each step reads a client's parameters twice, writes
-    them once, and reads its batch. ``percent_of_bandwidth`` is the rate of these bytes relative to
-    that of a large copy on the same device.
+    In each step a client at least reads its parameters twice, writes them once, and reads its
+    batch. ``percent_of_bandwidth`` is the rate of these bytes relative to that of a large copy on
+    the same device.
 
     Args:
         x: inputs [samples, ...].

@@ -33,16 +33,16 @@ def mask_size_bench(repeats: int = 5) -> list[dict[str, object]]:
     """Measure the median seconds of each backend on each problem.
 
     Problems have latencies log-uniform over [0.1, 10] microseconds per unit, 75 units per cell and
-    caps of 1.5 times an even share. Backends run in turn, so that load on the machine affects all
-    of them, after one warm-up run of each. A backend that reaches its time limit of 5 s is not run
-    again on that problem.
+    caps of 1.5 times an even share. After one warm-up run each, runs of the backends are
+    interleaved, so that load on the machine affects all of them. A backend that reaches its time
+    limit of 5 s is not run again on that problem.
 
     Args:
         repeats: timed runs of each backend.
 
     Returns:
-        Rows with problem, backend, seconds (None if it did not run), ratio_to_exact, note. An
-        unavailable backend has one row, with the reason as its note.
+        Rows with problem, backend, seconds (None if the backend did not run), ratio_to_exact, note.
+        An unavailable backend has one row, whose note is the reason.
     """
     unavailable = {name: why for name, why in available_backends().items() if why}
     rows: list[dict[str, object]] = []
@@ -56,12 +56,12 @@ def _measure(case: _Case, backends: list[str], repeats: int) -> list[dict[str, o
     seconds = 10**powers
     taken: dict[str, list[float]] = {name: [] for name in backends}
     notes = dict.fromkeys(backends, "")
-    for turn in range(repeats + 1):
+    for repeat in range(repeats + 1):
         for name in backends:
             if notes[name]:
                 continue
             elapsed, notes[name] = _time(seconds, name)
-            if turn or notes[name]:
+            if repeat or notes[name]:
                 taken[name].append(elapsed)
     exact = median(taken["exact"])
     return [

@@ -61,14 +61,14 @@ def peak_added(call: Callable[[], Any], pids: Sequence[int]) -> int:
 def peak_mb(
     work: str, way: str, clients: int, chunk: int = 1, data_dir: Path | None = None
 ) -> float | None:
-    """Peak memory in megabytes, without data and idle processes; None if there is no /proc.
+    """Peak memory in megabytes, without data and idle processes; None without /proc.
 
     Args:
         work: W1 or W2.
         way: a key of ``variants()``, or the plain loop.
         clients: number of clients.
-        chunk: number of clients that train at a time. It is given, because computing it in the
-            measured process would allocate memory.
+        chunk: number of clients that train together. The caller computes it, because computing it
+            in the measured process would allocate memory.
         data_dir: folder of the data sets.
     """
     if not Path("/proc/self/smaps_rollup").exists():
@@ -91,7 +91,7 @@ def _measure(work: str, way: str, clients: int, chunk: int, data_dir: Path | Non
     if way == PLAIN:
         torch.set_num_threads(1)
         small = client_data(x[:2000], y[:2000], 2)
-        plain_loop(chosen.module, small)  # one-time allocations of libraries
+        plain_loop(chosen.module, small)  # triggers one-time allocations of libraries
         return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
     executor = build(variants()[way]._replace(chunk=chunk), objective, data)
     if isinstance(executor, WorkersExecutor):

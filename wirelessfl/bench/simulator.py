@@ -46,13 +46,13 @@ from wirelessfl.uplinks.tdma import Tdma
 REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
 FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
 """FLOP per update of the MLP: forward, gradients of weights and of hidden activations."""
-ONE_DRAW, SHARED = "one draw per training", "TDMA, shared band"
+ONE_DRAW, SHARED = "one draw per request", "TDMA, shared band"
 
 
 def simulator_bench(
     repeats: int = 5, data_dir: Path | None = None, updates: int = 100_000, merges: int = 64
 ) -> dict[str, Rows]:
-    """Time the simulator without training, and MNIST's MLP with 96 requests.
+    """Time the simulator without training, and training of the MNIST MLP with 96 requests.
 
     Args:
         repeats: timed runs of each method.
@@ -68,7 +68,7 @@ def simulator_bench(
     events = [_events(repeats, *size, updates) for size in sizes]
     return {
         "simulator without training, one core": events,
-        f"updates of MNIST's MLP, {REQUESTS} requests": _training(repeats, data_dir, merges),
+        f"updates of the MNIST MLP, {REQUESTS} requests": _training(repeats, data_dir, merges),
     }
 
 
@@ -95,7 +95,7 @@ def _world(
 def _run(
     models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
 ) -> tuple[float, int]:
-    """Run a simulation to its end; returns wall-clock seconds and the number of updates."""
+    """Run a complete simulation; returns wall-clock seconds and the number of updates."""
     schedule, regime, clock = _world(models, clients, versions, delays)
     start = time.perf_counter()
     simulate(schedule, regime, clock, lambda report: None, lambda: None)
@@ -103,7 +103,7 @@ def _run(
 
 
 def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
-    """Updates per second; each includes request, random draws, queue, buffer and merge."""
+    """Updates per second; an update includes its request, draws, queueing, buffering and merge."""
     versions = max(updates // (tasks * BUFFER), 1)
     models: list[TaskModel] = [Untrained() for _ in range(tasks)]
     if delays == SHARED:
@@ -128,7 +128,7 @@ def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -
 
 
 def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
-    """Milliseconds per update: one client after the other, and pending requests together."""
+    """Milliseconds per update, with clients one by one and with pending requests together."""
     x, y, _ = load_samples(data_dir)
     clients = 1000
     client_samples = split(

@@ -1,4 +1,4 @@
-"""Benchmark of clients with submodels of different widths, by the amount of padding."""
+"""Benchmark of clients with submodels of different widths, for several limits on padding."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def engines() -> dict[str, Variant]:
 def submodel_bench(
     repeats: int = 5, clients: int = CLIENTS, steps: int = STEPS, samples: int = 1000
 ) -> dict[str, Rows]:
-    """Time the local training of a round for several limits on padding, with interleaved runs.
+    """Time the local training of a round for several limits on padding, in interleaved runs.
 
     Seconds include computing the submodels' indices, extracting them and inserting the updates, but
     not choosing the masks.

@@ -12,7 +12,7 @@ from rich.table import Table
 from wirelessfl.bench.timing import Rows
 from wirelessfl.errors import ConfigError
 
-_DIGITS = {"mean_ratio": 5, "min_ratio": 4}  # significant digits; three would always show 1
+_DIGITS = {"mean_ratio": 5, "min_ratio": 4}  # significant digits; 3 cannot resolve ratios near 1
 
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
@@ -23,7 +23,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         repeats: timed runs of each method; medians are reported.
         data_dir: folder of the data sets.
         as_json: whether to print JSON instead of tables.
-        quick: whether to use few clients and skip memory, as a test of the benchmarks only.
+        quick: whether to use few clients and skip memory, only to test the benchmarks.
     """
     if repeats < 1:
         raise ConfigError(f"repeats is {repeats}: give a number >= 1.")

@@ -11,7 +11,7 @@ import torch
 Rows = list[dict[str, Any]]
 """A table: values by column for each row."""
 AT_SGEMM = "FLOP at the sgemm rate"
-"""Row with the time that the work's FLOP take at the measured rate of matrix products."""
+"""Row with the time that the work's FLOP would take at the measured matrix product rate."""
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
@@ -22,7 +22,7 @@ def seconds_of(call: Callable[[], Any]) -> float:
 
 
 def interleaved(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each call, run in turn, after one warm-up of each."""
+    """Seconds of each call in interleaved runs, after one warm-up call each."""
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -56,7 +56,7 @@ def sgemm_rate(size: int = 2048, repeats: int = 5) -> float:
 
 
 def copy_rate(device: torch.device, megabytes: int = 256) -> float:
-    """Measured rate of a large copy in bytes per second, read and written."""
+    """Measured rate of a large copy in bytes per second, counting reads and writes."""
     source = torch.ones(megabytes * 250_000, device=device)
     target = torch.empty_like(source)
 

@@ -35,7 +35,7 @@ def command_bench(
     """Time ``wirelessfl run hfedavg`` on W1, relative to the plain loop.
 
     The command starts Python, loads the data, trains ``rounds`` rounds, evaluates every fifth round
-    and writes its folder; the plain loop only trains, on data that are already loaded.
+    and writes its run directory; the plain loop only trains, on data that are already loaded.
 
     Args:
         repeats: timed runs of each method, interleaved; medians are reported.
@@ -43,11 +43,11 @@ def command_bench(
         dataset: name of the data set.
         rounds: number of rounds.
         clients: number of clients, in a single cell.
-        others: number of busy processes that load the cores for the second table; 0 omits it.
+        others: number of busy processes that run beside the second table; 0 omits that table.
 
     Returns:
-        Tables by title: without load, and a quarter of the rounds with load; no tables if the data
-        set is not available.
+        Tables by title: all rounds without load, and a quarter of them with load. The result is
+        empty if the data set is not available.
     """
     if dataset != "digits" and not find_place(dataset, data_dir).folder.is_dir():
         print(f"skipping whole commands: data set {dataset} is not available", file=sys.stderr)
@@ -102,7 +102,7 @@ def _words(dataset: str, data_dir: Path | None, rounds: int, clients: int) -> li
 
 
 def _rows(calls: Mapping[str, Callable[[int], Any]], rounds: int, repeats: int) -> Rows:
-    """Time each call in turn, ``repeats`` times."""
+    """Time the calls ``repeats`` times, interleaved."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -121,7 +121,7 @@ def _rows(calls: Mapping[str, Callable[[int], Any]], rounds: int, repeats: int) 
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Run processes that load the cores."""
+    """Keep ``count`` processes busy in the background."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield

@@ -29,13 +29,13 @@ _CASES = (
 
 
 def width_bench(repeats: int = 5) -> list[dict[str, object]]:
-    """Measure the median seconds of ``fastest_widths`` and of HiGHS (by scipy) on each problem.
+    """Measure the median seconds of ``fastest_widths`` and of HiGHS (from scipy) on each problem.
 
     Seconds of the full model are log-uniform over [1, 100]; those of a level are at least its
     fraction of the neurons. Each neuron must be covered by 9 of 10 clients, so that the optimum
-    does not depend only on the slowest client's smallest level. The two run in turn, so that load
-    on the machine affects both, after one warm-up run of each. HiGHS is not run again on a problem
-    if it reaches its time limit of 5 s.
+    does not depend only on the slowest client's smallest level. After one warm-up run each, runs of
+    the two are interleaved, so that load on the machine affects both. HiGHS is not run again on a
+    problem if it reaches its time limit of 5 s.
 
     Args:
         repeats: timed runs of each backend.
@@ -50,7 +50,7 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
     seconds, neurons, coverage = _problem(case.clients, case.levels)
     taken: dict[str, list[float]] = {name: [] for name in case.backends}
     notes = dict.fromkeys(case.backends, "")
-    for turn in range(repeats + 1):
+    for repeat in range(repeats + 1):
         for name in case.backends:
             if notes[name]:
                 continue
@@ -59,7 +59,7 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
                 fastest_widths(seconds, neurons, coverage)
             else:
                 _, notes[name] = highs_widths(seconds, neurons, coverage, _LIMIT_SECONDS)
-            if turn or notes[name]:
+            if repeat or notes[name]:
                 taken[name].append(time.perf_counter() - start)
     exact = median(taken["exact"])
     return [
@@ -88,10 +88,10 @@ def highs_widths(
     coverage: int,
     limit_seconds: float,
 ) -> tuple[float | None, str]:
-    """Solve the problem of ``fastest_widths`` by HiGHS.
+    """Solve the problem of ``fastest_widths`` with HiGHS.
 
     Binary variables y[n, k], k >= 1, are 1 if client n's level is at least k. The program is  min t
-    with  s_n0 + sum_k (s_nk - s_n,k-1) y_nk <= t,  y_nk not increasing in k,  and
+    with  s_n0 + sum_k (s_nk - s_n,k-1) y_nk <= t,  y_nk nonincreasing in k,  and
     sum_nk (w_k - w_k-1) y_nk >= Gamma* K - n w_0.
 
     Args:

@@ -69,7 +69,7 @@ def load_samples(data_dir: Path | None) -> tuple[Tensor, Tensor, str]:
     except DataError as error:
         if data_dir is not None:
             raise
-        print(f"random data instead of Fashion-MNIST: {error}", file=sys.stderr)
+        print(f"using random data instead of Fashion-MNIST: {error}", file=sys.stderr)
     return *random_samples(CLIENTS * SAMPLES), "random data"
 
 
@@ -134,7 +134,7 @@ def job_of(objective: Objective, clients: int, steps: int = STEPS) -> Job:
 
 
 def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
-    """The local training of an edge round in ``cells`` cells, each with its submodel of HIST."""
+    """The local training of an edge round in ``cells`` cells, each with its HIST submodel."""
     partition = make_partition(objective.module, objective.spec)
     sizes = even_sizes(partition.width, cells)
     counts = np.repeat(np.array(sizes)[:, None], len(partition.layers), axis=1)
@@ -147,7 +147,7 @@ def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
 
 
 def trained(executor: Executor, job: Job) -> Tensor:
-    """Train a job; returns the sums of the clients' updates at each node, [nodes, P]."""
+    """Train a job; returns the sum of the clients' updates at each node, [nodes, P]."""
     sums = torch.zeros_like(job.servers["params"])
     for chunk in executor.train(job):
         nodes = job.node[chunk.part].tolist()

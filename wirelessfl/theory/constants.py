@@ -1,7 +1,7 @@
 """Estimates of the constants in HIST's assumptions, from a model and its clients' data.
 
-The assumptions hold for all models, but an estimate covers only the points where it is computed. It
-is a lower bound, which does not decrease with more points.
+The assumptions concern all models, but an estimate covers only the points at which it is computed.
+It is a lower bound, which does not decrease with more points.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _constants_at(
     batch_size: int,
     power: _PowerIteration,
 ) -> tuple[float, float, float, float]:
-    """L, sigma^2, delta_1^2 and delta_2^2 at one point; the first two over the chosen clients."""
+    """L, sigma^2, delta_1^2 and delta_2^2 at one point; L and sigma^2 over ``chosen`` clients."""
     sharpest, noisiest, clients_apart = 0.0, 0.0, 0.0
     means = []
     for cell in np.unique(cell_of):
@@ -255,7 +255,7 @@ class _Landscape:
         def sample_loss(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
             return self.batch_loss(self._call(params, x[None]), y[None])
 
-        # Per parameter tensor: flat vectors would cost several times as much.
+        # By parameter tensor, because flat vectors would cost several times as much.
         gradients = vmap(grad(sample_loss), in_dims=(None, 0, 0))
         params, mean_of, total = self.spec.views(point), self.spec.views(mean), 0.0
         for x, y, share in self._chunks(rows, min(chunk, _SAMPLES_AT_ONCE)):
@@ -270,7 +270,7 @@ class _Landscape:
         client: int,
         power: _PowerIteration,
     ) -> float:
-        """Largest Hessian eigenvalue magnitude of the mean loss of ``rows``, from below."""
+        """Lower estimate of the largest Hessian |eigenvalue| of the mean loss of ``rows``."""
         generator = power.starts.generator(client)
         direction = torch.from_numpy(generator.standard_normal(len(point), np.float32)).to(point)
         found = 0.0

@@ -31,8 +31,7 @@ wrong, in the following points.
 - (17) bounds a quantity of one client k by a mean over clients, and so loses grad F - grad F_k. If
   all clients of a round take the same number of steps, the mean can be taken earlier, and the
   theorem holds. Otherwise it is false: with small step sizes the rounds converge to a point with
-  sum_k D_k e_k grad F_k = 0. There the loss decreases no further, and every term goes to 0 with
-  eta.
+  sum_k D_k e_k grad F_k = 0. There the loss stops decreasing, and every term vanishes with eta.
 - (23), (24) and (27) have e_max^2 (e_max - 1) where (22) and the statement have e_max (e_max - 1);
   (27) lacks zeta_1, and (30) has an extra Theta^2. The statement's second limit is (31).
 - With e_max = 1 the second limit is infinite.
@@ -110,7 +109,7 @@ def largest_step_size(
 
     In the corrected bound, with e = sum_k D_k e_k / D and V = sum_k D_k / D (1 - e_k / e)^2, the
     drift limit is sqrt(r) / (2 beta sqrt(2 zeta_1 e_max^2 (e_max - 1) / e + r e_max (e_max - 1))).
-    Here r = max(Lambda - 2 V (zeta_1 - 1), 0) is the part of Lambda that uneven steps leave.
+    Here r = max(Lambda - 2 V (zeta_1 - 1), 0) is what remains of Lambda after uneven steps.
 
     Raises:
         ValueError: an argument is out of range, or shapes differ.

@@ -1,7 +1,7 @@
 """The convergence bound of HIST, term by term (Fang, Han, Brinton: Theorem 1 and Corollary 1).
 
 N cells of n_j clients train for T global rounds of E edge rounds of H local steps of size gamma.
-The masks are disjoint and cover the d parameters, (3); the theory does not cover layers that all
+The masks are disjoint and cover the d parameters, (3); the theory does not apply to layers that all
 cells train. Below, N~ = sum_j 1/n_j.
 """
 
@@ -23,7 +23,7 @@ _ROUNDING = 1 + 4 * sys.float_info.epsilon
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of Assumptions 2 and 4-6, which hold for all clients at all models.
+    """The constants of Assumptions 2 and 4-6, valid for all clients at all models.
 
     Args:
         smoothness: L of every client's loss.
@@ -121,7 +121,7 @@ class Theorem1:
 
     @property
     def condition(self) -> str:
-        """One line that says whether the step size meets (13), and names the smallest limit."""
+        """One line stating whether the step size meets (13), with the smallest limit."""
         verb = "meets" if self.holds else "violates"
         return (
             f"step_size {self.step_size:.6g} {verb} (13): at most {self.limit.value:.6g} "

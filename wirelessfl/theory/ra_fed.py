@@ -1,9 +1,9 @@
 """The gradient bounds of RA-Fed and RAM-Fed, term by term (KDD '23, proof supplement A.1 and A.2).
 
-N clients train submodels, that is masked theta, for Q rounds of T local steps of size gamma. S_q is
-the set of coordinates covered by at least one client in round q, Gamma* the minimum number of
-clients at a covered coordinate, and r = N / Gamma*. Both bounds assume masks that are independent
-of batches not yet drawn.
+N clients train submodels (masked theta) for Q rounds of T local steps of size gamma. S_q is the set
+of coordinates covered by at least one client in round q, Gamma* is the minimum number of clients at
+a covered coordinate, and r = N / Gamma*. Both bounds assume masks that are independent of future
+batches.
 
 ``ra_fed_bound`` and ``ram_fed_bound`` compute the constants that the derivation gives;
 ``printed=True`` gives the printed constants. The two differ, or the derivation has gaps, in the
@@ -14,8 +14,8 @@ Both:
 - The last display has F(theta_1) instead of F(theta_1) - F(theta_{Q+1}); here it is the initial
   gap.
 - Submodel noise does not vanish with gamma or Q, and is missing from both rates.
-- U_8 is solved with 4 w^2; its factor 1 - 8 gamma^2 L^2 T^2 >= 1/2 doubles this like all other
-  terms, to 8 w^2.
+- The inequality for U_8 is solved with 4 w^2. Dividing by the factor
+  1 - 8 gamma^2 L^2 T^2 >= 1/2 doubles every term, so this must be 8 w^2.
 
 RA-Fed:
 
@@ -32,9 +32,10 @@ RAM-Fed:
   384 and 72 r tau (before G), 48 gamma^2 T (before sigma^2), the 3 in 128 (3 + 9 r L^2) (before
   delta^2) and the 6 in 8 w^2 (6 + 9 r L^2).
 - T_5 has 4 w^2 throughout: 8 w^2 (6 + 9 r L^2) and 72 r L^2 w^2 must be twice as large.
-- T_5 lacks its 1/T. T_2, with T_4 and T_5 inserted, lacks its 2 sigma^2, which is present again in
-  T_1. T_3 lacks its mean over clients. T_6 and T_7 bound the step of round q - l - 1 with S and
-  Gamma of round q, and T_7 and a line on K - S_q sum over S_q. None of this changes the result.
+- T_5 lacks the factor 1/T. T_2, with T_4 and T_5 inserted, lacks the term 2 sigma^2, which
+  reappears in T_1. T_3 lacks the mean over clients. T_6 and T_7 bound the step of round q - l - 1
+  with S and Gamma of round q, and T_7 and a line on K - S_q sum over S_q. None of this changes the
+  result.
 - gamma < 1/(L T) follows from gamma <= 1/(4 L T). The proof bounds T_1 + T_2 by 3 T_2 + 2 T_3;
   2 T_2 + 2 T_3 would be sufficient.
 - The proof assumes one age tau_q for the memory of all clients at all coordinates. Ages may differ
@@ -292,21 +293,21 @@ def ram_fed_bound(
             "printed=False."
         )
     r, square = run.ratio, run.smoothness**2
-    once = 1.0 if printed else square  # the L^2 of T_2
-    start = 4 if printed else 8  # factor of w^2 in T_5
+    t_2 = 1.0 if printed else square  # the factor L^2 of T_2
+    t_5 = 4 if printed else 8  # factor of w^2 in T_5
     step_sq = (step_size * run.local_steps) ** 2
-    apart = 12 * once + 18 * r * square  # factor of T_4 in 3 T_2 + 2 T_3
-    local = ages * (12 * once + 36 * r * square)  # factor of T_5, and of U_8 in the present round
-    stays = 6 * ages + 6 * r * (1 + ages)
-    noise = start * run.noise * (apart * stale_norm_sq + 18 * r * square * ages * run.model_norm_sq)
+    stale = 12 * t_2 + 18 * r * square  # factor of T_4 in 3 T_2 + 2 T_3
+    local = ages * (12 * t_2 + 36 * r * square)  # factor of T_5, and of U_8 in the current round
+    sigma = 6 * ages + 6 * r * (1 + ages)  # factor of sigma^2 that does not vanish with gamma
+    noise = t_5 * run.noise * (stale * stale_norm_sq + 18 * r * square * ages * run.model_norm_sq)
     return RAMFedBound(
         initial_gap=2 * run.initial_gap / (run.local_steps * step_size * run.rounds),
         submodel_noise=noise,
         data_heterogeneity=32 * local * step_sq * run.delta_sq,
-        gradient_noise=(stays + 4 * local * step_sq / run.local_steps) * run.gradient_variance,
-        floor=noise + stays * run.gradient_variance,
+        gradient_noise=(sigma + 4 * local * step_sq / run.local_steps) * run.gradient_variance,
+        floor=noise + sigma * run.gradient_variance,
         step_size=step_size,
         largest_step_size=run.ram_fed_largest_step_size,
         local_drift=32 * local * step_sq * gradient_bound,
-        staleness=apart * (4 * ages + 3 * r * (1 + ages)) * step_sq * gradient_bound * staleness_sq,
+        staleness=stale * (4 * ages + 3 * r * (1 + ages)) * step_sq * gradient_bound * staleness_sq,
     )

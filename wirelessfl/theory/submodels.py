@@ -41,7 +41,7 @@ def relative_error(changed: ArrayLike, model: ArrayLike) -> float:
         model: original models [..., P], broadcast with ``changed``.
 
     Raises:
-        ValueError: a value is not finite, there is no model, or a zero model was changed.
+        ValueError: a value is not finite, no model is given, or a zero model was changed.
     """
     new, old = np.broadcast_arrays(
         np.asarray(changed, dtype=np.float64), np.asarray(model, dtype=np.float64)

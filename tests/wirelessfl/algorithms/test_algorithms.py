@@ -54,9 +54,10 @@ def test_one_cell_is_fedavg(config, toy):
 @pytest.mark.parametrize("hidden", [(10,), (9, 8, 7)])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, weighting):
-    """Masks on the full vector, (4) to (7), client by client; shared coordinates are averaged.
+    """A client-by-client loop on masked full vectors, (4) to (7), gives the same model.
 
-    Local hidden biases change in a client's steps, and are never sent.
+    Shared coordinates are averaged. Local hidden biases change in a client's steps, but are never
+    sent.
     """
     settings = config(
         algorithm,
@@ -77,10 +78,10 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     if weighting == "uniform":
         sizes[:] = 1.0
     x = objective.spec.from_module(module)
-    silent = torch.zeros(objective.spec.size)
+    unsent = torch.zeros(objective.spec.size)
     if own:
         for layer in setup.planner.model.partition("alternate").layers:
-            objective.spec.views(silent)[f"{layer.name}.bias"][:] = 1.0
+            objective.spec.views(unsent)[f"{layer.name}.bias"][:] = 1.0
     steps_done = 0
     for number in range(2):
         index = setup.planner.plan(number).submodels.index
@@ -109,8 +110,8 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
                         )
                         loss = F.cross_entropy(logits, toy.train_labels[rows])
                         local = local - 0.1 * masks[cell] * torch.autograd.grad(loss, leaf)[0]
-                    heard = torch.where(silent > 0, edge, local)
-                    total += sizes[client] / sizes[members].sum() * heard
+                    received = torch.where(unsent > 0, edge, local)
+                    total += sizes[client] / sizes[members].sum() * received
                 edge = total
             edge_models.append(edge)
         steps_done += 6
@@ -124,7 +125,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
     assert not torch.allclose(flat(result), objective.spec.from_module(model(hidden)), atol=1e-2)
 
 
-def test_the_1_over_n_squared_scheme_lets_cross_blocks_rest(config, toy):
+def test_partition_all_does_not_change_cross_blocks(config, toy):
     """With partition "all" a weight between neurons of two cells does not change in that round."""
     module = model((9, 9))
     settings = config("hist", partition="all", rounds=1)
@@ -198,8 +199,8 @@ class Median(FedAvg):
         return {"params": server["params"] + middle}
 
 
-def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
-    """The median of the clients' changes, against six runs of one client each."""
+def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
+    """A median rule equals the median of six jobs with one client each."""
     monkeypatch.setattr(FIND, lambda name, local: Median)
     settings = config("fedavg", rounds=1)
     setup = build(settings, data=toy, model=model())
@@ -224,7 +225,7 @@ def test_an_algorithm_may_ask_for_every_update(config, toy, monkeypatch):
 
 @dataclass(frozen=True)
 class CloudMomentum(HFedAvg):
-    """The cloud keeps the sum of all mean changes so far, averaged over its cells."""
+    """Server state includes the sum of all mean changes, which the cloud averages over cells."""
 
     name = "cloud-momentum"
     node_state = False
@@ -236,8 +237,8 @@ class CloudMomentum(HFedAvg):
         return {**super().merge(server, received), "sum": server["sum"] + received.mean["update"]}
 
 
-def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
-    """With node_state False it is averaged over cells, like the model, which changes equally."""
+def test_the_cloud_may_combine_server_state(config, toy, monkeypatch):
+    """With node_state False state is averaged over cells, so the sum is the model's change."""
     monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
     setup = build(config("hfedavg"), data=toy, model=model())
     training, start = setup.training, setup.model.objective.spec.from_module(model())
@@ -252,7 +253,7 @@ def test_server_state_may_be_the_clouds(config, toy, monkeypatch):
 
 @dataclass(frozen=True)
 class Forgetful(FedAvg):
-    """Starts with a state that its merge does not return."""
+    """Has initial server state that its merge does not return."""
 
     name = "forgetful"
 
@@ -260,7 +261,7 @@ class Forgetful(FedAvg):
         return {"params": params, "momentum": torch.zeros_like(params)}
 
 
-def test_server_state_that_a_merge_loses_is_said(config, toy, monkeypatch):
+def test_a_merge_that_drops_server_state_is_refused(config, toy, monkeypatch):
     monkeypatch.setattr(FIND, lambda name, local: Forgetful)
     with pytest.raises(
         ConfigError, match=r"its merge gets the server state \['momentum', 'params'\]"

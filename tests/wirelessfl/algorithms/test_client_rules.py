@@ -31,9 +31,9 @@ OPTIMUM = (CURVATURE * MINIMUM).sum(0) / CURVATURE.sum(0)
 
 
 def federate(algorithm, rounds, who=None, steps=STEPS):
-    """Rounds of ``algorithm`` in float64, where client i has the loss a_i/2 (x - b_i)^2.
+    """Run rounds of ``algorithm`` in float64, where client i has the loss a_i/2 (x - b_i)^2.
 
-    ``who(t)`` gives the clients of round t and which of them track; all by default. Returns the
+    ``who(t)`` returns the clients of round t and which of them track; all by default. Returns the
     model after each round, the client states and the server state.
     """
     start = torch.zeros(SIZE, dtype=torch.float64)
@@ -72,7 +72,7 @@ def error(path):
     return float((path[-1] - OPTIMUM).abs().max())
 
 
-def test_fedavg_stops_where_algebra_says():
+def test_fedavg_converges_to_its_biased_fixed_point():
     """After K steps x_i = b_i + r_i (x - b_i) with r_i = (1 - lr a_i)^K; the mean converges."""
     pull = 1 - (1 - 0.1 * CURVATURE) ** STEPS
     biased = (pull * MINIMUM).sum(0) / pull.sum(0)
@@ -81,8 +81,8 @@ def test_fedavg_stops_where_algebra_says():
     assert float((biased - OPTIMUM).abs().max()) > 0.02
 
 
-def test_fedprox_stops_where_algebra_says():
-    """Curvature a_i + mu around the start: x_i = x + (1 - r_i) a_i / (a_i + mu) (b_i - x)."""
+def test_fedprox_converges_to_its_fixed_point():
+    """With curvature a_i + mu, x_i = x + (1 - r_i) a_i / (a_i + mu) (b_i - x)."""
     mu = 0.7
     pull = (1 - (1 - 0.1 * (CURVATURE + mu)) ** STEPS) * CURVATURE / (CURVATURE + mu)
     path, _, _ = federate(FedProx(lr=0.1, mu=mu), 300)
@@ -112,7 +112,7 @@ def test_fedacg_written_out(server_lr):
     assert torch.allclose(server["momentum"][0], m, atol=1e-12)
 
 
-def test_without_its_two_terms_fedacg_is_fedavg_bit_for_bit():
+def test_fedacg_without_its_two_terms_is_fedavg_bit_for_bit():
     for settings in ({}, {"momentum": 0.5}, {"server_lr": 0.7}):
         plain, _, _ = federate(FedAvg(lr=0.1, **settings), 20)
         same, _, _ = federate(FedACG(lr=0.1, acceleration=0.0, beta=0.0, **settings), 20)
@@ -120,7 +120,7 @@ def test_without_its_two_terms_fedacg_is_fedavg_bit_for_bit():
 
 
 def with_torch(client, x, **options):
-    """Steps of torch.optim.SGD on a client's loss."""
+    """Model after K steps of torch.optim.SGD on a client's loss."""
     x = x.clone().requires_grad_()
     optimizer = torch.optim.SGD([x], **options)
     for _ in range(STEPS):
@@ -130,7 +130,7 @@ def with_torch(client, x, **options):
     return x.detach()
 
 
-def test_momentum_of_clients_is_torchs():
+def test_client_momentum_equals_torch_sgd():
     """The client's velocity starts from 0 in every round."""
     path, _, _ = federate(FedAvg(lr=0.1, momentum=0.9), 5)
     x = torch.zeros(SIZE, dtype=torch.float64)
@@ -140,7 +140,7 @@ def test_momentum_of_clients_is_torchs():
         assert torch.allclose(after, x, atol=1e-12)
 
 
-def test_momentum_takes_corrected_gradients():
+def test_momentum_uses_corrected_gradients():
     """FedProx's velocity includes the proximal term; SCAFFOLD's c_i is a mean of raw gradients."""
     path, _, _ = federate(FedProx(lr=0.1, mu=0.7, momentum=0.5), 1)
     x, v = torch.zeros(CLIENTS, SIZE, dtype=torch.float64), 0.0
@@ -170,7 +170,7 @@ def test_momentum_takes_corrected_gradients():
         ("fedadagrad", "beta2"),
     ],
 )
-def test_what_would_be_ignored_is_no_setting(name, setting):
+def test_settings_of_other_algorithms_are_refused(name, setting):
     """The message names the algorithms that have the setting."""
     message = rf'^{setting}=0.5 is a setting of algorithm ".*, and algorithm is "{name}": choose '
     with pytest.raises(ConfigError, match=message):
@@ -178,13 +178,13 @@ def test_what_would_be_ignored_is_no_setting(name, setting):
 
 
 @pytest.mark.parametrize("name", ["hfedavg", "hist"])
-def test_cells_have_the_settings_of_what_runs_in_them(name):
+def test_algorithms_with_cells_have_the_settings_of_the_inner_one(name):
     assert find_algorithm(name)(momentum=0.9).momentum == 0.9
     assert algorithm_classes()[name] is find_algorithm(name) is find_algorithm(name, "fedavg")
     assert "momentum" not in vars(find_algorithm(name, "fadamgc")())
 
 
-def test_only_plain_steps_are_fused():
+def test_plain_sgd_is_true_only_for_plain_steps():
     for algorithm, plain in (
         (FedAvg(), True),
         (FedAvg(momentum=0.1), False),
@@ -218,7 +218,7 @@ def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
     assert error(carried) < 1e-13
     assert 1e-6 < error(reset) < 0.02
     assert error(local) > 0.1
-    assert abs(error(local) - error(local[:-100])) < 1e-6, "it has come to rest"
+    assert abs(error(local) - error(local[:-100])) < 1e-6, "local Adam has converged"
     assert error(naive) > 0.1
 
 
@@ -282,12 +282,12 @@ def test_local_adam_is_amsgrad_written_out():
             x = x - 0.1 * m / (vhat.sqrt() + 1e-3)
         assert torch.allclose(path[t], x, atol=1e-12)
     assert torch.allclose(own["second"][2], v, atol=1e-12)
-    assert not own["second"][0].any(), "a client that was never asked keeps zeros"
+    assert not own["second"][0].any(), "a client that never trained keeps zeros"
 
 
 @pytest.mark.parametrize("server_lr", [1.0, 0.6, 1.3])
 def test_the_two_forms_of_fa_nt_agree(server_lr):
-    """With full participation; for eta_g != 1 only with the corrected (114)."""
+    """They agree with full participation; for eta_g != 1 this requires the corrected (114)."""
     two, _, _ = federate(FANT(lr=0.01, server_lr=server_lr), 40)
     one, _, _ = federate(FANT(lr=0.01, server_lr=server_lr, variables="one"), 40)
     assert torch.allclose(torch.stack(one), torch.stack(two), atol=1e-10)
@@ -298,7 +298,7 @@ def test_the_two_forms_of_fa_nt_agree(server_lr):
 
 
 def turns(t):
-    """Two or three of the clients per round, some of which track."""
+    """Three random clients per round, one or two of which track."""
     dice = np.random.default_rng(t)
     clients = np.sort(dice.permutation(CLIENTS)[:3])
     return clients, np.array([True, t % 2 == 0, False])
@@ -317,7 +317,7 @@ def test_only_trackers_change_their_term():
     _, own, _ = federate(FAdamGC(lr=0.01), 1, lambda t: who)
     assert own["tracking"][0].any()
     assert not own["tracking"][1:].any()
-    assert own["second"][:3].all(), "moments are kept by all who train"
+    assert own["second"][:3].all(), "all clients that train keep their moments"
     assert not own["second"][3:].any()
 
 
@@ -330,7 +330,7 @@ def pseudo_gradients(algorithm, rounds):
 
 
 def follow(optimizer, x, changes, prepare=lambda t: None):
-    """The path of torch's optimizer along -D."""
+    """The path of a torch optimizer whose gradients are -D."""
     path = []
     for t, change in enumerate(changes, start=1):
         prepare(t)
@@ -341,7 +341,7 @@ def follow(optimizer, x, changes, prepare=lambda t: None):
 
 
 def test_fedadam_against_torch():
-    """torch corrects biases and starts v at 0: its settings undo both in each step."""
+    """torch.optim.Adam agrees if v starts at eps^2 and its bias correction is undone."""
     algorithm = FedAdam(lr=0.05, server_lr=0.1, eps=1e-2)
     path, changes = pseudo_gradients(algorithm, 30)
     x = torch.zeros(SIZE, dtype=torch.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Declarations of algorithms: units of payloads."""
+"""Units in which algorithms send payloads."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,14 @@ from wirelessfl.training.payloads import Payload
 
 @dataclass(frozen=True)
 class InServerSteps(FedAvg):
-    """Its payload is sent over the air in a unit of its own."""
+    """Defines its own unit for sending payloads over the air."""
 
     def unit(self, payload, local_steps):
         return self.server_lr * local_steps
 
 
-def test_payloads_are_sent_in_steps_or_as_they_are():
+def test_units_of_payloads():
+    """The unit is lr, 1, or the algorithm's own; other names are refused."""
     rule = FedAvg(lr=0.3, server_lr=0.5)
     assert rule.unit(Payload("update", unit="lr"), 7) == 0.3
     assert rule.unit(Payload("update"), 7) == 1.0

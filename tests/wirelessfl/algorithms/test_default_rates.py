@@ -1,4 +1,4 @@
-"""Default rates train the default model on digits within the default rounds: every algorithm."""
+"""Every algorithm's default rates train the default model on digits in the default rounds."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from wirelessfl.algorithms import algorithm_classes
 
 REACHED = 0.8
 SAME_TRAINING = {"sync-bayes-st": "sync-st", "sync-ucb-st": "sync-st"}
-"""They differ in who trains which task: with one task they are the same."""
+"""They differ only in the assignment of tasks to clients, so one task gives the same training."""
 
 
 class ReachedError(Exception):
-    """Ends a run that has shown what it is for."""
+    """Ends a run that has reached the target accuracy."""
 
 
 def reached(name, out):
-    """Accuracy in the first two rows in turn above 80 % of a run with defaults, or at its end.
+    """Run with defaults until two consecutive rows exceed 80 %; returns the accuracy reached.
 
-    Step sizes are constant, so that the run until then is the beginning of the whole one. All
-    settings are defaults but how often it is tested (ten times), the threads and the folder.
+    Step sizes are constant, so a run that stops early is a prefix of the full run. All settings are
+    defaults except the number of evaluations (ten), the threads and the run directory.
     """
     every = wirelessfl.Config.from_flags(name).training.rounds // 10
     config = wirelessfl.Config.from_flags(name, eval_every=every, threads=1, out=out)
@@ -38,4 +38,5 @@ def reached(name, out):
 
 @pytest.mark.parametrize("name", sorted(algorithm_classes().keys() - SAME_TRAINING.keys()))
 def test_default_rates_train_the_default_model(name, tmp_path):
+    """Two consecutive rows, or else the last row, exceed 80 % accuracy."""
     assert reached(name, tmp_path / "run") > REACHED

@@ -22,7 +22,7 @@ LOCALS = [
     if own.topology == "star" and name not in (*PRESETS, "fedavg")
 ]
 OWN = [name for name in LOCALS if issubclass(find_algorithm(name), Narrow)]
-"""Those whose clients train submodels of their own, of a whole model alone."""
+"""Algorithms that choose client submodels; their cells must train the full model."""
 ANYWHERE = [name for name in LOCALS if name not in OWN]
 
 
@@ -40,7 +40,7 @@ def flat(result):
     [("hist", name) for name in ANYWHERE] + [("hfedavg", name) for name in LOCALS],
 )
 def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
-    """N = 1, E = 1: bit for bit for chunks of one size, for any participants and trackers."""
+    """With N = E = 1 and equal chunks, runs with partial participation are bit-identical."""
     payloads = find_algorithm(local)().payloads
     tracking = {"tracking_clients": 2} if any(p.senders == "tracking" for p in payloads) else {}
     narrow = {"capacities": (0.5, 1.0)} if local in OWN else {}
@@ -55,7 +55,7 @@ def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer,
 
 
 @pytest.mark.parametrize("local", OWN)
-def test_parts_of_cells_have_no_submodels_of_clients(config, local):
+def test_hist_refuses_algorithms_with_client_submodels(config, local):
     with pytest.raises(ConfigError, match=f"local='{local}'.*hist.*Choose algorithm hfedavg"):
         config("hist", local=local)
 
@@ -77,7 +77,7 @@ def trained(setup, rounds):
 
 
 def zero_tracking(training):
-    """y = y_i = 0 again, as if no client had ever tracked."""
+    """Reset y and y_i to 0, as if no client had ever tracked."""
     training.server.nodes["tracking"].zero_()
     for client in range(len(training.client_samples)):
         if training.server.states.get("tracking", client) is not None:
@@ -85,8 +85,8 @@ def zero_tracking(training):
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
-def test_without_tracking_it_is_hist_with_local_adam(config, toy, uplink):
-    """y = y_i = 0 before every edge round; over the air the model's noise is the same."""
+def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
+    """With y = y_i = 0 before every edge round models are bit-identical, also over the air."""
     flags = {"rounds": 3, "edge_rounds": 1, "lr": 0.01, "uplink": uplink}
     one = build(config("hist", local="fadamgc", **flags), data=toy, model=model())
     two = build(config("hist", local="local-adam", **flags), data=toy, model=model())
@@ -100,7 +100,7 @@ def test_without_tracking_it_is_hist_with_local_adam(config, toy, uplink):
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 @pytest.mark.parametrize("local", ANYWHERE)
 def test_padding_stays_exactly_zero(config, toy, local, uplink):
-    """Cells of 3 and 4 neurons: padding of the narrower ones gets no update and no state."""
+    """With cells of 3 and 4 neurons, padding of the narrower ones has no update and no state."""
     settings = config("hist", local=local, lr=0.01, uplink=uplink, edge_rounds=2, executor="vmap")
     setup = build(settings, data=toy, model=model())
     training, seen = setup.training, []
@@ -113,8 +113,8 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
 
     def watching_keep(submodels, clients, node, kept):
         for value in kept.values():
-            for place, row in zip(node.tolist(), value, strict=True):
-                assert not row[submodels.index[place] < 0].any()
+            for cell, row in zip(node.tolist(), value, strict=True):
+                assert not row[submodels.index[cell] < 0].any()
         keep(submodels, clients, node, kept)
 
     object.__setattr__(training.server.algorithm, "merge", watching_merge)
@@ -145,8 +145,8 @@ def test_an_edge_server_tracks_its_own_clients_in_full_coordinates(config, toy):
     )
 
 
-def test_second_moments_of_biases_that_are_never_sent_are_kept(config, toy):
-    """y_i is zero at local biases, like y; v_i is not."""
+def test_second_moments_of_local_biases_are_kept(config, toy):
+    """At hidden biases that are never sent, y_i is zero and v_i is not."""
     settings = config("hist", local="fadamgc", hidden_biases="local", lr=0.01)
     training = trained(build(settings, data=toy, model=model()), 2)
     spec = training.executor.objective.spec
@@ -160,16 +160,16 @@ def test_second_moments_of_biases_that_are_never_sent_are_kept(config, toy):
         assert second.any()
 
 
-def test_what_is_tracked_crosses_the_air_in_one_unit():
-    """All tracking algorithms send the change of y_i as K accumulated gradients."""
+def test_all_tracking_algorithms_use_the_same_units():
+    """The unit is lr for the model's change and 1/K for the change of y_i."""
     for name in ("fadamgc", "fa-nt", "scaffold", "scaffold-m"):
         algorithm = find_algorithm(name)(lr=0.2)
         units = {p.name: algorithm.unit(p, 20) for p in algorithm.payloads}
         assert units == {"update": 0.2, "tracking": 0.05}, name
 
 
-def test_errors_over_the_air_are_told_by_payload(config, toy):
-    """With one tracker in all, the two cells without one do not count as free of errors."""
+def test_air_errors_are_reported_per_payload(config, toy):
+    """With a single tracker, the two cells without one do not count as error-free."""
     flags = {"rounds": 30, "edge_rounds": 1, "lr": 0.01, "uplink": "aircomp"}
     flags["beamformer"] = "random"
     rows = {
@@ -188,13 +188,13 @@ def test_errors_over_the_air_are_told_by_payload(config, toy):
     assert "air_error_tracking" not in again[1]
 
 
-def test_settings_of_both_are_flags(capsys, tmp_path):
+def test_settings_of_both_algorithms_are_flags(capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["run", "hist", "--local", "fadamgc", "--help"])
     text = capsys.readouterr().out
     for flag in ("--beta2 X", "--mask-sizes", "--server-lr X", "--vhat", "--tracking-clients N"):
         assert flag in text
-    assert "[0.001]" in text, "the learning rate of what runs inside"
+    assert "[0.001]" in text, "default lr of the inner algorithm"
     words = "run hist --local fadamgc --beta2 0 --dataset digits --clients 8 --rounds 1 --json"
     words += f" --cells 2 --edge-rounds 1 --local-steps 2 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0
@@ -204,7 +204,7 @@ def test_settings_of_both_are_flags(capsys, tmp_path):
     assert type(stored.choices.algorithm) is find_algorithm("hist", "fadamgc")
 
 
-def test_a_composed_algorithm_goes_to_other_processes():
+def test_a_combined_algorithm_can_be_pickled():
     algorithm = Config.from_flags("hist", local="fadamgc", beta1=0.5).choices.algorithm
     again = pickle.loads(pickle.dumps(algorithm))
     assert again == algorithm
@@ -222,7 +222,7 @@ class Own(wirelessfl.algorithms.base.Algorithm):
         return server
 
 
-def test_what_would_silently_run_fedavg_instead_is_refused(monkeypatch):
+def test_an_inner_algorithm_not_derived_from_fedavg_is_refused(monkeypatch):
     monkeypatch.setattr(
         "wirelessfl.algorithms.by_name",
         lambda kind, name, known: Own if kind == "local" else known[name],

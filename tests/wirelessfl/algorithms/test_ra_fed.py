@@ -31,7 +31,7 @@ def flat(result):
 @pytest.mark.parametrize("per_round", [None, 4])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex", "fedavg-small"])
 def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
-    """Bit for bit for any participants; seconds and joules are summed in another order."""
+    """Models are bit-identical for any participants; other numbers agree up to rounding."""
     flags = {"clients_per_round": per_round, "weighting": weighting}
     flags |= {"split": "dirichlet", "min_samples": 5, "server_lr": 0.7}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
@@ -47,8 +47,8 @@ def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
-def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weighting):
-    """Up to rounding, (u + (mean D - u)) against mean D; absent clients count too."""
+def test_ram_fed_with_full_submodels_and_participation_is_fedavg(config, toy, weighting):
+    """It agrees up to rounding; with partial participation, absent clients count too."""
     flags = {"weighting": weighting, "rounds": 6}
     flags |= {"split": "dirichlet", "min_samples": 5}
     for per_round, equal in ((None, True), (4, False)):
@@ -60,10 +60,10 @@ def test_full_submodels_of_everybody_are_fedavg_in_ram_fed(config, toy, weightin
 
 @pytest.mark.parametrize("overlap", [0.0, 0.7])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
-def test_parts_are_hist(config, toy, weighting, overlap):
-    """With one client per cell and one edge round: same masks, same model up to rounding.
+def test_partition_masks_are_hist(config, toy, weighting, overlap):
+    """HIST with one client per cell and one edge round gives the same model up to rounding.
 
-    Fifteen neurons for five clients, since the two algorithms round other sizes differently.
+    The 15 neurons divide evenly among 5 clients; the two algorithms round other sizes differently.
     """
     flags = {"clients": 5, "rounds": 4, "weighting": weighting, "split": "dirichlet"}
     flags |= {"min_samples": 5, "mask_overlap": overlap}
@@ -77,7 +77,7 @@ def test_parts_are_hist(config, toy, weighting, overlap):
 
 
 class Constant:
-    """Replaces an executor: each client changes all its parameters by one number."""
+    """Stub of an executor: each client changes all its parameters by the same number."""
 
     def __init__(self, change):
         self.change, self.chunk, self.seen = change, 2, []
@@ -91,7 +91,7 @@ class Constant:
 
 
 def by_neuron(spec, values):
-    """One value for each hidden neuron, and one for the output biases, from [P]."""
+    """One value per hidden neuron and one for the output biases, from ``values`` [P]."""
     into, bias, out, last = spec.views(values).values()
     for n, value in enumerate(bias):  # all parameters of a neuron have changed equally
         assert torch.allclose(into[n], value)
@@ -101,7 +101,10 @@ def by_neuron(spec, values):
 
 
 def trained(setup, number, who, chosen, change):
-    """A round of these clients with these neurons, each changing its parameters by one number."""
+    """Changes of a round in which clients ``who`` train neurons ``chosen``, by neuron.
+
+    Client n changes each of its parameters by ``change[n]``.
+    """
     plan, training = setup.planner.plan(number), setup.training
     chosen = [[np.array(own)] for own in chosen]
     training.executor = Constant(change)
@@ -117,7 +120,8 @@ def trained(setup, number, who, chosen, change):
     return by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
 
 
-# Neuron 0 is covered by client 0, 1 by two clients, 2 by client 2, 3 by none; outputs by all.
+# Neuron 0 is covered by client 0, neuron 1 by two clients, neuron 2 by client 2, and neuron 3 by
+# none; all clients cover the outputs.
 FIRST = (0, 1, 2), ([0, 1], [1], [2]), {0: 3.0, 1: 5.0, 2: 7.0}
 # Client 2 is absent; no client covers neuron 2.
 SECOND = (0, 1), ([1], [0, 3]), {0: 1.0, 1: 2.0}
@@ -152,10 +156,10 @@ def test_the_merge_by_hand(config, toy, weighting, first, second):
 
 
 def test_ram_feds_merge_by_hand(config, toy):
-    """u_n of clients that do not cover a coordinate counts.
+    """u_n also counts at coordinates that client n does not cover.
 
-    In units of the change, mean u = [1, 8/3, 7/3, 0, 5] after the first round, and weighted by
-    samples [3/8, 18/8, 28/8, 0, 46/8].
+    In units of the change, the mean of u_n is [1, 8/3, 7/3, 0, 5] after the first round;
+    weighted by samples it is [3/8, 18/8, 28/8, 0, 46/8].
     """
     for weighting, first, second, mean in (
         (
@@ -181,8 +185,8 @@ def test_ram_feds_merge_by_hand(config, toy):
         assert own == [[3, 1, 0, 0, 1], [2, 5, 0, 2, 2], [0, 0, 7, 0, 7]]
 
 
-def test_parts_that_overlap_meet_in_their_mean(config, toy):
-    """Three submodels of 4 of 12 neurons, each with 2 of the next: 6 neurons twice, 6 once."""
+def test_overlapping_submodels_are_averaged(config, toy):
+    """Three submodels have 4 of 12 neurons each, plus 2 of the next: 6 neurons are shared."""
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
     settings = config("ra-fed", clients=3, **flags)
     setup = build(settings, data=toy, model=model((12,)))
@@ -198,7 +202,7 @@ def test_parts_that_overlap_meet_in_their_mean(config, toy):
 
 
 def mask_of(spec, chosen):
-    """Mask [P] of a client with these neurons of a fully connected network."""
+    """Mask [P] of a client that trains neurons ``chosen`` of a fully connected network."""
     kept, full = spec.views(torch.ones(spec.size)), torch.zeros(spec.size)
     names = list(kept)
     layers = [(names[i], names[i + 1]) for i in range(0, len(names), 2)]
@@ -213,7 +217,7 @@ def mask_of(spec, chosen):
 
 
 def written_out(setup, module, data, rounds, memory):
-    """Client by client on full vectors with masks; cells with E edge rounds, then their mean."""
+    """Reference loop on masked full vectors: E edge rounds per cell, then the mean of cells."""
     training, planner, spec = setup.training, setup.planner, setup.model.objective.spec
     edge_rounds, clients = training.settings.edge_rounds, len(training.client_samples)
     by_samples = training.server.weights.samples is not None
@@ -269,7 +273,7 @@ def written_out(setup, module, data, rounds, memory):
 
 COHORTS = {
     "star": {},
-    "some of them": {"clients_per_round": 4, "weighting": "samples"},
+    "partial participation": {"clients_per_round": 4, "weighting": "samples"},
     "cells": {"cells": 2, "edge_rounds": 2, "clients_per_round": 5, "weighting": "samples"},
     "equal cells": {"cells": 2, "edge_rounds": 2},
 }

@@ -1,4 +1,4 @@
-"""RAM-Fed's memory: its mean, its storage, and its clients."""
+"""RAM-Fed's memory: its mean, its storage, and departing clients."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def flat(result):
 
 
 class Dice:
-    """Replaces an executor: random changes."""
+    """Stub of an executor that returns random changes."""
 
     chunk = 5
 
@@ -49,8 +49,8 @@ def mean_of_all(training, clients):
 
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("local", [False, True])
-def test_the_mean_follows_all_changes(config, toy, weighting, local):
-    """After 100 rounds of some clients with random masks: equal to 1e-5, up to float32 rounding."""
+def test_the_incremental_mean_equals_the_mean_of_all_memories(config, toy, weighting, local):
+    """With partial participation and random masks, it agrees to 1e-5 after 100 rounds."""
     flags = FLAGS | {"weighting": weighting, "split": "dirichlet", "min_samples": 5, "lr": 0.1}
     if local:
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
@@ -68,8 +68,8 @@ def test_the_mean_follows_all_changes(config, toy, weighting, local):
     assert torch.allclose(training.server.nodes["memory"], incremental, atol=1e-4)
 
 
-def test_the_memory_may_lie_on_disk(config, toy, same):
-    """Bit for bit; clients that have never trained have no record."""
+def test_memory_on_disk_gives_the_same_run(config, toy, same):
+    """Runs are bit-identical; clients that have never trained have no record."""
     kept = []
     for states in ("memory", "disk"):
         settings = config("ram-fed", clients=8, rounds=2, chunk=3, client_states=states, **FLAGS)
@@ -94,8 +94,8 @@ def memory_size(tensors):
     return tensors["server.clients.memory.values"].shape[1]
 
 
-def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
-    """200 clients, 3 per round: no vectors of the others are stored."""
+def test_memory_is_stored_only_for_clients_that_trained(config, toy):
+    """With 200 clients and 3 per round, 4 rounds store at most 12 vectors."""
     settings = config("ram-fed", **FLAGS | {"clients": 200, "rounds": 4, "split": "iid"})
     setup = build(settings, data=toy, model=model())
     for number in range(4):
@@ -104,15 +104,15 @@ def test_many_clients_cost_what_those_who_were_asked_cost(config, toy):
     assert len(tensors["clients.memory.values"]) <= 12
 
 
-def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
-    """Sessions with other labels: the server's mean is recomputed at each start."""
+def test_in_sessions_the_mean_is_over_present_clients(config, toy):
+    """The mean excludes departed clients, whose memory is kept."""
     flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3}
     settings = config("ram-fed", capacities=(0.7, 0.4), checkpoint_seconds=0, **flags)
     result = wirelessfl.run(settings, data=toy, model=model())
     tensors, _ = RunDirectory(result.directory).load()
     who = tensors["server.clients.memory.who"].tolist()
     present = torch.nonzero(tensors["server.there"]).flatten().tolist()
-    assert set(present) < set(who), "some have left, and are remembered"
+    assert set(present) < set(who), "memory of departed clients is kept"
     rows = dict(zip(who, tensors["server.clients.memory.values"].double(), strict=True))
     expected = sum(rows[client] for client in present) / len(present)
     found = tensors["server.nodes.memory"][0]
@@ -120,8 +120,8 @@ def test_in_sessions_the_mean_is_over_those_who_are_there(config, toy):
     assert not torch.allclose(found.double(), sum(rows.values()) / len(rows), atol=1e-3)
 
 
-def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
-    """A resumed run restores the memory; trial rounds on a copy do not change it."""
+def test_the_mean_excludes_departed_clients(config, toy):
+    """Returning clients restore the mean; trial rounds on a branch do not change the memory."""
     setup = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
     training = setup.training
     for number in range(2):
@@ -141,8 +141,8 @@ def test_who_leaves_takes_its_memory_out_of_the_mean(config, toy):
     assert torch.allclose(training.server.nodes["memory"], full, atol=1e-6)
 
 
-def test_steps_that_shrink_keep_their_gradients(config, toy):
-    """With falling step sizes u_n stays in units of gradients: full models still equal FedAvg."""
+def test_memory_stays_in_units_of_gradients_if_the_step_size_decreases(config, toy):
+    """RAM-Fed with full models still equals FedAvg, because u_n is in units of gradients."""
     flags = {"lr_schedule": "poly", "rounds": 4}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
     own = wirelessfl.run(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
@@ -167,7 +167,7 @@ def test_steps_that_shrink_keep_their_gradients(config, toy):
     changes = torch.randn(3, len(fresh), generator=dice)
     for client, change in zip(plan.clients, changes, strict=True):
         expected += change / 3
-        if client in asked:  # the same random numbers: what it sent in round 0, over gamma_0
+        if client in asked:  # round 0 drew the same numbers; its u_n is relative to gamma_0
             row = int(np.flatnonzero(asked == client)[0])
             expected -= changes[row] * plan.lr_share / 3
     assert torch.allclose(fresh, expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""A clock that tells known times, so that what benchmarks make of them can be checked."""
+"""Fake timings with known values, from which tests compute the expected tables."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from wirelessfl.bench import gpu, timing
 
 @pytest.fixture
 def known_times(monkeypatch):
-    """What is timed takes 1, 2, 3, ... seconds, and is not done; before, each is done once."""
+    """Timed calls take 1, 2, 3, ... seconds and are not executed; warm-up calls are."""
     numbers = itertools.count(1)
     for module in (timing, gpu):
         monkeypatch.setattr(module, "seconds_of", lambda _: float(next(numbers)))
@@ -17,7 +17,7 @@ def known_times(monkeypatch):
 
 @pytest.fixture
 def take_turns():
-    """A maker of the seconds of ways that take turns on that clock, after so many others."""
+    """Expected seconds of interleaved methods by name, after ``begun`` earlier timings."""
 
     def make(ways, repeats, begun=0):
         return {

@@ -1,4 +1,4 @@
-"""Benchmark of beamforming: the columns have the values that their names say."""
+"""Benchmark of beamforming: values of its columns."""
 
 import itertools
 import time
@@ -12,6 +12,7 @@ from wirelessfl.bench.beamforming import _Case
 
 
 def test_rows(monkeypatch):
+    """Ratios are at most 1, exact cases are certified, and speeds follow from a fake clock."""
     cases = (_Case(3, 6, exact=True), _Case(4, 6, path_gain_db=20, factor=1e-8))
     monkeypatch.setattr(beamforming, "_CASES", cases)
     numbers = itertools.count()
@@ -35,7 +36,7 @@ def test_rows(monkeypatch):
         if row["method"] == "anneal":
             assert row["mean_ratio"] > 0.999
     assert speed[0]["method"] == "anneal"
-    # The middle one of three turns, after one in which the clock is looked at once a method.
+    # The median is the second of three timed runs. Each reads the clock twice, a warm-up run once.
     begun = [3 * len(speed) + 2 * place for place in range(len(speed))]
     seconds = [(number + 1) ** 2 - number**2 for number in begun]
     for row, taken in zip(speed, seconds, strict=True):

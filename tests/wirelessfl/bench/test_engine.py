@@ -25,14 +25,14 @@ def no_data(monkeypatch):
 
 
 def test_tables(no_data, monkeypatch, known_times, take_turns):
-    """Medians, ranges and ratios are those of the times, and the floor that of the machine."""
+    """Medians, ranges, ratios and the sgemm floor match the fake timings."""
     few = {name: way._replace(workers=1) for name, way in variants().items() if name != FAST}
     few[FAST] = variants()[FAST]._replace(workers=2)
     monkeypatch.setattr(engine, "variants", lambda: few)  # workers take seconds to start
     tables = engine.engine_bench(repeats=3, clients=4, scaling=(2,), memory=False)
     titles = ["machine", "W1", "W2", "W1 with more clients", "submodels on W1"]
     assert [title.split(":")[0] for title in tables] == titles
-    begun, rate = 18, 2 * 2048**3  # three rates of six times each, the best of them a second
+    begun, rate = 18, 2 * 2048**3  # three sgemm rates, best of six timings each; the best takes 1 s
     assert tables["machine"][1]["value"] == f"{rate / 1e9:.0f} GFLOP/s"
     ways = [PLAIN, *few]
     for name, work in workloads.workloads().items():
@@ -59,7 +59,7 @@ def test_tables(no_data, monkeypatch, known_times, take_turns):
         (GENERAL, 2),
         (FAST, 2),
     ]
-    for row in scaled:  # each alone: three times in a row
+    for row in scaled:  # not interleaved: three consecutive timings each
         assert row["seconds"] == begun + 2
         assert row["ms_per_client"] == 1e3 * row["seconds"] / 2
         begun += 3
@@ -86,6 +86,7 @@ def test_flop_counts():
 
 @pytest.mark.parametrize("name", ["W1", "W2"])
 def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
+    """Executors match a reference loop on the same batches; the plain loop draws its own."""
     work = workloads.workloads()[name]
     objective = Objective.of(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
@@ -109,11 +110,11 @@ def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
         finally:
             executor.close()
     plain = workloads.plain_loop(work.module, data) - start
-    assert (plain - expected / 2).norm() < 0.5 * plain.norm()  # the same passes in another order
+    assert (plain - expected / 2).norm() < 0.5 * plain.norm()  # the same samples in another order
 
 
 def test_the_plain_loop_takes_h_steps_of_few_samples_too():
-    """1000 clients with 60 samples each: 20 steps are ten passes."""
+    """With 60 samples per client, 20 steps of batch size 50 take ten passes over the data."""
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
     x, y = torch.rand(120, 1, 28, 28), torch.arange(120) % 10
     data, calls = workloads.client_data(x, y, 2), []
@@ -123,6 +124,7 @@ def test_the_plain_loop_takes_h_steps_of_few_samples_too():
 
 
 def test_submodels_are_hists():
+    """Submodels of the cells partition the hidden neurons, as in HIST."""
     objective = Objective.of(workloads.workloads()["W1"].module)
     job = workloads.submodel_job(objective, 8, 4)
     assert isinstance(job.spec, ParamSpec)
@@ -142,7 +144,7 @@ kept = np.ones(20_000_000)
 
 def work():
     mine = np.ones(10_000_000)  # 80 MB
-    end = time.monotonic() + 1.0  # dozens of samples, on a busy machine too
+    end = time.monotonic() + 1.0  # dozens of samples even on a busy machine
     while time.monotonic() < end:
         kept.sum()
     return mine
@@ -153,19 +155,22 @@ print(memory.peak_added(work, [os.getpid()]))
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no /proc")
 def test_peaks_count_what_is_added_and_not_what_stood_there(tmp_path, launcher):
-    """In a process of its own: pages that nobody uses for a while may be taken away meanwhile."""
+    """The peak includes what the call allocates, but not memory allocated before.
+
+    It is measured in a separate process, because idle pages may be reclaimed during the call.
+    """
     (tmp_path / "script.py").write_text(PEAK)
     shown, _ = launcher.start(script=tmp_path / "script.py").communicate()
     assert 70e6 < int(shown) < 110e6
-    parameters = 4 * 238_510 / 1e6  # of one client, which its worker changes
+    parameters = 4 * 238_510 / 1e6  # one client's parameters, which its worker modifies
     assert parameters < memory.peak_mb("W1", FAST, 2) < 200
 
 
 def test_the_gpu_table_runs_its_recordings_here(known_times):
-    """The code a GPU would run: bytes that a round moves at the least, over its median."""
+    """On the CPU: the bandwidth is the minimum bytes of a round, divided by the median time."""
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
     tables = gpu.gpu_tables(x, y, 2, 3, torch.device("cpu"))
-    bandwidth, begun = 2 * 256e6, 5  # of a copy of 256 MB, the best of five a second
+    bandwidth, begun = 2 * 256e6, 5  # 256 MB read and written; the best of five takes 1 s
     for (title, rows), work in zip(tables.items(), workloads.workloads().values(), strict=True):
         assert title == f"{work.name} on cpu, copies at {bandwidth / 1e9:.0f} GB/s"
         assert [row["method"] for row in rows] == [
@@ -183,7 +188,7 @@ def test_the_gpu_table_runs_its_recordings_here(known_times):
 
 
 def test_the_resnet_table_runs_its_ways_here(known_times, take_turns):
-    """A narrow net and few steps of what a GPU would run."""
+    """The GPU benchmark on the CPU, with a narrow model and few steps."""
     few = {"clients": 2, "steps": 2, "samples": 4, "width": 2}
     ((title, rows),) = resnet18.resnet18_table(torch.device("cpu"), 3, **few).items()
     assert "ResNet-18 on cpu" in title
@@ -198,6 +203,7 @@ def test_the_resnet_table_runs_its_ways_here(known_times, take_turns):
 
 
 def test_the_resnet_loop_does_the_engines_work():
+    """The plain ResNet loop and the executor give the same updates on the same batches."""
     torch.manual_seed(0)
     module = ResNet18((3, 32, 32), 10, width=2)
     x, y = torch.rand(8, 3, 32, 32), torch.arange(8)
@@ -213,7 +219,7 @@ def test_the_resnet_loop_does_the_engines_work():
 
 
 def test_as_many_clients_train_at_once_as_fit(monkeypatch):
-    """A plain step that needs 3 GB: half of 80 GB fits 13 clients."""
+    """If a plain step needs 3 GB, 13 clients fit into half of 80 GB; the chunk is at least 1."""
     known = {"memory_allocated": 10**9, "max_memory_allocated": 4 * 10**9}
     for name, value in known.items():
         monkeypatch.setattr(torch.cuda, name, lambda _, v=value: v)
@@ -226,6 +232,7 @@ def test_as_many_clients_train_at_once_as_fit(monkeypatch):
 
 
 def test_json_and_quick(no_data, monkeypatch, capsys):
+    """``--json`` prints all columns, ``--quick`` marks titles, and tables omit empty columns."""
     known = {"table": [{"method": "known", "seconds": 1.0, "empty": None}]}
     monkeypatch.setattr(engine, "engine_bench", lambda *_, **__: known)
     assert main(["bench", "engine", "--quick", "--json"]) == 0

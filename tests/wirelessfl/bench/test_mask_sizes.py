@@ -1,4 +1,4 @@
-"""Benchmark of mask sizes: backends run on their problems; unavailable ones are named once."""
+"""Benchmark of mask sizes: its rows, including those of unavailable backends."""
 
 import statistics
 
@@ -9,11 +9,12 @@ from wirelessfl.bench import mask_sizes
 
 
 def test_rows(monkeypatch):
+    """Rows have median times without warm-up; an unavailable backend has one row with a note."""
     monkeypatch.setattr(mask_sizes, "_LIMIT_SECONDS", 0.3)
     monkeypatch.setattr(
         mask_sizes,
         "available_backends",
-        lambda: available_backends() | {"gurobi": "its licence is away"},
+        lambda: available_backends() | {"gurobi": "no licence"},
     )
     found, solve = {}, mask_sizes.optimize_mask_sizes
 
@@ -37,7 +38,7 @@ def test_rows(monkeypatch):
             assert len(timed) == (1 if row["note"] else 3)
             assert row["seconds"] == statistics.median(timed)
         for optimum in optima:
-            assert optimum == pytest.approx(optima[0], rel=1e-6), "all solve the same problem"
+            assert optimum == pytest.approx(optima[0], rel=1e-6), "different optima of one problem"
     for row in rows:
         if row["problem"] in exact:
             assert row["seconds"] == pytest.approx(row["ratio_to_exact"] * exact[row["problem"]])
@@ -47,7 +48,7 @@ def test_rows(monkeypatch):
             "backend": "gurobi",
             "seconds": None,
             "ratio_to_exact": None,
-            "note": "its licence is away",
+            "note": "no licence",
         }
     ]
     stopped = [row for row in rows if row["problem"] == "N = 1000" and row["backend"] == "highs"]

@@ -16,6 +16,7 @@ CLIENTS = 8
 
 
 def test_rows(monkeypatch, known_times, take_turns):
+    """Batches, trained parameters and ratios for each limit on padding, with fake timings."""
     few = {name: way for name, way in submodels.engines().items() if name != FAST}
     monkeypatch.setattr(submodels, "engines", lambda: few)  # workers take seconds to start
     tables = submodels.submodel_bench(repeats=3, clients=CLIENTS, steps=1, samples=20)
@@ -45,7 +46,8 @@ def test_rows(monkeypatch, known_times, take_turns):
 
 @pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])
 @pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
-def test_all_ways_give_the_same_parameters(name, kind):
+def test_all_paddings_give_the_same_updates(name, kind):
+    """Updates do not depend on padding, and are zero outside each client's submodel."""
     x, y = workloads.random_samples(20 * CLIENTS)
     objective, data = Objective.of(submodels.models()[name]), workloads.client_data(x, y, CLIENTS)
     executor = kind(objective, data, 3)
@@ -66,8 +68,7 @@ def test_all_ways_give_the_same_parameters(name, kind):
         assert max(lengths) == objective.spec.size > 4 * min(lengths)
 
 
-def test_it_is_called_by_its_name(monkeypatch, capsys):
-    """``--quick`` uses few clients."""
+def test_bench_submodels_runs_it_and_quick_uses_few_clients(monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(
         submodels, "submodel_bench", lambda *_, **few: asked.append(few) or {"table": [{"jobs": 1}]}

@@ -1,4 +1,4 @@
-"""How times are taken: in turn, after a first call that does not count."""
+"""Timing: interleaved calls after a warm-up, rates, and thread counts."""
 
 import pytest
 import torch
@@ -6,14 +6,14 @@ import torch
 from wirelessfl.bench import timing
 
 
-def test_calls_take_turns(known_times, take_turns):
+def test_calls_are_interleaved_after_one_warm_up_each(known_times, take_turns):
     done = []
     calls = {name: lambda n=name: done.append(n) for name in "ab"}
     assert timing.interleaved(calls, 3) == take_turns("ab", 3) == {"a": [1, 3, 5], "b": [2, 4, 6]}
     assert done == ["a", "b"]
 
 
-def test_a_call_that_is_timed_is_made():
+def test_timed_calls_are_executed():
     done = []
     assert timing.interleaved({"a": lambda: done.append(1)}, 4)["a"][0] > 0
     assert len(done) == 5
@@ -25,7 +25,7 @@ def test_rates_are_work_over_the_best_time(known_times):
     assert timing.copy_rate(torch.device("cpu"), megabytes=2) == pytest.approx(2 * 2e6 / 13)
 
 
-def test_threads_are_those_of_before_also_after_an_error():
+def test_the_thread_count_is_restored_even_after_an_error():
     threads = torch.get_num_threads()
 
     def fail():

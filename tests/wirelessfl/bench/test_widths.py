@@ -11,6 +11,7 @@ from wirelessfl.bench import widths
 
 
 def test_rows(monkeypatch):
+    """Median times and ratios follow from a fake clock; HiGHS stops at its time limit."""
     monkeypatch.setattr(widths, "_LIMIT_SECONDS", 0.3)
     highs, numbers = widths.highs_widths, itertools.count()
 
@@ -25,7 +26,7 @@ def test_rows(monkeypatch):
         assert list(row) == ["problem", "backend", "seconds", "ratio_to_exact", "note"]
     exact = {row["problem"]: row["seconds"] for row in rows if row["backend"] == "exact"}
     assert len(exact) == 3
-    # They take turns, but for what was stopped; a first turn is only timed where it was.
+    # Runs are interleaved. The first is a warm-up, except of a backend that was stopped in it.
     looked = itertools.count()
     for problem in exact:
         mine = {row["backend"]: row for row in rows if row["problem"] == problem}
@@ -46,7 +47,7 @@ def test_rows(monkeypatch):
 
 
 @pytest.mark.parametrize(("clients", "levels"), [(4, 2), (12, 5), (20, 10)])
-def test_highs_solves_the_problem_it_is_timed_on(clients, levels):
+def test_highs_and_the_exact_method_agree(clients, levels):
     seconds, neurons, coverage = widths._problem(clients, levels)
     objective, note = widths.highs_widths(seconds, neurons, coverage, 60)
     assert note == ""

@@ -175,7 +175,7 @@ def test_every_algorithm_runs(config, toy, name):
             {**SIXTY, "variables": "one", "clients_per_round": 5},
             "it needs all clients to train and track",
         ),
-        ("hist", {"local": "fa-nt", "variables": "one"}, "variables is 'one', and .*in cells"),
+        ("hist", {"local": "fa-nt", "variables": "one"}, "variables='one' needs .*in cells"),
         ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
         (
             "hist",

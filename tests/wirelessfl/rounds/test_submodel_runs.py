@@ -203,7 +203,7 @@ INVALID = {
     "capacities a": ({"capacities": ("a",)}, r"capacities\[0\] is 'a': give numbers"),
     "no deadline": (
         {"budget": "deadline"},
-        "budget is 'deadline', and deadline is missing: give",
+        "budget='deadline' needs a deadline: give deadline in seconds",
     ),
     "no budget": ({"deadline": 1.0}, 'deadline=1.0 conflicts with budget="width": choose budget'),
     "deadline 0": ({"budget": "deadline", "deadline": 0.0}, "deadline is 0.0: give a number > 0"),

@@ -1,4 +1,4 @@
-"""Estimates of the theory's constants on problems where they are known."""
+"""Estimates of the theory's constants on problems whose constants are known."""
 
 from itertools import combinations
 
@@ -83,14 +83,14 @@ def test_all_four_constants_of_a_linear_regression(regression):
     assert found.points == 3
 
 
-def test_more_points_mean_the_larger_of_each(regression):
+def test_the_estimate_is_the_maximum_over_points(regression):
     points = regression[-1]
     single = [values(estimate(regression, [point])) for point in points]
     assert values(estimate(regression, points)) == pytest.approx(np.max(single, axis=0), rel=1e-5)
     assert len({deltas[2] for deltas in single}) == 3
 
 
-def test_chunks_do_not_matter(regression, monkeypatch):
+def test_chunk_sizes_do_not_change_the_estimate(regression, monkeypatch):
     points = regression[-1]
     whole = values(estimate(regression, points))
     monkeypatch.setattr(estimates, "_SAMPLES_AT_ONCE", 4)
@@ -111,7 +111,7 @@ class Bowl(nn.Module):
 
 
 def test_smoothness_is_a_magnitude():
-    """The largest magnitude may be a negative eigenvalue's; it is 0 for a linear loss."""
+    """A negative eigenvalue may have the largest magnitude; a linear loss has 0."""
     samples = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
     clients = [np.arange(3), np.arange(3, 6)]
 
@@ -177,8 +177,8 @@ def test_smoothness_of_a_network_is_that_of_its_hessian(classifier):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 9])
-def test_gradient_variance_is_that_of_all_batches(classifier, size):
-    """All batches of a client with five samples; the batch of all samples has no variance."""
+def test_gradient_variance_is_that_over_all_batches(classifier, size):
+    """It equals the variance over all batches of five samples; a full batch has no variance."""
     module, flat, inputs, labels = classifier
     client = np.array([0, 2, 3, 7, 11])
     found = estimate_constants(
@@ -204,7 +204,7 @@ def test_clients_with_the_same_data_do_not_differ(classifier):
     assert values(found)[1:] == pytest.approx((0, 0, 0), abs=1e-12)
 
 
-def test_the_module_stays_as_it_is(classifier):
+def test_the_module_is_unchanged(classifier):
     module, flat, inputs, labels = classifier
     frozen = module.get_submodule("layers.3" if isinstance(module, FCNN) else "1").eval()
     modes = [layer.training for layer in module.modules()]
@@ -218,7 +218,7 @@ def test_the_module_stays_as_it_is(classifier):
 
 
 def test_sampled_clients_limit_two_of_the_constants(regression):
-    """The deltas use all clients; L and sigma^2 are those of a single client."""
+    """With one sampled client, L and sigma^2 are that client's; the deltas use all clients."""
     points = regression[-1][:1]
     every = estimate(regression, points)
     one = estimate(regression, points, clients_sampled=1)
@@ -247,8 +247,8 @@ def test_sampled_clients_limit_two_of_the_constants(regression):
     assert estimate(regression, points, clients_sampled=99) == every
 
 
-def test_the_path_is_gradient_descent_when_a_batch_is_everything(regression):
-    """Only the clients' samples are used, each client's once."""
+def test_the_path_is_gradient_descent_with_full_batches(regression):
+    """A full batch contains each sample of the given clients once, and no others."""
     module, inputs, labels, clients, _ = regression
     used = clients[:3]
     options = {"batch_size": 1000, "stream": STREAM, "step_size": 0.1, "loss": half_squared_error}
@@ -263,7 +263,7 @@ def test_the_path_is_gradient_descent_when_a_batch_is_everything(regression):
     np.testing.assert_allclose(torch.stack(path), by_hand[::2], rtol=1e-5, atol=1e-6)
 
 
-def test_without_points_the_own_path_counts(regression):
+def test_points_are_by_default_those_of_an_sgd_path(regression):
     module, inputs, labels, clients, _ = regression
     path = sgd_path(
         module,
@@ -300,7 +300,7 @@ def test_wrong_arguments_are_named(regression, options, message):
         estimate(regression, **({"points": regression[-1]} | options))
 
 
-def test_data_that_does_not_fit_is_named(regression):
+def test_mismatched_data_are_named(regression):
     module, inputs, labels, clients, points = regression
     with pytest.raises(ValueError, match="cell_of has 5 entries: give one for each of the 4"):
         estimate((module, inputs, labels, clients[:4], points), points)

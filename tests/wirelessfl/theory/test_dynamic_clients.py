@@ -46,7 +46,7 @@ SECOND = RoundConstants(
 
 
 def test_every_term_by_hand():
-    """Two rounds with different clients, in exact arithmetic; beta eta is 1/2 in both."""
+    """Two rounds with different clients in exact arithmetic; beta eta is 1/2 in both."""
     half, fifth = Fraction(1, 2), Fraction(1, 5)
     over = [1 / (1 - half), 1 / (1 - fifth)]
     by_hand = {
@@ -97,8 +97,8 @@ def test_every_corrected_term_by_hand():
 
 
 @pytest.mark.parametrize("corrected", [False, True])
-def test_terms_that_drop_out(corrected):
-    """Full batches have no noise, single steps no drift."""
+def test_terms_that_vanish(corrected):
+    """Full batches have no sampling noise, single steps no drift, single samples no deviation."""
     full = gradient_norm_bound([replace(FIRST, batch=FIRST.samples)], corrected=corrected)
     assert full.sampling == full.drift == 0 < full.dissimilarity
     single = gradient_norm_bound([replace(FIRST, steps=[1, 1])], corrected=corrected)
@@ -131,21 +131,21 @@ def test_the_condition_by_hand():
 
 
 @pytest.mark.parametrize(("fewest", "positive"), [(1, True), (2, True), (3, True), (4, False)])
-def test_as_printed_somebody_must_take_at_most_three_steps(fewest, positive):
-    """1 / (1 - sqrt(1/2)) = 3.41 limits the fewest steps; other clients may take any number."""
+def test_the_printed_condition_limits_the_fewest_steps_to_three(fewest, positive):
+    """The limit is 1 / (1 - sqrt(1/2)) = 3.41; other clients may take any number of steps."""
     assert (condition([fewest, 9]).value > 0) == positive
     assert condition([fewest, 9], corrected=True).value > 0
 
 
-def test_the_published_five_steps_meet_no_condition():
+def test_the_published_five_steps_violate_the_printed_condition():
     published = replace(SECOND, steps=[5, 5, 5], step_size=1e-12)
     assert gradient_norm_bound([SECOND, published, published]).violated == (0, 1, 2)
     assert not gradient_norm_bound([published]).holds
     assert gradient_norm_bound([published], corrected=True).holds
 
 
-def test_uneven_steps_use_up_what_drift_may_take():
-    """V = 1/9 for 1 and 2 steps: 2 V (zeta_1 - 1) is 1/2 at zeta_1 = 3.25."""
+def test_uneven_steps_leave_less_room_for_drift():
+    """For 1 and 2 steps V = 1/9, so 2 V (zeta_1 - 1) reaches Lambda = 1/2 at zeta_1 = 3.25."""
     assert condition([1, 2], corrected=True, zeta_1=3.2).value > 0
     assert condition([1, 2], corrected=True, zeta_1=3.3).value == 0
 
@@ -156,7 +156,7 @@ def test_uneven_steps_use_up_what_drift_may_take():
     st.floats(0.05, 0.95),
 )
 def test_the_corrected_condition_is_what_the_proof_needs(clients, zeta_1, share):
-    """At the limit, uneven steps and drift reach Lambda of the gradient, and 1/(1 - q) <= 3/2."""
+    """At the limit, uneven steps and drift add up to Lambda, and 1/(1 - q) <= 3/2."""
     samples, steps = np.array(clients).T
     beta, most = 2.0, int(steps.max())
     eta = largest_step_size(
@@ -181,15 +181,15 @@ def test_the_corrected_condition_is_what_the_proof_needs(clients, zeta_1, share)
         assert 1 / (1 - q) <= 1.5
 
 
-def test_the_deviation_is_the_one_that_bounds_gradients():
-    """(13): for f = beta/2 ||w - d||^2 gradients have beta^2 times the variance of the data."""
+def test_the_deviation_bounds_the_variance_of_gradients():
+    """(13) holds for f = beta/2 ||w - d||^2, but not with the sample variance."""
     data = Stream(1, ("data",)).generator().standard_normal((9, 3, 2))
     sum_sq = sum(((one - data.mean(0)) ** 2).sum() for one in data)
     assert data_deviation(data) == pytest.approx(math.sqrt(sum_sq))
     gradients = 4.0 * (0.5 - data.reshape(9, 6))
     variance = gradients.var(0, ddof=1).sum()
     assert variance <= 2 * 4.0**2 * data_deviation(data) ** 2 / 9
-    # (13) does not hold for the sample variance that the paper's text names.
+    # The paper's text names the sample variance, for which (13) does not hold.
     assert variance > 2 * 4.0**2 * data_deviation(data) ** 2 / 8 / 9
     assert data_deviation([[5.0, 1.0]]) == 0
 
@@ -230,7 +230,7 @@ def test_other_wrong_arguments_are_named():
         condition([1], drift_share=0)
 
 
-# --- Rounds on f(w, d) = beta/2 ||w - d||^2, for which Theta = beta, and zeta_1 = 1.
+# Rounds on f(w, d) = beta/2 ||w - d||^2, for which Theta = beta and zeta_1 = 1.
 
 BETA = 2.0
 
@@ -243,7 +243,7 @@ def loss(w, data):
 
 
 def trained(w, data, batches, steps, eta, random):
-    """One round from w [runs, d]: (7) for each client, weighted by its samples."""
+    """Models after one round from w [runs, d]: (7) for each client, weighted by its samples."""
     total = sum(map(len, data))
     merged = np.zeros_like(w)
     for own, batch, number in zip(data, batches, steps, strict=True):
@@ -258,8 +258,8 @@ def trained(w, data, batches, steps, eta, random):
 def measured(rounds, start, runs, random, drift_share, corrected):
     """Mean squared gradient norms [runs], the bound of each run [runs], and the mean bound.
 
-    ``rounds`` are (data, batches, steps); the step size is just below its limit. The bound of a run
-    uses the run's decrease of the loss instead of the mean; the bound is linear in it.
+    ``rounds`` contains (data, batches, steps); the step size is just below its limit. The bound of
+    a run uses that run's decrease of the loss instead of the mean; the bound is linear in it.
     """
     w = np.tile(start, (runs, 1))
     norms, falls, constants = [], [], []
@@ -306,7 +306,7 @@ def measured(rounds, start, runs, random, drift_share, corrected):
 
 
 def those_present(random, number, uneven, most, size=3):
-    """``number`` rounds in which half of six clients with different data are present."""
+    """Draw ``number`` rounds, each with 1 to 4 of six clients with different data."""
     data = [
         2 * random.standard_normal(size) + random.standard_normal((n, size))
         for n in random.integers(1, 30, 6)
@@ -326,7 +326,7 @@ def those_present(random, number, uneven, most, size=3):
     ("corrected", "uneven", "most"), [(False, False, 3), (True, False, 5), (True, True, 5)]
 )
 def test_rounds_of_changing_clients_stay_below_the_bound(seed, corrected, uneven, most):
-    """The printed bound needs equal numbers of steps, at most 3; the corrected one does not."""
+    """The printed bound requires equal numbers of steps, at most 3; the corrected one does not."""
     random = Stream(seed, ("rounds", most)).generator()
     rounds = those_present(random, 25, uneven, most)
     start = 3 * random.standard_normal(3)
@@ -344,7 +344,7 @@ def test_uneven_steps_break_the_printed_bound():
     """
     data = [np.array([[-1.0]]), np.array([[1.0]])]
     rounds = [(data, [1, 1], [1, 2])] * 400
-    random = Stream(2, ("uneven",)).generator()  # full batches, in any order
+    random = Stream(2, ("uneven",)).generator()  # only orders the samples of full batches
     for share in (1e-3, 1e-4):
         norms, bounds, bound = measured(rounds, np.array([1 / 3]), 1, random, share, False)
         assert bound.holds
@@ -357,7 +357,7 @@ def test_uneven_steps_break_the_printed_bound():
 
 
 def test_the_sample_variance_breaks_the_printed_bound():
-    """A single client at its optimum: steps on single samples move it away.
+    """A single client starts at its optimum, and steps on single samples move it away.
 
     Its squared distance is beta eta / 2 of the variance, up to a relative error of beta eta.
     """

@@ -1,4 +1,4 @@
-"""FedAST: round durations against simulated clients; its bound by hand and substitution."""
+"""FedAST: round durations against simulated clients, and its bound by hand and from Theorem 1."""
 
 import math
 from fractions import Fraction
@@ -22,10 +22,10 @@ def mean_and_error(samples):
 
 
 @pytest.mark.parametrize(("buffer", "requests", "rate"), [(3, 24, 0.5), (1, 7, 2.0), (20, 5, 1.0)])
-def test_a_buffer_fills_as_often_as_simulated(buffer, requests, rate):
-    """Reissued requests: mean time between server rounds over independent runs."""
+def test_buffer_seconds_against_simulation(buffer, requests, rate):
+    """Requests are reissued; the mean time between server rounds is over independent runs."""
     rng, runs, rounds = np.random.default_rng(1), 400, 30
-    # A request returns at the cumulative sums of its delays, often enough to fill all buffers.
+    # A request returns at the cumulative sums of its delays; ``turns`` suffices for all buffers.
     turns = 6 * buffer * rounds // requests + 40
     returns = rng.exponential(1 / rate, (runs, requests, turns)).cumsum(-1)
     arrivals = np.sort(returns.reshape(runs, -1))[:, : buffer * rounds]
@@ -37,7 +37,7 @@ def test_a_buffer_fills_as_often_as_simulated(buffer, requests, rate):
 
 
 @pytest.mark.parametrize(("tasks", "rate"), [([5], 1.0), ([30, 12, 8], 0.25), ([1, 0], 3.0)])
-def test_a_synchronous_round_waits_for_the_slowest(tasks, rate):
+def test_synchronous_round_seconds_is_the_mean_of_the_slowest_client(tasks, rate):
     delays = np.random.default_rng(2).exponential(1 / rate, (20_000, sum(tasks)))
     mean, error = mean_and_error(delays.max(1))
     expected = synchronous_round_seconds(requests=tasks, rate_hz=rate)
@@ -46,7 +46,7 @@ def test_a_synchronous_round_waits_for_the_slowest(tasks, rate):
 
 
 @pytest.mark.parametrize(("arrival", "requests"), [(1, 9), (30, 48), (9, 10), (4, 4)])
-def test_stragglers_are_dropped_after_the_kth(arrival, requests):
+def test_arrival_seconds_is_the_mean_time_of_the_kth_arrival(arrival, requests):
     delays = np.random.default_rng(3).exponential(2.0, (20_000, requests))
     mean, error = mean_and_error(np.sort(delays)[:, arrival - 1])
     expected = arrival_seconds(arrival=arrival, requests=requests, rate_hz=0.5)
@@ -65,15 +65,15 @@ def test_round_times_by_hand():
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=6).filter(any), st.floats(0.01, 100))
 def test_the_straggler_effect_grows_as_the_logarithm(tasks, rate):
-    """The paper's approximation: log n + Euler's constant + less than 1 / (2 n)."""
+    """It is log n plus Euler's constant plus less than 1 / (2 n), as the paper approximates."""
     everyone = sum(tasks)
     excess = rate * synchronous_round_seconds(requests=tasks, rate_hz=rate) - math.log(everyone)
     assert 0 < excess - np.euler_gamma < 0.5 / everyone + 1e-12
 
 
 @given(st.integers(1, 200), st.data())
-def test_mitigation_is_one_client_after_the_other(requests, data):
-    """Waiting for all n is waiting for the first k, then for the other n - k."""
+def test_waiting_times_add_up(requests, data):
+    """The time for all n clients is that for the first k plus that for the other n - k."""
     k = data.draw(st.integers(1, requests))
     first = arrival_seconds(arrival=k, requests=requests, rate_hz=1)
     rest = synchronous_round_seconds(requests=[requests - k], rate_hz=1) if k < requests else 0.0
@@ -119,7 +119,7 @@ RUN = {
 
 
 def test_the_bound_by_hand():
-    """By hand, with sqrt(T b tau) = 120."""
+    """Terms and minimum rounds in exact arithmetic, with sqrt(T b tau) = 120."""
     bound = fedast_corollary_1(**RUN)
     by_hand = {
         "initial_gap": Fraction(15, 120),
@@ -141,7 +141,7 @@ def test_the_bound_by_hand():
     st.integers(0, 30),
 )
 def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, steps, staleness):
-    """(4) with the corollary's learning rates; its conditions are those of the theorem."""
+    """The terms equal (4) at the corollary's learning rates, and the conditions are the same."""
     changes = {"rounds": rounds, "buffer": buffer, "requests": requests, "local_steps": steps}
     bound = fedast_corollary_1(**RUN | changes | {"largest_staleness": staleness})
     smooth, local, spread, gap = 3.0, 11.0, 2.0, 5.0

@@ -1,4 +1,4 @@
-"""Theorem 1 by hand, by its scaling, and against HIST simulated on quadratics."""
+"""Theorem 1 by hand, by scaling arguments, and against HIST simulated on quadratics."""
 
 import math
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ def bound(constants=CONSTANTS, **changes):
 
 
 def test_every_term_by_hand():
-    """By hand in exact arithmetic, with N = 3 and N~ = 1/2 + 1/3 + 1/6 = 1."""
+    """In exact arithmetic, with N = 3 and N~ = 1/2 + 1/3 + 1/6 = 1."""
     by_hand = {
         "initial_gap": Fraction(4 * 23 * 4, 7 * 5 * 2),
         "gradient_noise": Fraction(100 * 1 * 3 * 11, 4),
@@ -80,7 +80,7 @@ def test_doubling_an_argument_scales_each_term_by_its_power(name):
     assert ratios == pytest.approx([2.0**power for power in POWERS[name]])
 
 
-def test_values_by_round_count_by_their_mean():
+def test_values_per_round_enter_by_their_mean():
     varying = bound(largest_mask=[350, 400, 500, 350, 400, 500, 370], model_norm_sq=np.arange(7.0))
     assert varying == bound(largest_mask=410, model_norm_sq=3)
 
@@ -97,7 +97,7 @@ def test_a_subclass_may_add_a_term():
 
 
 def test_the_four_limits_by_hand():
-    """By hand, with N = 4, N~ = 1/2 + 1/2 + 1/4 + 1/4 = 3/2, E = 5, H = 3, L = 7."""
+    """With N = 4, N~ = 1/2 + 1/2 + 1/4 + 1/4 = 3/2, E = 5, H = 3, L = 7."""
     limit = step_size_limit(edge_rounds=5, local_steps=3, cell_sizes=(2, 2, 4, 4), smoothness=7)
     assert limit.descent == pytest.approx(1 / (45 * 2 * 5 * 3 * 7))
     assert limit.noise == pytest.approx(1.5 / (4 * 3 * 7))
@@ -110,7 +110,7 @@ def test_the_four_limits_by_hand():
     ("edge_rounds", "local_steps", "cell_sizes", "binding"),
     [(1, 1, (1, 1), "descent"), (1, 2, (999, 999), "noise"), (5, 20, (15, 15), "cell_drift")],
 )
-def test_a_step_size_above_the_limit_is_named_not_refused(
+def test_a_step_size_above_the_limit_is_reported_but_accepted(
     edge_rounds, local_steps, cell_sizes, binding
 ):
     run = {"edge_rounds": edge_rounds, "local_steps": local_steps, "cell_sizes": cell_sizes}
@@ -129,7 +129,7 @@ sizes = st.lists(st.integers(1, 40), min_size=2, max_size=12)
 
 
 @given(st.integers(1, 8), st.integers(1, 60), sizes, st.floats(0.001, 100))
-def test_the_corollary_needs_so_many_rounds_and_not_one_less(e, h, cell_sizes, smoothness):
+def test_smallest_rounds_is_minimal(e, h, cell_sizes, smoothness):
     run = {"edge_rounds": e, "local_steps": h, "cell_sizes": cell_sizes}
     limit = step_size_limit(**run, smoothness=smoothness).value
     needed = smallest_rounds(**run, smoothness=smoothness)
@@ -139,7 +139,7 @@ def test_the_corollary_needs_so_many_rounds_and_not_one_less(e, h, cell_sizes, s
         assert corollary_1_step_size(rounds=needed - 1, **run) > limit / slack
 
 
-def test_the_corollary_where_equality_holds():
+def test_smallest_rounds_where_equality_holds():
     """(2 T)^(-1/2) = 1 / (45 sqrt 2) at T = 2025; rounding must not give 2026."""
     run = {"edge_rounds": 1, "local_steps": 1, "cell_sizes": (1, 1)}
     assert smallest_rounds(**run, smoothness=1) == 2025
@@ -149,10 +149,10 @@ def test_the_corollary_where_equality_holds():
     assert bound(constants, **run, rounds=2025, step_size=step_size, largest_mask=500).holds
 
 
-def test_a_mask_at_the_cap_has_the_partition_term_of_the_threshold():
+def test_a_mask_at_the_cap_has_partition_term_eps_th():
     cap = mask_size_cap(parameters=1000, cells=3, eps_th=111, delta_1_sq=13)
     assert bound(largest_mask=cap).partition == pytest.approx(111)
-    # The published setting, eps_th = 9 delta_1^2, is 1.5 d / N.
+    # The published setting, eps_th = 9 delta_1^2, gives a cap of 1.5 d / N.
     assert mask_size_cap(parameters=800, cells=4, eps_th=18, delta_1_sq=2) == pytest.approx(300)
     assert mask_size_cap(parameters=800, cells=4, eps_th=18, delta_1_sq=0) == math.inf
 
@@ -191,7 +191,7 @@ def test_wrong_constants_and_caps_are_named():
         mask_size_cap(parameters=10, cells=2, eps_th=0, delta_1_sq=1)
 
 
-# --- HIST on client losses F_i(x) = x^T A x / 2 - b_i^T x, whose constants are the same at all x.
+# HIST on client losses F_i(x) = x^T A x / 2 - b_i^T x, whose constants are the same at all x.
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Quadratics:
 
 
 def simulate(problem, masks, edge_rounds, local_steps, step_size, start, random):
-    """Algorithm 1 with ``masks`` [rounds, cells, d]: mean ||grad f||^2, and all ||x^t||^2.
+    """Run Algorithm 1 with ``masks`` [rounds, cells, d]; mean ||grad f||^2, and all ||x^t||^2.
 
     Every client's gradient is A x - b_i plus noise of total variance sigma^2.
     """
@@ -247,7 +247,7 @@ def simulate(problem, masks, edge_rounds, local_steps, step_size, start, random)
 
 @pytest.mark.parametrize("seed", range(8))
 def test_hist_on_random_quadratics_stays_below_the_bound(seed):
-    """Masks of unequal sizes, drawn anew each round; the largest step size that meets (13)."""
+    """Masks have unequal sizes and are redrawn each round; the step size is the limit of (13)."""
     random = Stream(seed, ("quadratics",)).generator()
     cells, e, h, d, rounds = 2 + seed % 2, *random.integers(1, 4, 2).tolist(), 6, 60
     factor = random.standard_normal((d, d))
@@ -276,7 +276,7 @@ def test_hist_on_random_quadratics_stays_below_the_bound(seed):
 
 
 def far_from_the_optimum():
-    """One step from 0, away from the optimum: only the initial gap bounds the gradient."""
+    """One step from 0, far from the optimum: only the initial gap bounds the gradient."""
     problem = Quadratics(np.eye(2), [np.ones((1, 2)), np.ones((1, 2))])
     return "initial_gap", problem, 1, 1, 0.01, np.zeros(2)
 

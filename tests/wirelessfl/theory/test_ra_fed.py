@@ -58,7 +58,7 @@ def test_every_term_of_ra_fed_by_hand():
 
 
 def test_every_printed_term_of_ram_fed_by_hand():
-    """By hand, with gamma^2 T^2 = 1/40000 and N / Gamma* L^2 = 12."""
+    """In exact arithmetic, with gamma^2 T^2 = 1/40000 and N / Gamma* L^2 = 12."""
     tau, moved = 19, Fraction(1, 40_000)
     by_hand = {
         "initial_gap": Fraction(2 * 5 * 1200, 6 * 50),
@@ -72,7 +72,7 @@ def test_every_printed_term_of_ram_fed_by_hand():
 
 
 def test_every_term_of_ram_fed_by_hand():
-    """By hand, with the L^2 of smoothness in T_2 and 8 w^2 in T_5."""
+    """In exact arithmetic, with the factor L^2 in T_2 and 8 w^2 in T_5."""
     tau, x_sq = 19, Fraction(1, 10_000)
     by_hand = {
         "initial_gap": Fraction(2 * 5 * 1200, 6 * 50),
@@ -88,7 +88,7 @@ def test_every_term_of_ram_fed_by_hand():
 
 
 def test_ram_fed_with_several_ages_by_hand():
-    """3 T_2 + 2 T_3 from the lines of the proof, separately for each block of coordinates."""
+    """It equals the proof's 3 T_2 + 2 T_3, derived separately for each block of coordinates."""
     r, l_sq, d, sigma, delta, g, norm = 3, 4, 2, 7, 11, 17, 13
     moved, w = Fraction(1, 40_000), Fraction(3, 4)
     step = moved * g * (3 * (d + r + r * d) + d)  # T_6 + T_7, a step of the server
@@ -102,7 +102,7 @@ def test_ram_fed_with_several_ages_by_hand():
     assert bound.total - bound.initial_gap == pytest.approx(float(3 * t_2 + 2 * t_3))
 
 
-def test_what_is_printed_differs_only_where_it_slips():
+def test_printed_bounds_differ_only_by_the_known_errors():
     """Without submodel noise RA-Fed's bound equals the printed one; RAM-Fed's only at L = 1."""
     clean = replace(RUN, noise=0.0)
     assert ra_fed_bound(clean, step_size=STEP) == ra_fed_bound(clean, step_size=STEP, printed=True)
@@ -167,7 +167,7 @@ def test_the_rate_of_ra_fed(coverage, steps):
 
 
 def test_noise_and_heterogeneity_leave_a_floor():
-    """Submodel noise and the data's delta remain for any number of rounds and steps."""
+    """Submodel noise and delta do not vanish as the number of rounds grows."""
     for changes, floor in (
         ({"noise": 0.75}, 64 * 3 * 4 * 0.75 * 13),
         ({"delta_sq": 11.0}, 24 * 11),
@@ -184,8 +184,8 @@ def test_noise_and_heterogeneity_leave_a_floor():
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0])
-def test_the_rounds_that_the_rate_needs(scale):
-    """The limits hold from Q = 256 c^2 L^2 T N and 16 c^2 L^2 T Gamma* on."""
+def test_the_rate_step_size_needs_a_minimum_number_of_rounds(scale):
+    """It is within the limits from Q = 256 c^2 L^2 T N and 16 c^2 L^2 T Gamma* on."""
     for least, limit in ((256 * 12, "ra_fed"), (16 * 4, "ram_fed")):
         rounds = least * scale**2 * 4 * 6
         for factor, fits in ((0.99, False), (1.01, True)):
@@ -198,7 +198,7 @@ GROWING = ("clients", "smoothness", "gradient_variance", "delta_sq", "noise", "m
 
 
 @pytest.mark.parametrize("name", [*GROWING, "initial_gap", "rounds", "coverage"])
-def test_each_argument_moves_the_bounds_its_way(name):
+def test_the_bounds_are_monotone_in_each_argument(name):
     """The bound decreases with rounds and coverage, and increases with every other argument."""
     value = getattr(RUN, name)
     more = replace(RUN, **{name: value + 1})
@@ -211,7 +211,7 @@ def test_each_argument_moves_the_bounds_its_way(name):
 
 
 @pytest.mark.parametrize("name", [*MEMORY, "ages"])
-def test_what_memory_costs(name):
+def test_ram_feds_bound_increases_with_each_memory_constant(name):
     more = {**MEMORY, "ages": 1}
     more[name] += 1
     assert (
@@ -220,7 +220,7 @@ def test_what_memory_costs(name):
     )
 
 
-def test_what_masks_and_compression_are_worth():
+def test_coverage_and_submodel_noise_by_hand():
     masks = np.zeros((2, 3, 4), dtype=bool)
     masks[0, :, 0], masks[1, :2, 1], masks[1, 2, 3] = True, True, True
     assert minimum_coverage(masks) == 1
@@ -235,7 +235,7 @@ def test_what_masks_and_compression_are_worth():
 
 
 @given(st.integers(0, 999), st.sampled_from([0.5, 0.25, 0.125]))
-def test_where_clients_start_is_bounded_by_the_noise(seed, grid):
+def test_submodel_noise_bounds_the_error_of_clients_start_models(seed, grid):
     random = Stream(seed, ("models",)).generator()
     models = random.standard_normal((20, 6))
     sent = grid * np.round(models / grid)

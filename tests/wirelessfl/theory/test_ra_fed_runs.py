@@ -1,4 +1,4 @@
-"""The bounds of RA-Fed and RAM-Fed against reference versions of both algorithms on quadratics.
+"""The bounds of RA-Fed and RAM-Fed against reference loops of both algorithms on quadratics.
 
 F_n(x) = (x - a_n)^T A (x - a_n) / 2, so L is the largest eigenvalue of A, and
 ||grad F_n - grad F|| = ||A (a_n - mean a)|| at all models. Every array of models is [runs, d].
@@ -97,7 +97,7 @@ class Measured:
 
 
 def ra_fed(problem, masks, steps, gamma, start, random, grid=0.0):
-    """Rounds with ``masks`` [rounds, clients, d]; C rounds to multiples of ``grid``."""
+    """Run RA-Fed with ``masks`` [rounds, clients, d]; models are rounded to steps of ``grid``."""
     x, left, norms, errors = start, [], [], np.zeros(2)
     gap = problem.gap(start)
     for now in masks:
@@ -117,7 +117,7 @@ def ra_fed(problem, masks, steps, gamma, start, random, grid=0.0):
 
 
 def ram_fed(problem, masks, steps, gamma, start, random, filling):
-    """RAM-Fed, measured from round ``filling`` on, when memory must be full."""
+    """Run RAM-Fed, measured from round ``filling`` on, when memory must be full."""
     x, clients = start, masks.shape[1]
     memory = np.zeros((clients, *x.shape))
     written = np.full(masks.shape[1:], -1)
@@ -171,7 +171,7 @@ def ram_fed_bound_of(seen, problem, masks, steps, gamma, one):
 
 
 def check(bounds, left):
-    """The mean distance to the bound exceeds three standard errors."""
+    """Assert that the mean distance to the bound exceeds three standard errors."""
     assert all(bound.holds for bound in bounds)
     room = np.array([bound.total for bound in bounds]) - left
     assert 3 * room.std(ddof=1) / math.sqrt(len(room)) < room.mean()
@@ -186,7 +186,7 @@ def rolling_then_random(random, filling, rounds, clients, d):
 
 
 def whole_clients(random, filling, rounds, clients, d):
-    """Full models; half of the clients after the first round: the proof's single age."""
+    """Full models, so one age per client; after ``filling`` rounds, random halves take part."""
     takes_part = random.random((filling + rounds, clients, 1)) < 0.5
     takes_part[:filling] = True
     return np.broadcast_to(takes_part, (filling + rounds, clients, d)).copy()
@@ -198,7 +198,7 @@ def whole_clients(random, filling, rounds, clients, d):
 )
 @pytest.mark.parametrize("seed", range(6))
 def test_ra_fed_stays_below_its_bound(seed, make_masks, grid):
-    """At the largest step size; random masks sometimes omit coordinates.
+    """The step size is the largest allowed, and random masks sometimes omit coordinates.
 
     The measured mean is 0.6 to 10 % of the bound with full models. With random masks it is 0.003 to
     0.15 %, and submodel noise makes up 98 % of the bound.
@@ -224,7 +224,7 @@ def test_ra_fed_stays_below_its_bound(seed, make_masks, grid):
 @pytest.mark.parametrize("make_masks", [whole_clients, rolling_then_random])
 @pytest.mark.parametrize("seed", range(6))
 def test_ram_fed_stays_below_its_bound(seed, make_masks):
-    """At a tenth of the largest step size.
+    """The step size is a tenth of the largest allowed.
 
     The measured mean is 0.6 to 1.7 % of the bound with full models, and the terms with G make up
     most of the bound. With masks it is 0.001 to 0.01 %, and submodel noise makes up at least 90 %.
@@ -259,7 +259,7 @@ HALVES = np.eye(2, dtype=bool)
 
 
 def far_from_the_optimum():
-    """One step from 0, away from the optimum: only the initial gap bounds the gradient."""
+    """One step from 0, far from the optimum: only the initial gap bounds the gradient."""
     return "initial_gap", Quadratics(np.eye(2), np.ones((2, 2))), HALVES, 1, np.zeros(2)
 
 
@@ -308,7 +308,7 @@ def test_ra_feds_bound_holds_only_with_its_term(case):
     [(far_from_the_optimum, 2, 1e-3), (halves_that_belong_together, 2000, 2e-3)],
 )
 def test_ram_feds_bound_holds_only_with_its_term(case, rounds, gamma):
-    """As above, with halves swapped between clients every round, so that memory fills."""
+    """Without the named term the bound is violated; clients swap halves, so memory fills."""
     term, problem, _, _, start = case()
     random = Stream(0, ("terms",)).generator()
     masks = np.stack([HALVES[::-1], HALVES] * (rounds // 2 + 1))
@@ -320,7 +320,7 @@ def test_ram_feds_bound_holds_only_with_its_term(case, rounds, gamma):
 
 
 def test_memory_that_is_never_filled_breaks_ram_feds_bound():
-    """Two clients with fixed halves: the memory of one never gets the other's coordinates.
+    """With fixed halves, the memory of a client never contains the other's coordinates.
 
     The models stay at 0, where grad F is (1, 1) and submodel noise is 0. All other terms of the
     bound vanish with the step size and the number of rounds. RA-Fed's bound contains delta instead.

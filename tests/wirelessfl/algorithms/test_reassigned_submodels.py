@@ -1,4 +1,4 @@
-"""Reassigned submodels of merged cells, and the buffer sizes that this needs."""
+"""Reassignment of submodels among merged cells, and the buffer sizes that allow it."""
 
 import heapq
 from types import SimpleNamespace
@@ -28,8 +28,8 @@ def merges_of_cells(draw):
 
 
 @given(merges_of_cells())
-def test_parts_stay_disjoint_and_whole(case):
-    """20 merges of cells with random durations: sizes are constant, busy cells keep their parts."""
+def test_reassigned_submodels_stay_disjoint_and_complete(case):
+    """In 20 merges with random durations sizes stay constant, and busy cells keep their neurons."""
     cells, buffer, hidden, scheme, seed = case
     module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
     spec = ParamSpec.of(module)
@@ -55,10 +55,10 @@ def test_parts_stay_disjoint_and_whole(case):
         merged = [heapq.heappop(ends) for _ in range(buffer)]
         numbers = sorted(cell for _, cell in merged)
         before, parts = parts, planner.redealt(merge, parts, numbers)
-        for place, layer in enumerate(layers):
-            held = [part[place] for part in parts.neurons]
+        for index, layer in enumerate(layers):
+            held = [part[index] for part in parts.neurons]
             assert sorted(np.concatenate(held).tolist()) == list(range(layer.width))
-            assert [len(h) for h in held] == [len(part[place]) for part in first.neurons]
+            assert [len(h) for h in held] == [len(part[index]) for part in first.neurons]
             assert all((np.diff(h) > 0).all() for h in held)
         assert (parts.lengths == first.lengths).all()
         still = np.setdiff1d(np.arange(cells), numbers)
@@ -87,14 +87,14 @@ def test_parts_stay_disjoint_and_whole(case):
         ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap=0\.5 conflicts with schedule="buffered"'),
     ],
 )
-def test_buffers_that_do_not_fit_are_refused(name, settings, buffer, message):
+def test_unsuitable_buffers_are_refused(name, settings, buffer, message):
     with pytest.raises(ConfigError, match=message) as caught:
         find_algorithm(name)(**settings).check_merged_cells(buffer, 3)
     assert "\n" not in str(caught.value)
 
 
-def test_buffers_that_fit():
-    """1 cell or more per merge with full models, 2 or more with submodels, up to all cells."""
+def test_suitable_buffers():
+    """A merge combines 1 to all cells with full models, and 2 to all cells with submodels."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
             find_algorithm(name)().check_merged_cells(buffer, 3)
