@@ -12,6 +12,9 @@ from tests.launching import Launcher
 # Small problems on a busy machine: threads that wait for each other cost more than they bring.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# Tests kill processes, but nothing cuts the power: waiting for the disk thousands of times is idle.
+os.fsync = lambda file: None
+
 # Where tests run in the background, interrupts may be ignored; some tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -23,17 +23,22 @@ ACCURACY = "test accuracy (%)"
 
 
 @contextmanager
-def recorded() -> Iterator[dict[str, Figure]]:
+def recorded(laid_out: bool = True) -> Iterator[dict[str, Figure]]:
     """Every figure that is saved meanwhile, by the name of its file; of one name, the first.
 
-    Each is laid out and written once, coarsely, as .png; that both files are whole is seen in
+    Each is written once, coarsely, as .png; that both files are whole is seen in
     tests/wirelessfl/test_figures.py.
+
+    Args:
+        laid_out: whether panels get their places, which takes longer than to draw them.
     """
     drawn: dict[str, Figure] = {}
     save = Figure.savefig
 
     def savefig(figure: Figure, path: Path, **_: Any) -> None:
         if Path(path).suffix == ".png":
+            if not laid_out:
+                figure.set_layout_engine("none")
             save(figure, path, dpi=COARSE)
             drawn.setdefault(Path(path).stem, figure)
 

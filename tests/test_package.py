@@ -1,6 +1,7 @@
 """The distribution: three packages that import little, in a wheel that works by itself."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -21,10 +22,16 @@ def python(*words, cwd, path, **kwargs):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The unpacked wheel, far from the checkout."""
+    """The unpacked wheel, far from the checkout; an earlier build's files must not slip in."""
     folder = tmp_path_factory.mktemp("wheel")
+    sources = folder / "sources"
+    for package in ("channels", "solvers", "wirelessfl"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, sources / package, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+    subprocess.run([*build, str(sources)], check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

@@ -15,5 +15,5 @@ def figures():
 @pytest.fixture
 def redrawn(figures):
     """Likewise of one test."""
-    with recorded() as drawn:
+    with recorded(laid_out=False) as drawn:
         yield drawn

@@ -152,6 +152,9 @@ def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
 class StackedExecutor(TensorExecutor):
     """Trains chains of layers without autograd.
 
+    Args:
+        layers: the layers of ``objective``'s module, if they are already known.
+
     Raises:
         ConfigError: the model is not a chain of supported layers.
     """
@@ -159,11 +162,17 @@ class StackedExecutor(TensorExecutor):
     name = "stacked"
 
     def __init__(
-        self, objective: Objective, data: TrainingData, chunk: int, *, recorded: bool | None = None
+        self,
+        objective: Objective,
+        data: TrainingData,
+        chunk: int,
+        *,
+        recorded: bool | None = None,
+        layers: list[Layer] | None = None,
     ) -> None:
         super().__init__(objective, data, chunk, recorded=recorded)
         try:
-            self.layers = chain(objective)
+            self.layers = chain(objective) if layers is None else layers
         except NotAChainError as error:
             raise ConfigError(
                 f'executor "stacked" cannot train model {type(objective.module).__name__}: '
@@ -249,12 +258,13 @@ def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
     Its gradients are compared with autograd's for one client and for two.
     """
     try:
-        chain(objective)
+        layers = chain(objective)
     except NotAChainError as error:
         return str(error)
+    fast = StackedExecutor(objective, data, 2, layers=layers)
     for clients in (1, 2):
         try:
-            found, expected = _both_gradients(objective, data, clients)
+            found, expected = _both_gradients(fast, clients)
         except (RuntimeError, ValueError, IndexError) as error:  # from a misplaced layer
             return f"its layers cannot be stacked ({str(error).splitlines()[0]})"
         for name, value in expected.items():
@@ -264,11 +274,11 @@ def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
 
 
 def _both_gradients(
-    objective: Objective, data: TrainingData, clients: int
+    fast: StackedExecutor, clients: int
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
     """Gradients on a few samples, computed by stacked layers and by autograd."""
-    fast = StackedExecutor(objective, data, clients)
-    x, y = data.first(4)
+    objective = fast.objective
+    x, y = fast.data.first(4)
     flat = objective.spec.from_module(objective.module)
     weight = x.new_full(y.shape, 1 / len(y), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
