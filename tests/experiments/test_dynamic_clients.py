@@ -280,7 +280,7 @@ def test_comparison_has_the_paper_beside_it():
 def test_other_data_than_the_paper_is_named():
     text = tables.comparison(2)(results_of(HAND))
     assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
-    assert "numbers in brackets are of AG News" in text
+    assert "numbers in parentheses are for AG News" in text
 
 
 def test_variants_have_their_costs():
