@@ -1,4 +1,4 @@
-"""The HIST paper's figures and tables at smoke scale: the rows behind them."""
+"""The HIST paper's figures and tables at scale smoke, against the rows of their runs."""
 
 import shutil
 
@@ -41,12 +41,12 @@ def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figu
 
 
 def rows_of(results, label, **wanted):
-    """Of the one seed, by label."""
+    """The rows of the only seed, by label."""
     return {label(case): results.rows(case)[0] for case in results.where(**wanted)}
 
 
 def test_figures_3_and_5_are_the_rows_of_their_runs(found, figures):
-    """A panel a split; the target is marked."""
+    """One panel per split; the target is marked."""
     splits = {"noniid": "fully non-i.i.d.", "cell-iid": "cells i.i.d."}
     assert titles(figures["fig3"]) == [f"{text}, learning rate 0.1" for text in splits.values()]
     for panel, split in zip(figures["fig3"].axes, splits, strict=True):
@@ -69,7 +69,7 @@ def mask_label(case):
 
 
 def to_target(results, field, **wanted):
-    """By hand: the first row with 80 %; 0 where there is none."""
+    """``field`` of the first row with 80 %; 0 if there is none."""
     (case,) = results.where(**wanted)
     values = [row[field] for row in results.rows(case)[0] if row["accuracy"] >= 0.8]
     return values[0] if values else 0
@@ -140,7 +140,7 @@ def test_optimized_masks_take_fewer_seconds_than_uniform_ones_and_hfedavg_most(f
 
 
 def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
-    """Every second layer: each weight belongs to one cell. All layers: cross blocks rest."""
+    """With ``alternate`` each weight has one cell; with ``all`` off-diagonal blocks have none."""
     (half,) = found["fig8"].where(cells=4, partition="alternate")
     (all_layers,) = found["fig8"].where(cells=4, partition="all")
     for layer in figures_module.owners(half):
@@ -154,7 +154,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
     panels = figures["fig8"].axes
     assert [len(panel.images) for panel in panels] == [len(figures_module.owners(half)), 4, 0, 0]
     white = [np.all(image.get_array() == 1, axis=-1).sum() for image in panels[1].images]
-    assert white == [0, 12 * 12 - 4 * 3 * 3, 12 * 12 - 4 * 3 * 3, 0], "what rests"
+    assert white == [0, 12 * 12 - 4 * 3 * 3, 12 * 12 - 4 * 3 * 3, 0], "untrained weights are white"
     assert [text.get_text() for text in panels[1].texts] == [f"layer {n}" for n in (1, 2, 3, 4)]
     rows = {
         ("1/N" if c["partition"] == "alternate" else "1/N²") + f", N = {c['cells']}": (
@@ -213,7 +213,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
     study = PAPER.study("fig3", "small")
     for run in sorted(study.planned(), key=lambda run: run.rank):
         made.append((run.config.training.rounds, run.config.run.seed))
-    assert {seed for _, seed in made[:12]} == {1}  # the core with one seed comes first
+    assert {seed for _, seed in made[:12]} == {1}  # the core comparison with one seed runs first
     found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, only_kept=True)
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
@@ -225,7 +225,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
 def test_an_interrupted_study_is_drawn_from_what_is_there(
     name, which, found, out, tmp_path, redrawn
 ):
-    """One run alone, the first or the last planned, makes a picture and a line on the others."""
+    """A single run, the first or the last planned, gives a figure and a note on missing runs."""
     study = PAPER.study(EXPERIMENTS[name].study, "smoke")
     config = study.planned()[which].config
     kept = kept_folder(config, out / "runs")
@@ -284,7 +284,7 @@ def test_the_panels_of_figure_7_say_what_their_axes_are(found, figures):
 
 
 def test_air_errors_are_those_predicted_and_fall_with_the_snr(found):
-    """Realised errors are means over 3 rounds of 5 uploads of 4 cells of some 4,700 elements."""
+    """Realised errors are means over 3 rounds, 5 uploads, 4 cells and about 4,700 elements."""
     realised = {}
     for case in found["fig7a"].where(uplink="aircomp"):
         (rows,) = found["fig7a"].rows(case)
@@ -303,7 +303,7 @@ def test_air_errors_are_those_predicted_and_fall_with_the_snr(found):
 
 
 def test_seconds_over_oma_are_planned_for_every_snr(found):
-    """At a run's own SNR they are the run's; they fall with it. Over the air it does not matter."""
+    """They equal those of the run at its SNR, and grow at a lower one. AirComp's are constant."""
     results = found["fig7b"]
     (case,) = results.where(uplink="tdma", algorithm="hist")
     (rows,) = results.rows(case)
@@ -316,7 +316,7 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
 
 
 def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
-    """Slow cells take 10 times as long and more: B cells are in long before all are."""
+    """Slow cells take at least 10 times as long, so B cells finish long before all of them."""
     results = found["cells"]
     for panel in figures["cells"].axes:
         name = panel.get_title().partition(",")[0]
