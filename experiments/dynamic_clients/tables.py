@@ -30,7 +30,7 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
     """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
     Args:
-        table: number of the paper's table; None without one.
+        table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions.
     """
 
@@ -126,7 +126,7 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
     """Tables 12 to 14 and ablations: one row per variant, with its cost.
 
     Args:
-        table: number of the paper's table; None without one.
+        table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions; None for the last one.
     """
 
