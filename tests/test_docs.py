@@ -36,6 +36,7 @@ def run_blocks(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
+    """Local targets of links and images exist."""
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
     for target in targets:
@@ -57,6 +58,7 @@ def test_files_that_a_page_names_are_there(page):
 
 
 def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
+    """Both Python examples run and have at most 15 lines."""
     monkeypatch.chdir(tmp_path)
     python = [code for language, _, code in blocks(PAGES[0]) if language]
     assert len(python) == 2
@@ -191,6 +193,7 @@ def table_below(heading):
 
 
 def test_the_attributes_of_modules_are_those_of_the_table():
+    """The table of a model's optional attributes lists all of them with their defaults."""
     from wirelessfl.models.declared import Declared
 
     defaults = {name: default.strip("`") for name, _, default in table_below("## A model")}
@@ -218,6 +221,7 @@ def test_the_contract_of_algorithms_is_that_of_the_table():
 
 
 def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, monkeypatch):
+    """MyFedAvg, and FedProx with mu = 0, equal the built-in FedAvg; with mu > 0 FedProx differs."""
     import torch
 
     import wirelessfl
@@ -249,6 +253,7 @@ def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, mo
 
 
 def test_the_commands_of_the_readme_are_those_of_the_makefile():
+    """The Makefile has every target that the README names."""
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
         assert f"\n{target}:" in make, target

@@ -53,6 +53,7 @@ def untrained(monkeypatch):
 
 @pytest.mark.parametrize(("page", "words"), CASES, ids=lambda value: getattr(value, "name", None))
 def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, untrained):
+    """Commands that train get a valid configuration; a resumed run is created on the same page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for _, file, code in FENCED.findall(page.read_text(encoding="utf-8")):

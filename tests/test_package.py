@@ -86,6 +86,7 @@ def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
 
 
 def test_a_foreign_package_named_channels_is_reported(tmp_path):
+    """The error names its folder and suggests a separate environment."""
     (tmp_path / "channels.py").write_text("version = 'another project'")
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     for words in (["-m", "wirelessfl", "list"], ["-c", "import wirelessfl; wirelessfl.run"]):

@@ -34,6 +34,7 @@ def test_the_page_matches_the_combinations():
 
 
 def test_bad_refusals_are_detected(monkeypatch):
+    """A refusal must name two choices and a remedy in one line."""
     some = Combination("ram-fed", "rounds", "aircomp")
     assert all_wrong([some]) == []
     for text, words in (

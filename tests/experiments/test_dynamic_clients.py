@@ -36,6 +36,7 @@ NOT_RUN = {"table1", "table2", "table4", "table6", "table7", "table10", "table11
 
 @pytest.mark.parametrize("table", range(1, 15))
 def test_published_tables_are_whole(table):
+    """Published tables have all values, without duplicates and with known names."""
     rows = published.read(table)
     assert len(rows) == COUNTS[table]
     assert len({replace(row, mean=0.0, std=None) for row in rows}) == len(rows)
@@ -93,6 +94,7 @@ def test_published_values_of_other_splits(table, wanted, mean):
 
 
 def test_published_values_by_scale_and_what_is_not_told_apart():
+    """Values are found by R; no match gives None, and an ambiguous search raises an error."""
     found = published.find(13, dataset="cifar100", algorithm="fedprox", similarity_scale=150.0,
                            transition=3)  # fmt: skip
     assert found.mean == 59.68
@@ -162,6 +164,7 @@ def found(out, figures):
 
 
 def test_everything_is_written(found, out):
+    """Every experiment writes its table, and no run is missing."""
     for name in found:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -253,6 +256,7 @@ HAND = {
 
 
 def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
+    """With one pilot session, the paper's transition 1 leads into session 3."""
     assert [session_of(n) for n in (1, 2, 3)] == [3, 4, 5]
     assert [number_of(session_of(n, 2), 2) for n in (1, 2)] == [1, 2]
     results = results_of(HAND)
@@ -265,6 +269,7 @@ def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
 
 
 def test_comparison_has_the_paper_beside_it():
+    """The comparison shows measured and published means and gains, and the rounds to recover."""
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
     assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
@@ -278,12 +283,14 @@ def test_comparison_has_the_paper_beside_it():
 
 
 def test_other_data_than_the_paper_is_named():
+    """A note names the published data set if the runs use another one."""
     text = tables.comparison(2)(results_of(HAND))
     assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
     assert "numbers in parentheses are for AG News" in text
 
 
 def test_variants_have_their_costs():
+    """The table of variants shows accuracies, extra rounds, uploads and memory."""
     results = results_of({"proposed": HAND["proposed"]}, similarity_scale=100.0, trial_rounds=3)
     text = tables.variants(13)(results)
     assert "| Proposed, R = 100, V = 3 | 2 | 86.2 ± 1.8 (91.6) |" in text

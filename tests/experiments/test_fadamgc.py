@@ -23,6 +23,7 @@ def found(out, figures):
 
 
 def test_everything_is_written(found, out):
+    """Every experiment writes a Markdown table."""
     for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
 

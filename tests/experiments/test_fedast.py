@@ -24,6 +24,7 @@ def found(out, figures):
 
 
 def test_tables_are_written(found, out):
+    """Every experiment writes a Markdown table, and no run is missing."""
     for name in DRAWN:
         assert "\n|---|" in "\n" + (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -235,6 +236,7 @@ def test_a_case_prints_the_command_that_repeats_it():
 
 
 def test_both_timelines(tmp_path, capsys, figures):
+    """Both methods are drawn over one minute, and their merges are printed."""
     files = timelines(tmp_path)
     assert [file.name for file in files if file.suffix == ".png"] == [
         "timeline-fedast.png", "timeline-sync-st.png",

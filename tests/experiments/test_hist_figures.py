@@ -30,6 +30,7 @@ def found(out, figures):
 
 
 def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figures):
+    """Every table and figure is written; repeating a command does not rerun its runs."""
     for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
     assert set(figures) >= {name for name, e in EXPERIMENTS.items() if e.draw is not None}
@@ -114,6 +115,7 @@ def test_traffic_is_rounds_times_true_bytes(found):
 
 
 def test_every_edge_and_local_period_is_run(found):
+    """All pairs of E and H are run, and their traffic is proportional to E."""
     results = found["fig5"]
     pairs = {(c["edge_rounds"], c["local_steps"]) for c in results.where()}
     assert pairs == {(5, 20), (10, 20), (15, 20), (5, 40), (5, 60)}
@@ -176,6 +178,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
 
 
 def test_local_biases_are_not_sent(found):
+    """Exchanging hidden biases adds the traffic of these biases."""
     results = found["ablations"]
     for dropout in (0.5, 0.0):
         sent = {}
@@ -195,6 +198,7 @@ def test_the_published_accounting_gives_the_published_numbers(rounds, cells, mb)
 
 
 def test_targets_are_compared_round_by_round_with_the_paper(found):
+    """Tables I and II show measured and published rounds and MB for every row."""
     text = tables.targets(found["table1"])
     assert "| fully non-i.i.d. | HIST, N = 2 |" in text
     assert "30 / 262" in text
@@ -205,6 +209,7 @@ def test_targets_are_compared_round_by_round_with_the_paper(found):
 
 
 def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
+    """Tables list missing runs, and runs with one seed of the core comparison run first."""
     for name in {e.study for e in EXPERIMENTS.values()}:
         for scale in SCALES:
             study = PAPER.study(name, scale)
@@ -241,6 +246,7 @@ def test_an_interrupted_study_is_drawn_from_what_is_there(
 
 
 def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path):
+    """Equal runs are executed once, and a finished run is not repeated."""
     config = Config.from_flags("hist", clients=8, rounds=1, local_steps=1, threads=1)
     make_runs([Planned("a", config, 2), Planned("b", config, 1)], tmp_path)
     (folder,) = tmp_path.iterdir()
@@ -250,6 +256,7 @@ def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path)
 
 
 def test_bad_words_are_one_line(tmp_path, capsys):
+    """An invalid argument gives a one-line error and exit status 2."""
     assert PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "0"]) == 2
     assert "jobs is 0" in capsys.readouterr().err
 
@@ -341,6 +348,7 @@ def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
 
 
 def test_oma_grows_with_the_clients_and_the_air_does_not(found):
+    """Seconds over OMA grow with the clients per cell; seconds over the air hardly grow."""
     seconds = {
         (c["algorithm"], c["uplink"], c["clients"]): found["fig7c"].rows(c)[0][-1]["sim_seconds"]
         for c in found["fig7c"].where()

@@ -39,6 +39,7 @@ def test_every_configuration_can_be_read_at_every_scale():
 
 
 def test_the_core_comparison_comes_first():
+    """Ranks: one seed of the core comparison, further widths, other data and models, more seeds."""
     ranks = {}
     for run in PAPER.study("widths", "small").planned():
         config = run.config
@@ -65,6 +66,7 @@ def test_the_core_comparison_comes_first():
 
 
 def test_settings_depend_on_each_other():
+    """``complete`` derives min_coverage and the rate, and drops settings of other splits."""
     given = {"algorithm": "ra-fed", "model": "mlp", "split": "noniid", "alpha": 0.3, "shards": 2}
     given |= {"capacities": [0.3], "masks": "covered", "clients_per_round": 10}
     found = complete(given, "small")
@@ -87,6 +89,7 @@ def found(out, figures):
 
 
 def test_everything_is_written_and_found_again(found, out):
+    """Every experiment writes its table; stored runs give the same rows again."""
     for name in EXPERIMENTS:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -106,6 +109,7 @@ def points(panel):
 
 
 def test_the_figures_show_the_rows(found, figures):
+    """Every case is drawn once, with labelled axes and a complete legend."""
     assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
     for name in ("widths", "coverage", "heterogeneity"):
         results = found[name]
@@ -145,6 +149,7 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_curves_of_the_radio_are_the_rows(found, figures):
+    """Each panel shows the accuracies of one method and the references against simulated time."""
     results = found["radio"]
     for panel, others in zip(figures["radio"].axes, ("ram-fed", "ra-fed"), strict=True):
         assert panel.get_xlabel() == AGAINST["sim_seconds"]
@@ -196,6 +201,7 @@ def test_the_rows_behind_the_widths(found):
 
 
 def test_the_rows_behind_the_coverage(found):
+    """Covered masks reach the required coverage S beta; random masks have a minimum of 1."""
     results = found["coverage"]
     for case in results.where():
         (rows,), (beta,) = results.rows(case), case["capacities"]
@@ -227,6 +233,7 @@ def test_the_rows_behind_the_masks(found):
 
 
 def test_the_rows_behind_the_heterogeneity(found):
+    """RA-Fed and RAM-Fed run on every label distribution, with different accuracies."""
     results = found["heterogeneity"]
     for affordable in ("1/2", "mixed"):
         for method in ("ra-fed", "ram-fed"):
@@ -309,6 +316,7 @@ def results_of(runs, **settings):
 
 
 def test_measures_by_hand():
+    """Final accuracy, coverage and seconds per round of hand-written rows."""
     rows = rows_of(0.9, 0.1, *[0.5, 0.6, 0.7, 0.8, 0.9])
     assert LAST == 5
     assert final(rows) == pytest.approx(70)
