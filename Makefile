@@ -1,4 +1,4 @@
-# Set-up happens by itself: every target installs what it needs into .venv, once.
+# Every target first installs all requirements into .venv, unless this has been done.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
 
-# The checks run beside the tests; what they say comes last, and counts as much.
+# The checks run concurrently with the tests. Their output comes last; their failure fails the target.
 test: $(READY)
 	@$(MAKE) --no-print-directory check >$(VENV)/checks.txt 2>&1 & checks=$$!; \
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \

@@ -38,7 +38,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def next_command() -> str:
-    """A training run to try next, as it can be typed in the present folder."""
+    """The suggested next command, with a relative path if possible."""
     script = Path(sys.executable).with_name("wirelessfl")
     here = Path.cwd()
     if not script.exists():

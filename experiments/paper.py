@@ -19,8 +19,8 @@ class Experiment(NamedTuple):
     """A figure or table of a paper.
 
     Args:
-        study: name of its file of settings.
-        table: makes its numbers, as Markdown.
+        study: name of its settings file.
+        table: returns its numbers as a Markdown table.
         draw: draws its figure; None for a table.
     """
 
@@ -34,8 +34,8 @@ class Paper:
     """The experiments of a paper.
 
     Args:
-        name: its folder.
-        settings: folder of the studies' files of settings.
+        name: name of its folder.
+        settings: folder of the studies' settings files.
         experiments: its figures and tables, by name.
         complete: adds settings that depend on several others, see ``Study.load``.
     """
@@ -65,11 +65,11 @@ class Paper:
         Args:
             names: names of experiments.
             scale: size of the runs.
-            out: folder for tables and figures; runs are stored and found again below ``runs``.
+            out: folder for tables and figures; runs are stored in its subfolder ``runs``.
             data_dir: folder of the data sets.
             jobs: number of concurrent runs, one local process each.
             ray: address of a Ray cluster, or ``local``.
-            only_kept: train nothing; use finished runs only.
+            only_kept: use finished runs only, without training.
 
         Returns:
             The runs behind each experiment, by name.
@@ -130,7 +130,7 @@ class Paper:
         )
         parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster to use; local starts one")
         parser.add_argument(
-            "--only-kept", action="store_true", help="train nothing; use finished runs only"
+            "--only-kept", action="store_true", help="use finished runs only; do not train"
         )
         arguments = parser.parse_args(words)
         names = list(self.experiments) if arguments.name == "all" else [arguments.name]
@@ -151,6 +151,6 @@ class Paper:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("interrupted; repeat the same command to continue", file=sys.stderr)
+            print("interrupted: run the same command again to continue", file=sys.stderr)
             return 130
         return 0

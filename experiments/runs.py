@@ -1,4 +1,4 @@
-"""Runs of all figures: each is run once, by rank, and read by every figure that needs it."""
+"""The runs of all figures: each is executed once and shared by the figures that need it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
     Args:
         label: shown next to the progress bar.
         root: folder of all runs.
-        algorithm: its name.
+        algorithm: name of the algorithm.
         flags: settings by flag name.
     """
     config = Config.from_flags(algorithm, **flags)
@@ -47,10 +47,10 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
 def make_runs(
     planned: Iterable[Planned], root: Path, *, jobs: int = 1, ray: str | None = None
 ) -> None:
-    """Run all runs that are not finished below ``root``, by rank.
+    """Execute all runs that are not finished below ``root``, in order of rank.
 
     Args:
-        planned: the runs; equal settings are run once.
+        planned: the runs; runs with equal settings are executed once.
         root: folder of all runs.
         jobs: number of local processes; with several, each run uses one CPU thread.
         ray: address of a Ray cluster, or ``local``.

@@ -1,4 +1,4 @@
-"""Studies: the runs behind a figure or table, defined by its file of settings."""
+"""Studies: the runs behind a figure or table, defined by a settings file."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Study:
         data_dir: Path | None = None,
         complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings,
     ) -> Study:
-        """Load the study defined by a file of settings.
+        """Load the study defined by a settings file.
 
         Args:
             file: its path; its stem is the name of the study. ``common.toml`` in the same folder,
@@ -224,8 +224,8 @@ def _task_described(table: Settings) -> str:
 
 
 def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:
-    """The first row with at least this accuracy, in [0, 1]; None without one.
+    """The first row with at least this accuracy, in [0, 1]; None if no row reaches it.
 
-    Accuracy is that on validation samples if there are any.
+    If the run has a validation set, validation accuracy is used.
     """
     return next((row for row in rows if deciding_accuracy(row) >= accuracy), None)

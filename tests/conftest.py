@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles and the place of the real data."""
+"""Shared by all tests: hypothesis profiles, the order of tests, and common fixtures."""
 
 import os
 import signal
@@ -9,13 +9,13 @@ from hypothesis import settings
 
 from tests.launching import Launcher
 
-# Small problems on a busy machine: threads that wait for each other cost more than they bring.
+# For small problems on a busy machine, one thread is faster than several.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-# Tests kill processes, but nothing cuts the power: waiting for the disk thousands of times is idle.
+# Tests kill processes but never cut the power, so files need not reach the disk.
 os.fsync = lambda file: None
 
-# Where tests run in the background, interrupts may be ignored; some tests send them.
+# Some tests send SIGINT, which may be ignored if the tests run in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = (
@@ -27,7 +27,7 @@ LONG = (
     "test_docs.py",
     "wirelessfl/bench",
 )
-"""Files, and folders of files, that take long: they come first, so that no core waits for one."""
+"""Slow files and folders. They run first, so that all cores are busy until the end."""
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
@@ -35,7 +35,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_modifyitems(items):
-    """Files that take long first, in the order of ``LONG``."""
+    """Run slow files first, in the order of ``LONG``."""
     here = Path(__file__).parent
     first = [here / name for name in LONG]
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory):
-    """What starts commands in processes of their own."""
+    """Starts commands in separate processes."""
     launcher = Launcher(tmp_path_factory.mktemp("launched"))
     yield launcher
     launcher.close()
@@ -56,8 +56,8 @@ def launcher(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """Folder of the real data sets; tests that ask for it are skipped where there is none."""
+    """Folder of the real data sets; tests that use it are skipped if it is missing."""
     folder = os.environ.get("WIRELESSFL_DATA")
     if not folder or not Path(folder, "fashion-mnist").is_dir():
-        pytest.skip("WIRELESSFL_DATA names no folder with fashion-mnist")
+        pytest.skip("WIRELESSFL_DATA is not a folder that contains fashion-mnist")
     return Path(folder)

@@ -1,4 +1,4 @@
-"""What figures show: their panels, lines, bars and legends, to hold against rows."""
+"""Read panels, lines, bars and legends of figures, so that tests can compare them with rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COARSE = 30
-"""Dots an inch."""
+"""Resolution of the saved figures, in dots per inch."""
 AGAINST = {
     "round": "global round",
     "uplink_mib": "uplink traffic per client (MiB)",
@@ -24,13 +24,13 @@ ACCURACY = "test accuracy (%)"
 
 @contextmanager
 def recorded(laid_out: bool = True) -> Iterator[dict[str, Figure]]:
-    """Every figure that is saved meanwhile, by the name of its file; of one name, the first.
+    """Collect the figures saved inside the context, by file name; of equal names, the first.
 
-    Each is written once, coarsely, as .png; that both files are whole is seen in
+    Each figure is written once, as a .png file of low resolution. Both output files are tested in
     tests/wirelessfl/test_figures.py.
 
     Args:
-        laid_out: whether panels get their places, which takes longer than to draw them.
+        laid_out: whether to run the layout engine, which takes longer than drawing.
     """
     drawn: dict[str, Figure] = {}
     save = Figure.savefig
@@ -48,7 +48,7 @@ def recorded(laid_out: bool = True) -> Iterator[dict[str, Figure]]:
 
 
 def lines(panel: Axes) -> dict[str, tuple[list[float], list[float]]]:
-    """What a panel's named lines show: by label, x and y."""
+    """The labelled lines of a panel: x and y by label."""
     return {
         str(line.get_label()): (list(line.get_xdata()), list(line.get_ydata()))
         for line in panel.get_lines()
@@ -63,12 +63,12 @@ def legend(figure: Figure) -> list[str]:
 
 
 def titles(figure: Figure) -> list[str]:
-    """What stands above each panel."""
+    """The title of each panel."""
     return [panel.get_title() for panel in figure.axes]
 
 
 def ticks(panel: Axes) -> list[str]:
-    """What stands below each place of a panel."""
+    """The tick labels of a panel's horizontal axis."""
     return [text.get_text() for text in panel.get_xticklabels()]
 
 
@@ -86,7 +86,7 @@ def assert_curves(
     runs: Mapping[str, Sequence[Mapping[str, Any]]],
     against: Literal["round", "uplink_mib", "sim_seconds"],
 ) -> None:
-    """A panel shows the accuracies of these rows, a line a label, and says what its axes are."""
+    """Assert that a panel shows the accuracies of these rows, one line per label, with units."""
     assert (panel.get_xlabel(), panel.get_ylabel()) == (AGAINST[against], ACCURACY)
     shown = lines(panel)
     assert shown.keys() == runs.keys()

@@ -1,8 +1,8 @@
-"""Commands in processes of their own that need no second to import everything.
+"""Start commands in separate processes without the delay of importing everything.
 
-``python -m tests.launching`` imports what runs need, once, and then forks: a process for each
-command that comes in by its standard input, one line of JSON each. Such a process is as good as
-one that a shell starts: it has a number of its own, can be killed, and writes to files.
+``python -m tests.launching`` imports the modules that runs need, and then forks a process for each
+command that it reads from standard input, one line of JSON per command. Such a process behaves like
+one started by a shell: it has a process id, can be killed, and writes its output to files.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ IMPORTED = (
     "wirelessfl.runs.sessions",
     "wirelessfl.runs.tasks",
 )
-"""What most commands import."""
+"""Modules that most commands import."""
 
 
 class Launched:
-    """A process, as ``subprocess.Popen`` has it.
+    """A process with an interface like that of ``subprocess.Popen``.
 
     Args:
-        launcher: what has started it.
-        pid: its number.
-        streams: files of its standard output and errors.
+        launcher: the launcher that started it.
+        pid: its process id.
+        streams: files of its standard output and standard error.
     """
 
     def __init__(self, launcher: Launcher, pid: int, streams: Sequence[Path]) -> None:
@@ -51,39 +51,39 @@ class Launched:
         self.streams = streams
 
     def poll(self) -> int | None:
-        """Its exit code, minus the number of the signal that ended it; None: it is at work."""
+        """Its exit code, or minus the number of the signal that ended it; None if it is running."""
         self.launcher.listen(0.0)
         return self.launcher.ended.get(self.pid)
 
     def wait(self, timeout: float = 300.0) -> int:
-        """Its exit code once it has ended."""
+        """Wait for the process to end; returns its exit code."""
         end = time.monotonic() + timeout
         while (code := self.poll()) is None:
-            assert time.monotonic() < end, f"process {self.pid} is still at work"
+            assert time.monotonic() < end, f"process {self.pid} is still running"
             self.launcher.listen(1.0)
         return code
 
     def send_signal(self, number: int) -> None:
-        """Unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float = 300.0) -> tuple[str, str]:
-        """What it has printed, and its errors, once it has ended."""
+        """Wait for the process to end; returns its standard output and standard error."""
         self.wait(timeout)
         out, errors = (stream.read_text(encoding="utf-8") for stream in self.streams)
         return out, errors
 
 
 class Launcher:
-    """The process that others are forked from.
+    """Starts processes by asking a server process to fork.
 
     Args:
-        folder: for what processes print.
+        folder: folder for the output of the processes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,13 +114,13 @@ class Launcher:
         """Start ``python -m MODULE WORDS``, or ``python SCRIPT WORDS``.
 
         Args:
-            words: the command line.
-            module: what is run.
-            script: a file to run instead.
-            cwd: the present folder; None for that of the tests.
-            environment: what is added to the environment.
-            session: whether it has a session of its own, and so a process group.
-            safe_path: like ``python -P``, so the present folder is no place of modules.
+            words: arguments of the command.
+            module: module to run.
+            script: file to run instead of a module.
+            cwd: working directory; None for that of the tests.
+            environment: environment variables to add.
+            session: whether to start a new session, and with it a process group.
+            safe_path: as with ``python -P``, modules are not imported from the working directory.
         """
         self.count += 1
         streams = [self.folder / f"{self.count}-{name}" for name in ("out", "errors")]
@@ -140,29 +140,29 @@ class Launcher:
         known = len(self.pids)
         end = time.monotonic() + 300
         while len(self.pids) == known:
-            assert time.monotonic() < end, "nothing was started"
+            assert time.monotonic() < end, "no process was started"
             self.listen(1.0)
         return Launched(self, self.pids[-1], streams)
 
     def listen(self, seconds: float) -> None:
-        """Hear what has started and ended, for so long where there is nothing to hear."""
+        """Read which processes have started and ended; waits up to ``seconds`` for news."""
         assert self.server.stdout is not None
         file = self.server.stdout.fileno()
         if not select.select([file], [], [], seconds)[0]:
             return
         some = os.read(file, 1 << 16)
-        assert some, "the process that starts others has ended"
+        assert some, "the server process has ended"
         *lines, self.rest = (self.rest + some).split(b"\n")
         for line in lines:
             what, pid, *code = line.decode().split()
             if what == "started":
-                self.ended.pop(int(pid), None)  # numbers come again
+                self.ended.pop(int(pid), None)  # process ids are reused
                 self.pids.append(int(pid))
             else:
                 self.ended[int(pid)] = int(code[0])
 
     def close(self) -> None:
-        """End it, and what it has started."""
+        """End the server process and the processes that it started."""
         assert self.server.stdin is not None
         assert self.server.stdout is not None
         self.server.stdin.close()
@@ -170,12 +170,12 @@ class Launcher:
         self.server.stdout.close()
 
 
-def _told(what: str, *numbers: int) -> None:
+def _notify(what: str, *numbers: int) -> None:
     os.write(1, (" ".join([what, *map(str, numbers)]) + "\n").encode())
 
 
 def _serve() -> dict[str, Any] | None:
-    """Fork for every request: the request in a new process; None when there are no more."""
+    """Fork for every request; returns the request in the new process, None when input ends."""
     hear, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
@@ -189,7 +189,7 @@ def _serve() -> dict[str, Any] | None:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
                     at_work.remove(pid)
-                    _told("ended", pid, os.waitstatus_to_exitcode(status))
+                    _notify("ended", pid, os.waitstatus_to_exitcode(status))
         if 0 not in ready:
             continue
         some = os.read(0, 1 << 16)
@@ -206,11 +206,11 @@ def _serve() -> dict[str, Any] | None:
                 request: dict[str, Any] = json.loads(line)
                 return request
             at_work.add(pid)
-            _told("started", pid)
+            _notify("started", pid)
 
 
 def _become(request: Mapping[str, Any]) -> None:
-    """In a new process: run the command as the interpreter would."""
+    """Run the command of a request in the new process, as the interpreter would."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -223,7 +223,7 @@ def _become(request: Mapping[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.update(request["environment"])
     script, sys.argv = request["script"], [request["module"], *request["words"]]
-    del sys.path[0]  # of the server
+    del sys.path[0]  # that of the server
     if not request["safe_path"]:
         sys.path.insert(0, request["cwd"] if script is None else str(Path(script).parent))
     if script is None:
@@ -236,7 +236,7 @@ def _become(request: Mapping[str, Any]) -> None:
 if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
-    gc.freeze()  # a collection would copy what processes share
+    gc.freeze()  # a collection would copy memory that the processes share
     _received = _serve()
     if _received is not None:
         _become(_received)

@@ -1,4 +1,4 @@
-"""The README and the pages under docs/: every Python example runs, every link leads somewhere."""
+"""The README and the pages under docs/: examples run, and links and file names are valid."""
 
 import inspect
 import re
@@ -25,7 +25,7 @@ def blocks(page):
 
 
 def run_blocks(page):
-    """Files of a page put where a user would have them, and its examples run."""
+    """Write the files of a page to the current folder, as a user would, and run its examples."""
     for language, file, code in page:
         if file:
             Path(file).write_text(code)
@@ -36,6 +36,7 @@ def run_blocks(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
+    """Local targets of links and images exist."""
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
     for target in targets:
@@ -44,7 +45,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_a_page_names_are_there(page):
-    """By their path from the root or from wirelessfl/, or by their name alone."""
+    """Pages give the path from the root or from a package, or only the file name."""
     missing = [
         name
         for name in re.findall(r"`([\w/]+\.py)[:`]", page.read_text(encoding="utf-8"))
@@ -57,6 +58,7 @@ def test_files_that_a_page_names_are_there(page):
 
 
 def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
+    """Both Python examples run and have at most 15 lines."""
     monkeypatch.chdir(tmp_path)
     python = [code for language, _, code in blocks(PAGES[0]) if language]
     assert len(python) == 2
@@ -70,7 +72,7 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
-    """Each file and example where a user would have it: in the present folder."""
+    """Files and examples are in the current folder, where a user would put them."""
     monkeypatch.chdir(tmp_path)
     commands = 0
     small = ["--clients", "4", "--rounds", "1", "--local-steps", "1", "--threads", "1"]
@@ -85,7 +87,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
         else:
             words = shlex.split(code)
             assert words.pop(0) == "wirelessfl"
-            # As the installed command does it: the present folder is not on the path by itself.
+            # As with the installed command, Python does not add the current folder to its path.
             out = f"run{commands}"
             started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
             commands += 1
@@ -97,7 +99,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
 
 
 def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
-    """The table in TOML, the example, and the algorithm of one's own."""
+    """The TOML tables, the Python example, the timeline and the custom algorithm work."""
     from wirelessfl.cli import main
     from wirelessfl.config import Config
 
@@ -129,12 +131,12 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
     assert Path("drawn.png").is_file()
     small = ["--clients", "6", "--rounds", "4", "--local-steps", "1", "--threads", "1"]
     assert main([*commands[2], *small, "--out", "own"]) == 0
-    with pytest.raises(SystemExit):  # the flags are read, and their help stands
+    with pytest.raises(SystemExit):  # the flags are valid, and --help exits
         main([*commands[0], "--help"])
 
 
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
-    """Widths that end a round soonest take less time to the target than the full model."""
+    """Widths with the shortest rounds reach the target in less time than the full model."""
     monkeypatch.chdir(tmp_path)
     run_blocks(blocks(ROOT / "docs" / "submodels.md"))
     full, fastest = re.findall(r"60 % after \d+ rounds, (\S+) s", capsys.readouterr().out)
@@ -142,7 +144,7 @@ def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
-    """The example, the trace, and the warm start of one's own."""
+    """The Python example, the trace and the custom warm start work."""
     from wirelessfl.cli import main
     from wirelessfl.sessions.traces import read_trace
 
@@ -162,12 +164,12 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
     small = ["--clients", "6", "--local-steps", "1", "--threads", "1"]
     assert main([*commands[1], *small, "--out", "own"]) == 0
     assert "accuracy when clients change" in capsys.readouterr().out
-    with pytest.raises(SystemExit):  # the flags are read, and their help stands
+    with pytest.raises(SystemExit):  # the flags are valid, and --help exits
         main([*commands[0], "--help"])
 
 
 def test_the_solver_studies_run_and_draw(tmp_path, launcher):
-    """Each in a process of its own, as a user would, within the 20 lines that are promised."""
+    """Each study runs in a separate process and has at most 20 lines, as the README promises."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
     assert len(found) == 5
     for file, code in found:
@@ -181,17 +183,18 @@ def test_the_solver_studies_run_and_draw(tmp_path, launcher):
     for name in ("beamforming.png", "mask-sizes.png", "widths.png"):
         pixels = imread(tmp_path / name)[..., :3]
         colours = len(np.unique(pixels.reshape(-1, 3), axis=0))
-        assert colours > 50, "lines, words and their edges"
+        assert colours > 50, "the figure has lines and text"
 
 
 def table_below(heading):
-    """Name, arguments and default of each row of docs/extending.md, up to the next section."""
+    """Name, arguments and default of each table row below a heading of docs/extending.md."""
     text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     section = text.partition(f"{heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", section, re.MULTILINE)
 
 
 def test_the_attributes_of_modules_are_those_of_the_table():
+    """The table of a model's optional attributes lists all of them with their defaults."""
     from wirelessfl.models.declared import Declared
 
     defaults = {name: default.strip("`") for name, _, default in table_below("## A model")}
@@ -199,7 +202,7 @@ def test_the_attributes_of_modules_are_those_of_the_table():
 
 
 def test_the_contract_of_algorithms_is_that_of_the_table():
-    """Every public name with its arguments, and what has no default."""
+    """The table lists every public name, its arguments, and whether it is required."""
     from wirelessfl.algorithms import Algorithm
 
     rows = table_below("### The contract")
@@ -219,6 +222,7 @@ def test_the_contract_of_algorithms_is_that_of_the_table():
 
 
 def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, monkeypatch):
+    """MyFedAvg, and FedProx with mu = 0, equal the built-in FedAvg; with mu > 0 FedProx differs."""
     import torch
 
     import wirelessfl
@@ -250,6 +254,7 @@ def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, mo
 
 
 def test_the_commands_of_the_readme_are_those_of_the_makefile():
+    """The Makefile has every target that the README names."""
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
         assert f"\n{target}:" in make, target

@@ -1,4 +1,4 @@
-"""Every command in a fenced block of the README and docs/: read as the command line reads it."""
+"""The command line accepts every command in a fenced block of the README and docs/."""
 
 import importlib
 import re
@@ -20,11 +20,11 @@ EXPERIMENT = re.compile(r"python -m (experiments\.\w+) ([^`\n]+)")
 
 
 class ReadError(Exception):
-    """Raised in place of the training, with the configurations that were read."""
+    """Raised instead of training; its argument is the configuration, or all of a sweep."""
 
 
 def commands(page):
-    """The lines of plain blocks, those that go on put together; comments and output left out."""
+    """The commands in plain blocks, with continued lines joined, without comments and output."""
     for language, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
         if not (language or file):
             for line in code.replace("\\\n", "").splitlines():
@@ -38,7 +38,7 @@ CASES = [(page, words) for page in PAGES for words in commands(page)]
 
 @pytest.fixture
 def untrained(monkeypatch):
-    """Commands that read their settings, and stop before they train or simulate anything."""
+    """Make commands stop after reading their settings, before they train or simulate."""
 
     def read(configs, *args, **kwargs):
         raise ReadError(configs)
@@ -53,6 +53,7 @@ def untrained(monkeypatch):
 
 @pytest.mark.parametrize(("page", "words"), CASES, ids=lambda value: getattr(value, "name", None))
 def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, untrained):
+    """Commands that train get a valid configuration; a resumed run is created on the same page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for _, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
@@ -60,7 +61,7 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
             Path(file).write_text(code, encoding="utf-8")
     if words == ["list"]:
         assert main(words) == 0
-    elif words[0] == "resume":  # of a run that another command of the page makes
+    elif words[0] == "resume":  # a run that another command of the page creates
         made = [w[w.index("--out") + 1] for p, w in CASES if p == page and "--out" in w]
         assert words[1] in made
     else:
@@ -72,7 +73,7 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
 
 
 def test_the_pages_have_commands():
-    """Fewer found than there are would mean that blocks are no longer read."""
+    """Guards against a parser that finds no commands."""
     assert sum(page.name == "README.md" for page, _ in CASES) >= 10
     assert {page.name for page, _ in CASES} >= {"extending.md", "schedules.md", "submodels.md"}
 
@@ -85,7 +86,7 @@ def test_experiments_are_known(module, line, monkeypatch, capsys):
     """Name and flags are checked before --help ends the command."""
     words = [word for word in shlex.split(line, comments=True) if word not in ("...", "…")]
     monkeypatch.setattr(sys, "argv", [module, *words, "--help"])
-    # runpy warns of a module that another test has imported.
+    # runpy warns if another test has already imported the module.
     monkeypatch.delitem(sys.modules, f"{module}.__main__", raising=False)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(module, run_name="__main__")

@@ -1,4 +1,4 @@
-"""The gate: it passes what is equal, names what is not, and leaves out no choice there is."""
+"""The gate accepts equal results, reports differences, and covers every choice and setting."""
 
 import itertools
 import json
@@ -33,16 +33,16 @@ CLASSES = {
 LEFT_OUT = {
     "workers auto": "the number depends on the machine",
     "chunk tune": "the number depends on a timing",
-    "norm batch": "of resnet18 alone, which is large; a given model has batch norm",
-    "tokenizer": "texts have to be prepared for it",
-    "max_length": "texts have to be prepared for it",
+    "norm batch": "only for resnet18, which is large; a given model has batch norm",
+    "tokenizer": "requires text data",
+    "max_length": "requires text data",
 }
-"""Settings, and values of choices, that no configuration has, and why."""
+"""Settings and values of choices that no configuration uses, with the reason."""
 
 
 @pytest.fixture(scope="module")
 def configs(tmp_path_factory):
-    """The settings of all configurations, and of each of their tasks."""
+    """The settings of all configurations and of each of their tasks."""
     found = []
     for configuration in CONFIGURATIONS.values():
         flags = configuration.flags_in(tmp_path_factory.mktemp("files"))
@@ -61,7 +61,7 @@ def stored(tmp_path_factory):
 
 @pytest.fixture
 def store(stored, tmp_path):
-    """A copy of it to tamper with."""
+    """A copy of the store that a test may modify."""
     return shutil.copytree(stored, tmp_path / "store")
 
 
@@ -70,18 +70,18 @@ def check(folder, only="given"):
 
 
 def change(store, name, **parts):
-    """Replace parts of what is stored of a configuration."""
+    """Replace parts of a configuration's stored JSON file."""
     file = store / f"{name}.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | parts))
 
 
-def test_what_is_equal_passes(stored, capsys):
+def test_equal_results_pass(stored, capsys):
     assert check(stored) == 0
     assert capsys.readouterr().out.startswith("3 of 3 equal (stored at commit ")
 
 
-def test_one_ulp_is_found_in_a_row_and_in_a_parameter(store, capsys):
-    """In different configurations: each is named in a line of its own, and the third passes."""
+def test_differences_of_one_ulp_in_a_row_and_in_a_parameter_are_found(store, capsys):
+    """Two configurations differ and are reported in one line each; the third passes."""
     rows = json.loads((store / "given-model.json").read_text())["rows"]
     loss = rows[2]["loss"]
     rows[2]["loss"] = math.nextafter(loss, 0)
@@ -105,33 +105,33 @@ def test_one_ulp_is_found_in_a_row_and_in_a_parameter(store, capsys):
     assert lines[2].startswith("1 of 3 equal")
 
 
-def test_comparisons_without_a_meaning_are_refused(store, tmp_path, capsys):
-    """Nothing stored; another processor, package or arithmetic."""
+def test_incomparable_results_are_refused(store, tmp_path, capsys):
+    """Nothing is stored, or it was stored with another processor, package or ``numerics``."""
     only = "given-model"
     file = store / f"{only}.json"
     text = file.read_text()
     origin, rows = (json.loads(text)[part] for part in ("origin", "rows"))
     other = [row | {"numerics": 999} for row in rows]
     for parts, message in (
-        ({"origin": origin | {"processor": "an abacus"}}, r"stored on an abacus, and this is \S"),
+        ({"origin": origin | {"processor": "an abacus"}}, r"stored on an abacus, but this is \S"),
         (
             {"origin": origin | {"versions": origin["versions"] | {"numpy": "0.1"}}},
-            r"stored with numpy 0\.1, and numpy is \d.* now: .* meaningless",
+            r"stored with numpy 0\.1, but numpy is \d.* now: .* cannot be compared",
         ),
         ({"rows": other}, r"numerics 999 stored, \w+ now: store again$"),
     ):
         change(store, only, **parts)
         assert check(store, only) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert re.match(message, said.err)
-        assert said.err.count("\n") == 1
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert re.match(message, printed.err)
+        assert printed.err.count("\n") == 1
         file.write_text(text)
     assert check(tmp_path / "empty") == 2
     assert "nothing is stored" in capsys.readouterr().err
 
 
-def test_what_is_not_stored_or_has_changed_is_not_equal(store, capsys):
+def test_missing_and_changed_configurations_fail_the_check(store, capsys):
     (store / "given-model.json").unlink()
     change(store, "given-batch-norm", settings={})
     assert check(store) == 1
@@ -146,15 +146,15 @@ ROUNDS = itertools.count()
 
 @dataclass(frozen=True)
 class Forgetful(FedAvg):
-    """Depends on something that no checkpoint holds."""
+    """An algorithm whose state is not in the checkpoint."""
 
     def merge(self, server, received):
         return {"params": server["params"] + 0.01 * next(ROUNDS)}
 
 
-def test_a_failing_run_and_a_wrong_resume_are_told(monkeypatch, tmp_path, capsys):
+def test_failed_runs_and_wrong_resumes_are_reported(monkeypatch, tmp_path, capsys):
     def fail():
-        raise ValueError("of the user")
+        raise ValueError("a user's error")
 
     few = {"given_data": given.points, "hidden": (5,)}
     algorithm = f"{__name__}:Forgetful"
@@ -164,14 +164,14 @@ def test_a_failing_run_and_a_wrong_resume_are_told(monkeypatch, tmp_path, capsys
     )
     assert main(["store", "--into", str(tmp_path), "--only", "bad"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "bad-failing: failed: ValueError: of the user"
+    assert lines[0] == "bad-failing: failed: ValueError: a user's error"
     assert re.match(r"bad-resumed: row \d, loss: \S+ uninterrupted, \S+ resumed", lines[1])
     assert lines[2].startswith("0 of 2 stored")
     assert check(tmp_path, "bad") == 2
 
 
 def test_bits_are_compared():
-    """NaN equals NaN, 0.0 is not -0.0, 1 is not 1.0; of the clock nothing is said."""
+    """NaN equals NaN, 0.0 differs from -0.0, and 0 from 0.0; wall-clock times are ignored."""
     rows = [{"loss": math.nan, "round": 0, "wall_seconds": 1.0}]
     outcome = Outcome(rows, {"w": torch.tensor([math.nan, 0.0, 1.0]), "b": torch.tensor(2.0)})
 
@@ -195,8 +195,8 @@ def test_bits_are_compared():
     assert first_difference(outcome, longer) == "rows: 1 stored, 2 now"
 
 
-def test_every_name_that_there_is_occurs(configs):
-    """Algorithms, uplinks, warm starts, models, and what cells run; the names are file names."""
+def test_every_registered_name_is_covered(configs):
+    """Algorithms, also inside cells, other choices, and models; configurations have file names."""
     for section, classes in CLASSES.items():
         tables = [table for config in configs if (table := getattr(config, section))]
         assert set(classes()) == {table["name"] for table in tables}
@@ -216,14 +216,14 @@ def test_every_name_that_there_is_occurs(configs):
 
 
 def choices(hint):
-    """The words among which a setting of this type chooses."""
+    """The values allowed by a Literal type, or by the Literals inside a type."""
     if get_origin(hint) is Literal:
         return set(get_args(hint))
     return set().union(*(choices(part) for part in get_args(hint)))
 
 
-def test_every_choice_and_every_setting_is_made_use_of(configs):
-    """Every word of a choice occurs; every setting differs from its default somewhere."""
+def test_every_value_and_every_setting_is_covered(configs):
+    """Every value of a choice occurs; every setting differs from its default somewhere."""
     missing = set()
     for section, model in SECTIONS.items():
         for key, info in model.model_fields.items():

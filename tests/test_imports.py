@@ -1,44 +1,44 @@
-"""Imports go one way: no circle between files or folders, and no folder reaches up."""
+"""There are no import cycles between files or folders, and imports only go to lower layers."""
 
 import re
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.imports.graph import circles, floor_of, folders, imports
+from tests.imports.graph import cycles, folders, imports, layer_of
 
 
-def test_no_circle_between_files():
-    """Imports for types count, and those inside functions."""
-    assert circles(imports()) == []
+def test_no_import_cycles_between_files():
+    """Includes imports for type checking and imports inside functions."""
+    assert cycles(imports()) == []
 
 
-def test_no_circle_between_folders():
-    """Every folder can be read after those that it stands on."""
-    assert circles(folders()) == []
+def test_no_import_cycles_between_folders():
+    """No folder imports itself through other folders."""
+    assert cycles(folders()) == []
 
 
 def test_imports_go_down():
-    """In the order of FLOORS, which is that of docs/architecture.md."""
+    """No module imports from a higher layer; docs/architecture.md shows the same layers."""
     upwards = [
         f"{module} -> {other}"
         for module, others in imports().items()
         for other in sorted(others)
-        if floor_of(other)[0] < floor_of(module)[0]
+        if layer_of(other)[0] < layer_of(module)[0]
     ]
     assert upwards == []
 
 
-def test_channels_and_solvers_stand_alone():
-    """They import nothing of ours but, in solvers, channels."""
+def test_channels_and_solvers_work_alone():
+    """Of the project's packages, channels imports none, and solvers imports only channels."""
     for module, others in imports().items():
         package = module.partition(".")[0]
         if package in ("channels", "solvers"):
             assert {other.partition(".")[0] for other in others} <= {package, "channels"}
 
 
-def test_types_that_are_not_read_are_not_ours():
-    """mypy takes what it does not follow for Any: nothing of ours imports from there."""
+def test_modules_that_mypy_skips_are_not_imported():
+    """mypy treats names from skipped modules as Any, so the packages must not import them."""
     root = Path(__file__).parents[1]
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     overrides = settings["tool"]["mypy"]["overrides"]
@@ -55,8 +55,8 @@ def test_types_that_are_not_read_are_not_ours():
     assert wrong == set()
 
 
-def test_circles_are_found():
-    """The search itself, on a graph with one circle of three and one of two."""
+def test_cycles_are_found():
+    """In a graph with one cycle of three nodes and one of two."""
     graph = {
         "a": frozenset("b"),
         "b": frozenset("c"),
@@ -65,4 +65,4 @@ def test_circles_are_found():
         "e": frozenset("d"),
         "f": frozenset("a"),
     }
-    assert sorted(circles(graph)) == [["a", "b", "c"], ["d", "e"]]
+    assert sorted(cycles(graph)) == [["a", "b", "c"], ["d", "e"]]

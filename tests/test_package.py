@@ -1,4 +1,4 @@
-"""The distribution: three packages that import little, in a wheel that works by itself."""
+"""The distribution: a wheel of three packages that works alone and imports quickly."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def python(*words, cwd, path, **kwargs):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The unpacked wheel, far from the checkout; an earlier build's files must not slip in."""
+    """The unpacked wheel, outside the checkout; it contains no files of an earlier build."""
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"
     for package in ("channels", "solvers", "wirelessfl"):
@@ -72,7 +72,7 @@ def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
     ids=["channels and solvers", "wirelessfl"],
 )
 def test_imports_stay_quick(absent, tmp_path):
-    """One after the other in one process, what each leaves out."""
+    """After importing each package in turn, in one process, slow modules are not loaded."""
     lines = ["import importlib, sys"]
     for package, names in absent.items():
         lines.append(f"importlib.import_module({package!r})")
@@ -81,8 +81,8 @@ def test_imports_stay_quick(absent, tmp_path):
     assert shown.splitlines() == ["[]"] * len(absent)
 
 
-def test_packages_that_are_not_installed_have_no_version(tmp_path):
-    """A copy of the sources; ``-S`` leaves out where distributions are installed."""
+def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
+    """``-S`` hides the installed distributions."""
     (tmp_path / "wirelessfl").mkdir()
     for name in ("__init__.py", "version.py"):
         copy = tmp_path / "wirelessfl" / name
@@ -92,7 +92,8 @@ def test_packages_that_are_not_installed_have_no_version(tmp_path):
     assert shown.stdout == "0+unknown True\n"
 
 
-def test_a_foreign_package_of_the_same_name_is_named(tmp_path):
+def test_a_foreign_package_named_channels_is_reported(tmp_path):
+    """The error names its folder and suggests a separate environment."""
     (tmp_path / "channels.py").write_text("version = 'another project'")
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     for words in (["-m", "wirelessfl", "list"], ["-c", "import wirelessfl; wirelessfl.run"]):

@@ -1,4 +1,4 @@
-"""Every combination of choices runs or is refused; those that run are covered by pairs."""
+"""Every invalid combination of choices is refused, and every compatible pair of choices runs."""
 
 from pathlib import Path
 
@@ -21,19 +21,20 @@ def test_all_refusals_name_two_choices_and_a_remedy(valid):
     assert all_wrong(refused) == []
 
 
-def test_pairs_of_choices_that_go_together_run(valid):
-    """In one process; every two choices that go together occur together."""
+def test_every_compatible_pair_of_choices_runs(valid):
+    """The runs are a subset of the valid combinations that contains every pair of choices."""
     some = pairwise(valid)
     covered = set().union(*(combination.pairs for combination in some))
     assert covered == set().union(*(combination.pairs for combination in valid))
     assert all_wrong(some) == []
 
 
-def test_the_page_is_what_the_combinations_say():
+def test_the_page_matches_the_combinations():
     assert PAGE.read_text(encoding="utf-8") == table(combinations())
 
 
-def test_a_refusal_without_a_name_or_a_remedy_would_be_found(monkeypatch):
+def test_bad_refusals_are_detected(monkeypatch):
+    """A refusal must name two choices and a remedy in one line."""
     some = Combination("ram-fed", "rounds", "aircomp")
     assert all_wrong([some]) == []
     for text, words in (

@@ -1,7 +1,7 @@
 """``python -m experiments.dynamic_clients NAME --scale {smoke,small,paper}``.
 
 Tables 1 to 14 and Figures 2 to 4 of the dynamic-clients paper, and additional studies: ``lenet5``
-(a deeper model, as the paper has on SVHN), ``ablations`` and ``radio``.
+(a deeper model, like the CNN that the paper uses on SVHN), ``ablations`` and ``radio``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from experiments.dynamic_clients.methods import complete
 from experiments.paper import Experiment, Paper
 
 TRANSITIONS = {5: (2, 4), 8: (1, 2, 3), 9: (1, 2, 3), 10: (1, 2, 3), 11: (1, 2, 3)}
-"""Transitions of the tables that do not have the first two."""
+"""Transitions shown in these tables; the others show the first two."""
 
 
 def _table(number: int) -> Experiment:

@@ -101,7 +101,7 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
     settings = dict(settings)
     training = TRAINING[settings["dataset"]]
     if settings["algorithm"] == "moon" and settings["model"] == "linear":
-        # MOON compares representations, and a linear model has none of its own.
+        # MOON compares hidden representations, which a linear model does not have.
         settings["model"] = "mlp"
     rates = {"moon": training.moon, "scaffold": training.scaffold}
     rate = rates.get(settings["algorithm"], training.others)

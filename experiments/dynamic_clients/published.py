@@ -2,10 +2,10 @@
 
 Assumptions:
 
-- Transitions are numbered as in the tables. The paper does not say which sessions they lead into;
-  ``measures.session_of`` implements our reading.
-- Table 5 has the second and the fourth transition, all others the first ones.
-- Continuous has the same numbers with all algorithms but SCAFFOLD on MNIST and Fashion-MNIST
+- Transitions are numbered as in the tables. The paper does not state which sessions they lead into;
+  ``measures.session_of`` implements our assumption.
+- Table 5 has the second and the fourth transition; the other tables start with the first one.
+- Continuous has the same numbers with all algorithms except SCAFFOLD on MNIST and Fashion-MNIST
   (Tables 3 and 5), and mostly similar ones on other data: it seems to replace the algorithm.
 - Some rows of Tables 8, 9 and 11 are printed twice: FedProx and FedAvg with two shards on MNIST
   and Fashion-MNIST; FedProx on MNIST with overlapping halves has the numbers of CIFAR-100 with
@@ -69,7 +69,7 @@ def read(table: int) -> tuple[Published, ...]:
 
 
 def find(table: int, **wanted: Any) -> Published | None:
-    """The number of a table with these fields; None without a match.
+    """The number of a table with these fields; None if no number matches.
 
     Args:
         table: 1 to 14.

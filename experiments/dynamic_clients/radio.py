@@ -76,7 +76,7 @@ def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, lis
 
 
 def table(results: Results) -> str:
-    """Rounds, simulated seconds and MiB to a common accuracy, and the part of trial rounds."""
+    """Rounds, simulated seconds and MiB to a common accuracy, and the share of trial rounds."""
     head = ["data, algorithm", "uplink", "transition", "target (%)", "warm start", "seeds"]
     head += ["rounds", "seconds", "MiB per client"]
     head += ["seconds of trial rounds", "MiB of trial rounds"]

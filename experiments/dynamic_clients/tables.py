@@ -30,7 +30,7 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
     """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
     Args:
-        table: number of the paper's table; None without one.
+        table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions.
     """
 
@@ -75,7 +75,7 @@ def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> lis
 
 
 def paper_of(table: int | None, case: Case, number: int) -> published.Published | None:
-    """The paper's number for a case after a transition; for its data set see ``known_as``."""
+    """The paper's number for a case after a transition, for the data set ``known_as`` returns."""
     if table is None:
         return None
     return published.find(
@@ -92,7 +92,7 @@ def paper_of(table: int | None, case: Case, number: int) -> published.Published 
 
 
 def known_as(table: int, dataset: str) -> str:
-    """The data set of the table that is shown for comparison: the same, or else the first one."""
+    """The table's data set to compare with: ``dataset`` if the table has it, else the first one."""
     known = published.datasets(table)
     return dataset if dataset in known else known[0]
 
@@ -126,7 +126,7 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
     """Tables 12 to 14 and ablations: one row per variant, with its cost.
 
     Args:
-        table: number of the paper's table; None without one.
+        table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions; None for the last one.
     """
 
@@ -198,20 +198,20 @@ def _cell(ours: Sequence[float], paper: published.Published | None) -> str:
 def _head(table: int | None) -> str:
     text = "Mean accuracy of the first ten rounds after a transition, in percent, ± the sample "
     text += "standard deviation over the seeds"
-    brackets = "" if table is None else f"; in brackets, the paper's Table {table}"
-    return f"{text}{brackets}.\n\n"
+    values = "" if table is None else f"; in parentheses, the values of the paper's Table {table}"
+    return f"{text}{values}.\n\n"
 
 
 def _stand_in(results: Results, table: int | None) -> str:
-    """A note if the numbers in brackets are of other data."""
+    """A note if the published numbers are for other data."""
     if table is None:
         return ""
-    strange = [d for d in results.values("dataset") if known_as(table, d) != d]
-    if not strange:
+    absent = [d for d in results.values("dataset") if known_as(table, d) != d]
+    if not absent:
         return ""
-    names = " and ".join(DATA[d] for d in strange)
-    return f"\nThe paper has no {names} in this table: numbers in brackets are of " + (
-        f"{DATA[known_as(table, strange[0])]}.\n"
+    names = " and ".join(DATA[d] for d in absent)
+    return f"\nThe paper's table does not include {names}: numbers in parentheses are for " + (
+        f"{DATA[known_as(table, absent[0])]}.\n"
     )
 
 

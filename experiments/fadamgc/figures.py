@@ -14,7 +14,7 @@ from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_fi
 
 SHOWN = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST", "digits": "digits"}
 PANELS = ("fashion-mnist", "mnist", "digits", "cifar100", "20newsgroups")
-"""Data sets of Figure 2: those of the scales smoke and small, and the paper's two."""
+"""Data sets of Figure 2: those of scales smoke and small, and the two in the paper."""
 STYLES = [NAMES[method] for method in METHODS]
 AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated seconds to the target"}
 
@@ -47,7 +47,7 @@ def curves(results: Results, out: Path) -> list[Path]:
 def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list[Path]]:
     """A figure of rounds and seconds to the target against ``setting``, one line per method.
 
-    A hollow marker means that some seeds did not reach the target; the mean is over the others.
+    A hollow marker means that some seeds did not reach the target; the mean is over those that did.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:

@@ -1,9 +1,10 @@
 """Search of learning rates with the same grid and budget for every method.
 
-The grid has eta_l and eta_g by decades. All pairs run for a few rounds, the best quarter of them
-for more; the pair with the best accuracy in the second pass is chosen. Accuracy is that on held-out
-training samples, never on test samples. It is the mean over the second half of a run, because with
-few heterogeneous clients per round the accuracy of single rounds varies by ten points.
+In the grid, eta_l and eta_g are powers of 10. All pairs run for a few rounds, and the best of them
+run again for more rounds; the pair with the best accuracy in this second pass is chosen. Accuracy
+is measured on held-out training samples, never on test samples. It is averaged over the second half
+of a run, because with few heterogeneous clients per round the accuracy of single rounds varies by
+ten points.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Pair(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Grid and length of the search.
+    """Grid and numbers of rounds of the search.
 
     Args:
         common: settings shared by all runs.
@@ -105,8 +106,8 @@ def search_table(search: Search, root: Path) -> str:
         scores = search.scores(root, method, search.rounds[1])
         shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
         rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
-    places = [f"rank {place}" for place in range(1, search.kept + 1)]
-    return markdown(["method", *places], rows)
+    ranks = [f"rank {rank}" for rank in range(1, search.kept + 1)]
+    return markdown(["method", *ranks], rows)
 
 
 def rates_lines(search: Search, root: Path) -> str:

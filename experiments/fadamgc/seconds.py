@@ -39,7 +39,7 @@ def round_seconds(
         tracking: S_tilde of 10 sampled clients; used by methods that track selectively.
         step_seconds: t_grad, seconds per local step.
         steps: K, local steps.
-        wait: charge for unequal uploads, ``mean`` or ``slowest``.
+        wait: duration of unequal uploads, ``mean`` or ``slowest``.
     """
     algorithm = find_algorithm(method)()
     uplink = Fixed(wait=wait)  # type: ignore[arg-type]
@@ -89,8 +89,8 @@ def image_table() -> str:
             round_seconds(method, parameters, SAMPLED // 2, GPU_STEP_SECONDS, STEPS, wait)
             for wait in ("mean", "slowest")
         )
-        off = f"{100 * (mean / published[method] - 1):+.1f} %"
-        shown = f"{mean:.2f}", f"{published[method]:.2f}", off, f"{slowest:.2f}"
+        deviation = f"{100 * (mean / published[method] - 1):+.1f} %"
+        shown = f"{mean:.2f}", f"{published[method]:.2f}", deviation, f"{slowest:.2f}"
         rows.append([NAMES[method], f"{transfers(method, SAMPLED // 2):g}", *shown])
     head = [
         "method",
@@ -114,7 +114,7 @@ def transfers(method: str, tracking: int) -> float:
 
 
 def language_table() -> str:
-    """GPT-2 with LoRA: the local epoch is derived from LocalAdam's row, other rows are predicted.
+    """GPT-2 with LoRA: LocalAdam's row determines the local epoch; the other rows are predicted.
 
     With S_tilde = S, as stated in the text, FAdamGC and FA-NT need 4 transfers; the published
     minutes agree with 3.5.
@@ -129,7 +129,7 @@ def language_table() -> str:
                 for tracking in (SAMPLED // 2, SAMPLED)
             )
             shown = f"{half:.2f}" if method in SELECTIVE else "-"
-            said = f"{published[method]:.2f}"
-            rows.append([dataset, NAMES[method], said, f"{whole:.2f}", shown])
+            given = f"{published[method]:.2f}"
+            rows.append([dataset, NAMES[method], given, f"{whole:.2f}", shown])
     head = ["data", "method", "published s per round", "S_tilde = S (4)", "S_tilde = S/2 (3.5)"]
     return markdown(head, rows)

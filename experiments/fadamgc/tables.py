@@ -55,7 +55,7 @@ def to_target(results: Results, case: Case, quantity: str = "round") -> list[flo
 
 
 def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
-    """The mean over the seeds; None unless all reach the target."""
+    """The mean of ``to_target`` over the seeds; None unless all seeds reach the target."""
     values = to_target(results, case, quantity)
     return statistics.mean(values) if len(values) == len(results.rows(case)) > 0 else None
 

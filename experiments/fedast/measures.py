@@ -52,7 +52,7 @@ def _over_tasks(
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean; None if a value is None, or without values."""
+    """The mean; None if a value is None or there are no values."""
     known = [value for value in values if value is not None]
     return statistics.mean(known) if known and len(known) == len(values) else None
 
@@ -96,7 +96,7 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
     A finished task keeps its last values until all tasks with all seeds have finished.
 
     Args:
-        results: of the study.
+        results: results of the study.
         case: the case.
         of: names of tasks; None for all.
     """

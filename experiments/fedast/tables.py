@@ -11,12 +11,12 @@ from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, n
 from experiments.report import MISSING, markdown
 from experiments.studies import Case, Results
 
-# Gains in percent over Sync-ST: of FedAST (D) until the last task reaches its target (Figures 7, 18
-# and 20), and of FedAST in the mean for 2, 4 and 6 CIFAR-100 tasks (Figure 16).
+# Published gains over Sync-ST, in percent: in the time until the last task reaches its target, with
+# FedAST (D) (Figures 7, 18 and 20); and in the mean over 2, 4 and 6 CIFAR-100 tasks (Figure 16).
 PUBLISHED_GAINS = {"heterogeneous": 40.1, "higher": 55.9, "lower": 16.3}
 PUBLISHED_CIFAR100 = {2: 22.0, 4: 40.7, 6: 56.3}
 PUBLISHED_MAX = 46.0
-"""Largest gain of Figure 5; the paper gives the others only as bars."""
+"""Largest gain of Figure 5; the paper shows the others only as bars."""
 PUBLISHED_DYNAMIC = 11.9
 """Largest gain of FedAST (D) over FedAST (S) (Section 5.3; Figures 22, 24 and 26)."""
 CODE = (
@@ -42,7 +42,7 @@ def against_static(case: Case) -> bool:
 
 
 def shown(values: Sequence[float | None], form: str = ".0f") -> str:
-    """Mean over the seeds that reach it, their range, and their number if not all do."""
+    """Mean and range of the values; if some are None, the mean of the others and their number."""
     known = [value for value in values if value is not None]
     if not known:
         return MISSING

@@ -1,10 +1,10 @@
 """The tasks of the FedAST paper: their constants, and the task tables of a study's cases.
 
 A grid of a study has ``tasks`` (data sets), ``copies`` of each, and the ``level`` of their targets
-(``main``, ``higher`` or ``lower`` of Table 3, or ``none`` to train on). Optional keys are
-``shares``, clients per round of each task in Sync-ST; ``ratio``, R / b if R is swept; and
-``central``, steps of SGD on the pooled data instead of federated training. At scale smoke, digits
-replace every data set.
+(``main``, ``higher`` or ``lower`` of Table 3, or ``none`` to train without targets). Optional keys
+are ``shares``, clients per round of each task in Sync-ST; ``ratio``, R / b if R is swept; and
+``central``, steps of SGD on the pooled data instead of federated training. At scale smoke, every
+data set is replaced by digits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TASKS = {
         settings=(("batch_size", 64),),
         buffer=6,
     ),
-    # The paper gives no weight decay: that of the data set with the same learning rate.
+    # The paper gives no weight decay; this is that of Fashion-MNIST, which has the same lr.
     "cifar100": Task(
         "resnet18",
         0.06,
@@ -222,7 +222,7 @@ def shares(case: Case) -> tuple[int, ...] | None:
 
 
 def is_central(case: Case) -> bool:
-    """Whether it is centralised training."""
+    """Whether the case is centralised training."""
     return bool(case["clients"] == 1)
 
 

@@ -144,8 +144,8 @@ def convention_rows(results: Results) -> str:
 def latencies(results: Results) -> dict[str, dict[float, list[float]]]:
     """Simulated seconds to 80 % of each seed that reaches it, by run and SNR.
 
-    Over OMA updates arrive without error, so the SNR only changes the duration of a round: one run
-    gives the number of rounds, and the planner gives the seconds at each SNR.
+    Over OMA, updates arrive without error, so the SNR only changes the duration of a round: one run
+    gives the number of rounds, and the planner computes the seconds at each SNR.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     lines: dict[str, dict[float, list[float]]] = {}
@@ -183,7 +183,7 @@ def _seconds(figure: Any, axes: Any, path: Path) -> list[Path]:
     axes.set_ylabel(f"simulated seconds to {TARGET:.0%}", fontsize=9)
     if axes.lines:
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
-        axes.legend(fontsize=8, frameon=False, **place)  # above: lines may be anywhere inside
+        axes.legend(fontsize=8, frameon=False, **place)  # above the axes, where no line can be
     return save_figure(figure, path)
 
 

@@ -30,7 +30,7 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
 
 
 def cells_table(results: Results) -> str:
-    """Accuracy at fractions of the time that all schedules cover; seconds and MiB to a target."""
+    """Accuracy at fractions of the shortest run's duration; seconds and MiB to a target."""
     head = [
         "slow cells",
         "run",
@@ -90,7 +90,7 @@ def mean_staleness(rows: Iterable[dict[str, Any]]) -> float:
 
 
 def _seconds_per_merge(rows: list[dict[str, Any]]) -> float:
-    """Mean over complete merges; a run with a time limit ends within one."""
+    """Mean over complete merges; a time limit may end a run between two merges."""
     last = next(row for row in rows if row["round"] == rows[-1]["round"])
     return float(last["sim_seconds"] / max(1, last["round"]))
 

@@ -103,7 +103,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
 def fig8(results: Results, out: Path) -> list[Path]:
     """Both partition schemes, drawn from the masks of a run, and the training curves of each."""
     schemes = {"alternate": "every second hidden layer: 1/N", "all": "all hidden layers: 1/N²"}
-    # Masks need no training: both are drawn, whichever runs are finished.
+    # Masks need no training, so both are drawn even if runs are missing.
     cases = {c["partition"]: c for c in results.study.cases if c["cells"] == 4}
     drawn = [cases[scheme] for scheme in schemes]
     figure, axes = new_figure(columns=4, height=3.0)
@@ -133,11 +133,11 @@ def fig8(results: Results, out: Path) -> list[Path]:
 
 
 def owners(case: Case) -> list[np.ndarray]:
-    """Which cell trains each weight of the fully connected layers in the first global round.
+    """The cell that trains each weight of the fully connected layers in the first global round.
 
     Returns:
-        By layer [outputs, inputs]: the cell's number, -1 for a weight that no cell trains, -2 for
-        one that all cells train.
+        For each layer, [outputs, inputs]: the index of the cell; -1 if no cell trains the weight,
+        -2 if several cells do.
     """
     parts = build(case.config(case.seeds[0]))
     submodels = parts.planner.plan(0).submodels
@@ -188,7 +188,7 @@ def _frame(left: float) -> Any:
 
 
 def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
-    """The cell of each neuron; the same for all neurons of a layer that is not partitioned."""
+    """The cell of each neuron; constant over a layer that is not partitioned."""
     return np.asarray(layer.max(axis=axis))
 
 

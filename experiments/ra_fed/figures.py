@@ -77,7 +77,7 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
 
 
 def _places(cases: Sequence[Case]) -> list[str]:
-    """Capacities on the axis: widths in increasing order, then mixed widths, then other budgets."""
+    """Capacities in axis order: widths in increasing order, mixed widths, then other budgets."""
     by_share = {share(case): case for case in cases if case["capacities"] is not None}
     return sorted(
         by_share, key=lambda one: (case_order(by_share[one]), max(by_share[one]["capacities"]))
@@ -101,15 +101,15 @@ def _against(
     places: Sequence[str],
     alone: Sequence[str] = (),
 ) -> None:
-    """Accuracy at each place, one line per method; FedAvg as dashes, across or at each place.
+    """Draw accuracy by category, one line per method; FedAvg's full model is a dashed line.
 
     Args:
-        panel: where to draw.
+        panel: axes of the panel.
         results: results of the study.
         cases: cases of the panel.
-        of: gives the place of a case.
-        places: all places, in order.
-        alone: places that are not connected by lines.
+        of: returns the category of a case; FedAvg's line spans all categories if it has none.
+        places: all categories, in the order of the axis.
+        alone: categories that are not connected by lines.
     """
     for case in (case for case in cases if case["algorithm"] == REFERENCE):
         mean = statistics.mean(finals(results, case))

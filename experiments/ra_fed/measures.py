@@ -45,7 +45,7 @@ def coverage(rows: Rows) -> tuple[int, float] | None:
 
 
 def round_seconds(rows: Rows, limit: float | None = None) -> float:
-    """Mean seconds per round; a row at the time limit lies within a round and is ignored."""
+    """Mean seconds per round; a row written at the time limit, during a round, is ignored."""
     whole = [row for row in rows if row["round"] and (limit is None or row["sim_seconds"] < limit)]
     return float(whole[-1]["sim_seconds"] / whole[-1]["round"])
 

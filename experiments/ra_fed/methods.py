@@ -50,7 +50,7 @@ def rate(settings: Settings, scale: str) -> float:
     """The learning rate of a method, from ``settings/rates.toml``.
 
     Raises:
-        ConfigError: the file has none.
+        ConfigError: the file has no rate for this method and model.
     """
     rates = _rates()[scale]
     by_method = rates.get("any", {}) | rates.get(settings["model"], {})

@@ -1,4 +1,4 @@
-"""The figures that a paper's experiments draw, to be looked at."""
+"""Fixtures that collect the figures drawn by experiments."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from tests.drawn import recorded
 
 @pytest.fixture(scope="module")
 def figures():
-    """Every figure that the tests of a file save, by its name."""
+    """The figures saved by the tests of a file, by name."""
     with recorded() as drawn:
         yield drawn
 
 
 @pytest.fixture
 def redrawn(figures):
-    """Likewise of one test."""
+    """The figures saved by one test, by name."""
     with recorded(laid_out=False) as drawn:
         yield drawn

@@ -1,4 +1,4 @@
-"""The demo at a few rounds: its table and its two figures."""
+"""The demo with three rounds: its table and its two figures."""
 
 from experiments.demo import RUNS, demo
 from tests.drawn import AGAINST, legend, lines

@@ -1,4 +1,4 @@
-"""The dynamic-clients paper: its tables as printed, its settings, and tables of rows by hand."""
+"""The dynamic-clients paper: published tables, settings, and tables of hand-written rows."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -29,13 +29,14 @@ COUNTS = {
     13: 20 * 3,
     14: 4 * 3 * 2,
 }
-"""Numbers of each table: data sets, overlaps, alphas, algorithms, transitions, warm starts."""
+"""Number of values per table: data sets x overlaps x alphas x algorithms x transitions x starts."""
 NOT_RUN = {"table1", "table2", "table4", "table6", "table7", "table10", "table11", "lenet5"}
-"""What has nothing of its own to try at scale smoke."""
+"""Experiments that add nothing to test at scale smoke."""
 
 
 @pytest.mark.parametrize("table", range(1, 15))
 def test_published_tables_are_whole(table):
+    """Published tables have all values, without duplicates and with known names."""
     rows = published.read(table)
     assert len(rows) == COUNTS[table]
     assert len({replace(row, mean=0.0, std=None) for row in rows}) == len(rows)
@@ -93,6 +94,7 @@ def test_published_values_of_other_splits(table, wanted, mean):
 
 
 def test_published_values_by_scale_and_what_is_not_told_apart():
+    """Values are found by R; no match gives None, and an ambiguous search raises an error."""
     found = published.find(13, dataset="cifar100", algorithm="fedprox", similarity_scale=150.0,
                            transition=3)  # fmt: skip
     assert found.mean == 59.68
@@ -102,13 +104,13 @@ def test_published_values_by_scale_and_what_is_not_told_apart():
 
 
 def _alike(case):
-    """What cases have in common that differ but for numbers of the split, and of a warm start."""
+    """A key that ignores numbers of the split and of the warm start."""
     numbers = {"alpha", "overlap", "similarity_scale", "trial_rounds", "history"}
     return repr({name: value for name, value in case.settings.items() if name not in numbers})
 
 
 def test_every_configuration_can_be_read_at_every_scale():
-    """Flags that go together, the published learning rates, as many clients as the paper has."""
+    """Every configuration is valid; at scale paper the number of clients is the published one."""
     by_study = {experiment.study: name for name, experiment in EXPERIMENTS.items()}
     for studied, name in by_study.items():
         for scale in SCALES:
@@ -162,13 +164,14 @@ def found(out, figures):
 
 
 def test_everything_is_written(found, out):
+    """Every experiment writes its table, and no run is missing."""
     for name in found:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """A panel an algorithm, a line a warm start, and a mark wherever a session begins."""
+    """One panel per algorithm, one line per warm start, and a mark at the start of a session."""
     results = found["fig2"]
     assert titles(figures["fig2"]) == [
         f"digits, overlap 0, Dir(1), {name}" for name in ("FedAvg", "FedACG")
@@ -199,7 +202,7 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_the_rows_behind_the_tables(found):
-    """Warm starts agree until they can differ, and cost their trial rounds."""
+    """Warm starts agree up to session 2 and differ later; trial rounds are counted."""
     results = found["table3"]
     runs = {c["warm_start"]: results.rows(c)[0] for c in results.where(algorithm="fedavg")}
     accuracies = {
@@ -238,7 +241,7 @@ def run_of(first, trials):
 
 
 def results_of(runs, **settings):
-    """Results by hand from ``{warm_start: runs}``."""
+    """Results of hand-written runs, from ``{warm_start: runs}``."""
     given = {"algorithm": "fedavg", "dataset": "fashion-mnist", "model": "linear", "clients": 40}
     given |= {"split": "dirichlet", "overlap": 0.0, "alpha": 0.3, "uplink": "tdma", "sessions": 6}
     given |= {"pilot_sessions": 1, **settings}
@@ -253,6 +256,7 @@ HAND = {
 
 
 def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
+    """With one pilot session, the paper's transition 1 leads into session 3."""
     assert [session_of(n) for n in (1, 2, 3)] == [3, 4, 5]
     assert [number_of(session_of(n, 2), 2) for n in (1, 2)] == [1, 2]
     results = results_of(HAND)
@@ -265,6 +269,7 @@ def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
 
 
 def test_comparison_has_the_paper_beside_it():
+    """The comparison shows measured and published means and gains, and the rounds to recover."""
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
     assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
@@ -274,16 +279,18 @@ def test_comparison_has_the_paper_beside_it():
     assert "| Previous | 2 | 70.0 | 2 | 0 of 2 |" in text
     plain = tables.comparison(None, (1, 2, 3))(results_of(HAND))
     assert plain.count("| FedAvg |") == 3
-    assert "brackets" not in plain
+    assert "parentheses" not in plain
 
 
 def test_other_data_than_the_paper_is_named():
+    """A note names the published data set if the runs use another one."""
     text = tables.comparison(2)(results_of(HAND))
     assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
-    assert "numbers in brackets are of AG News" in text
+    assert "numbers in parentheses are for AG News" in text
 
 
 def test_variants_have_their_costs():
+    """The table of variants shows accuracies, extra rounds, uploads and memory."""
     results = results_of({"proposed": HAND["proposed"]}, similarity_scale=100.0, trial_rounds=3)
     text = tables.variants(13)(results)
     assert "| Proposed, R = 100, V = 3 | 2 | 86.2 ± 1.8 (91.6) |" in text
@@ -297,7 +304,7 @@ def test_variants_have_their_costs():
 
 
 def test_costs_to_a_common_accuracy():
-    """Proposed has 0.88 after two rounds and one trial round, here from 0.7; 0.8 at once."""
+    """From 0.7, 0.88 takes two rounds and a trial round; from 0.8, 0.8 takes the trial round."""
     results = results_of(HAND)
     (cases,) = radio.groups(results)
     assert radio.common_target([run.rows for run in HAND["previous"]], 3) == pytest.approx(0.88)
@@ -326,8 +333,8 @@ def test_figures_mark_sessions(tmp_path, redrawn):
     shown = lines(panel)
     assert list(shown) == legend(redrawn["fig2"]) == ["Proposed", "Previous"]
     assert shown["Proposed"][0] == [s * 2 + t for s in range(6) for t in range(3)]
-    assert shown["Proposed"][1][9:12] == pytest.approx([75, 82.5, 90]), "of 70 and 80 %"
+    assert shown["Proposed"][1][9:12] == pytest.approx([75, 82.5, 90]), "medians of two seeds"
     assert [line.get_xdata()[0] for line in panel.get_lines()[2:]] == [2, 4, 6, 8, 10]
     (panel,) = redrawn["radio"].axes
-    assert bars(panel)["Proposed"] == pytest.approx([3, 3, 3]), "a trial round each"
+    assert bars(panel)["Proposed"] == pytest.approx([3, 3, 3]), "with one trial round each"
     assert bars(panel)["Previous"] == pytest.approx([2, 2, 2])

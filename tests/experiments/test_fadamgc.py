@@ -1,4 +1,4 @@
-"""The FAdamGC paper's evidence at smoke scale, and its run-time model against the published one."""
+"""FAdamGC's tables and figures at scale smoke, and its run-time model against published times."""
 
 import pytest
 
@@ -23,12 +23,13 @@ def found(out, figures):
 
 
 def test_everything_is_written(found, out):
+    """Every experiment writes a Markdown table."""
     for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """Costs: the first row at the target, a mark a case that gets there."""
+    """Cost figures show the first row at the target, one marker per case that reaches it."""
     assert set(figures) == {name for name, e in EXPERIMENTS.items() if e.draw is not None}
     results = found["fig2"]
     rows = {NAMES[case["algorithm"]]: results.rows(case)[0] for case in results.where()}
@@ -64,7 +65,7 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_the_rows_behind_table_2(found):
-    """All seven methods; bytes are those of their transfers, with half of the sampled tracking."""
+    """All seven methods run; traffic is that of their transfers if half of the sample tracks."""
     results = found["table2"]
     assert tuple(case["algorithm"] for case in results.where()) == METHODS
     size = 22_510  # parameters of 64-300-10
@@ -77,11 +78,11 @@ def test_the_rows_behind_table_2(found):
         assert (case["tracking_clients"] == 2) == (method in ("fa-nt", "fadamgc"))
     text = tables.comparison(results)
     assert text.count("\n") == 2 + 7
-    assert "8.17" in text, "FedAdam's published rounds over FAdamGC's"
+    assert "8.17" in text, "FedAdam's published rounds divided by FAdamGC's"
 
 
-def test_seconds_a_round_are_the_published_ones(out):
-    """Minutes over rounds of Table 2 for 44.7 MB, within 5 %: the largest is 3.1 %."""
+def test_seconds_per_round_match_the_published_ones(out):
+    """Within 5 % of minutes / rounds of Table 2, for 44.7 MB; the largest deviation is 3.1 %."""
     published = {
         "fedavg-m": 10.8, "scaffold-m": 17.4, "fedadam": 7.2, "local-adam": 7.2, "fa-nt": 12.6,
         "fadamgc": 12.6,
@@ -111,7 +112,7 @@ def test_language_fits_three_and_a_half_transfers_better_than_four():
 
 
 def test_parameters_of_adapters_and_head(tmp_path):
-    """By formula as in a real GPT-2 of the same width with 2 of its 12 layers."""
+    """The formula agrees with a real GPT-2 of the same width with 2 of its 12 layers."""
     transformers = pytest.importorskip("transformers")
     base = transformers.GPT2Config(n_layer=2, vocab_size=50, n_positions=8)
     transformers.GPT2LMHeadModel(base).save_pretrained(tmp_path)
@@ -121,7 +122,7 @@ def test_parameters_of_adapters_and_head(tmp_path):
     assert trained - head == (seconds.lora_parameters(20) - head) * 2 // 12
 
 
-def test_the_search_takes_the_best_pair_of_those_run_longest(tmp_path, monkeypatch):
+def test_the_search_chooses_the_best_pair_of_its_second_pass(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.fadamgc.search.METHODS", ("fedavg-m", "fadamgc"))
     search = Search.load("smoke")._replace(rounds=(1, 2), kept=2)
     search = search._replace(pairs=[Pair(1e-2, 1.0), Pair(1e-3, 0.1), Pair(1e-1, 1.0)])
@@ -136,7 +137,7 @@ def test_the_search_takes_the_best_pair_of_those_run_longest(tmp_path, monkeypat
     assert rates_lines(search, tmp_path).count("\n") == 2
 
 
-def test_every_study_can_be_read_at_every_scale():
+def test_every_study_loads_at_every_scale():
     for name, experiment in EXPERIMENTS.items():
         for scale in SCALES:
             study = PAPER.study(experiment.study, scale)

@@ -1,4 +1,4 @@
-"""The FedAST paper's evidence at smoke scale, and its settings against the paper's."""
+"""FedAST's tables and figures at scale smoke, and its settings against the paper's."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.drawn import AGAINST, bars, legend, lines, ticks, titles
 from wirelessfl.config import Config
 
 DRAWN = ("comparison", "fig3", "fig8", "fig12", "fig15")
-"""What the tests below look into, and other kinds of tables and figures."""
+"""Experiments that the tests below use, and one of each other kind of table and figure."""
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,7 @@ def found(out, figures):
 
 
 def test_tables_are_written(found, out):
+    """Every experiment writes a Markdown table, and no run is missing."""
     for name in DRAWN:
         assert "\n|---|" in "\n" + (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -82,7 +83,7 @@ def test_lines_against_a_setting_are_means_of_the_seeds(found, figures):
 
 
 def test_the_rows_behind_the_comparison(found):
-    """Six methods; times, gains and staleness are those of their rows."""
+    """Six methods run; their times, gains and staleness follow from their rows."""
     results = found["comparison"]
     by_label = {tasks.label(case): case for case in results.where()}
     assert list(by_label) == [
@@ -95,7 +96,7 @@ def test_the_rows_behind_the_comparison(found):
         times = []
         for task in ("mnist", "fashion-mnist"):
             rows = run.rows_of(task)
-            assert max(row["accuracy"] for row in rows[:-1]) < 0.4, "it ends at its target"
+            assert max(row["accuracy"] for row in rows[:-1]) < 0.4, "the task ends at its target"
             assert rows[-1]["accuracy"] >= 0.4
             times.append(rows[-1]["sim_seconds"])
         (ends[name],) = measures.to_end(results, case)
@@ -110,14 +111,14 @@ def test_the_rows_behind_the_comparison(found):
     assert measures.gain([slow], [fast]) == (slow - fast) / slow
     assert measures.gain([slow, None], [fast]) is None
     stale = [measures.staleness(results, by_label[n]) for n in ("FedAST (S)", "FedAST-NoBuffer")]
-    assert stale[0] < stale[1], "a buffer makes fewer versions"
+    assert stale[0] < stale[1], "a buffer reduces the number of versions"
     text = tables.times()(results)
     assert "+40.1 %" in text
     assert f"| {ends['FedAST (D)']:.0f} |" in text
 
 
-def test_more_clients_are_more_stale(found):
-    """Figure 3: centralised training is one line, and staleness grows with the requests."""
+def test_staleness_grows_with_the_number_of_requests(found):
+    """In Figure 3, where one case is centralised training."""
     results = found["fig3"]
     cases = results.where()
     few, many = (
@@ -132,7 +133,7 @@ def test_more_clients_are_more_stale(found):
     assert run.rows[-1]["updates"] == run.rows[-1]["round"]
 
 
-def test_mean_curves_hold_a_task_that_has_ended(found):
+def test_mean_curves_keep_the_last_values_of_an_ended_task(found):
     results = found["fig15"]
     case = next(c for c in results.where(algorithm="fedast") if len(tasks.names(c)) == 3)
     ((*_, last),) = measures.curves(results, case)
@@ -145,7 +146,7 @@ def test_mean_curves_hold_a_task_that_has_ended(found):
     assert [row["accuracy"] for row in alone] == [row["accuracy"] for row in rows]
 
 
-def test_every_study_can_be_read_at_every_scale():
+def test_every_study_loads_at_every_scale():
     numbers = {f"fig{n}" for n in range(2, 27)}
     assert set(EXPERIMENTS) == numbers | {"comparison", "shakespeare"}
     for name in {experiment.study for experiment in EXPERIMENTS.values()}:
@@ -154,11 +155,11 @@ def test_every_study_can_be_read_at_every_scale():
             assert study.cases or scale == "small", name
             assert all(NAMES[case["algorithm"]] for case in study.cases)
             for case in {(c["algorithm"], c["first"]): c for c in study.cases}.values():
-                case.config(case.seeds[0])  # as the others but for a number
+                case.config(case.seeds[0])  # the other cases differ in numbers only
 
 
 def test_settings_of_scale_paper_are_the_published_ones():
-    """Section 5.1, Appendix C and Tables 1 and 3, four tasks at three levels."""
+    """Section 5.1, Appendix C and Tables 1 and 3: four tasks with targets at three levels."""
     for study, targets in (
         ("heterogeneous", (0.93, 0.82, 0.63, 0.42)),
         ("higher", (0.96, 0.85, 0.66, 0.45)),
@@ -222,19 +223,20 @@ def test_settings_of_the_other_figures():
             assert {(c.schedule.merged, c.algorithm.server_lr) for c in made} == {(1, 0.038)}
 
 
-def test_a_command_makes_the_run_again():
-    """What a case's command says is what it runs."""
+def test_a_case_prints_the_command_that_repeats_it():
+    """The flags of its command give the same tasks as its configuration."""
     case = PAPER.study("heterogeneous", "paper").cases[2]
     words = case.command.split()[3:]
     flags = {}
     for name, value in zip(words[::2], words[1::2], strict=True):
         flags.setdefault(name.removeprefix("--").replace("-", "_"), []).append(value)
     flags = {name: given if name == "task" else given[0] for name, given in flags.items()}
-    said = Config.from_flags("sync-st", **flags)
-    assert said.tasks == case.config(1).tasks
+    parsed = Config.from_flags("sync-st", **flags)
+    assert parsed.tasks == case.config(1).tasks
 
 
 def test_both_timelines(tmp_path, capsys, figures):
+    """Both methods are drawn over one minute, and their merges are printed."""
     files = timelines(tmp_path)
     assert [file.name for file in files if file.suffix == ".png"] == [
         "timeline-fedast.png", "timeline-sync-st.png",

@@ -1,4 +1,4 @@
-"""The HIST paper's figures and tables at smoke scale: the rows behind them."""
+"""The HIST paper's figures and tables at scale smoke, against the rows of their runs."""
 
 import shutil
 
@@ -30,6 +30,7 @@ def found(out, figures):
 
 
 def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figures):
+    """Every table and figure is written; repeating a command does not rerun its runs."""
     for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
     assert set(figures) >= {name for name, e in EXPERIMENTS.items() if e.draw is not None}
@@ -41,12 +42,12 @@ def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figu
 
 
 def rows_of(results, label, **wanted):
-    """Of the one seed, by label."""
+    """The rows of the only seed, by label."""
     return {label(case): results.rows(case)[0] for case in results.where(**wanted)}
 
 
 def test_figures_3_and_5_are_the_rows_of_their_runs(found, figures):
-    """A panel a split; the target is marked."""
+    """One panel per split; the target is marked."""
     splits = {"noniid": "fully non-i.i.d.", "cell-iid": "cells i.i.d."}
     assert titles(figures["fig3"]) == [f"{text}, learning rate 0.1" for text in splits.values()]
     for panel, split in zip(figures["fig3"].axes, splits, strict=True):
@@ -69,7 +70,7 @@ def mask_label(case):
 
 
 def to_target(results, field, **wanted):
-    """By hand: the first row with 80 %; 0 where there is none."""
+    """``field`` of the first row with 80 %; 0 if there is none."""
     (case,) = results.where(**wanted)
     values = [row[field] for row in results.rows(case)[0] if row["accuracy"] >= 0.8]
     return values[0] if values else 0
@@ -114,6 +115,7 @@ def test_traffic_is_rounds_times_true_bytes(found):
 
 
 def test_every_edge_and_local_period_is_run(found):
+    """All pairs of E and H are run, and their traffic is proportional to E."""
     results = found["fig5"]
     pairs = {(c["edge_rounds"], c["local_steps"]) for c in results.where()}
     assert pairs == {(5, 20), (10, 20), (15, 20), (5, 40), (5, 60)}
@@ -140,7 +142,7 @@ def test_optimized_masks_take_fewer_seconds_than_uniform_ones_and_hfedavg_most(f
 
 
 def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
-    """Every second layer: each weight belongs to one cell. All layers: cross blocks rest."""
+    """With ``alternate`` each weight has one cell; with ``all`` off-diagonal blocks have none."""
     (half,) = found["fig8"].where(cells=4, partition="alternate")
     (all_layers,) = found["fig8"].where(cells=4, partition="all")
     for layer in figures_module.owners(half):
@@ -154,7 +156,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
     panels = figures["fig8"].axes
     assert [len(panel.images) for panel in panels] == [len(figures_module.owners(half)), 4, 0, 0]
     white = [np.all(image.get_array() == 1, axis=-1).sum() for image in panels[1].images]
-    assert white == [0, 12 * 12 - 4 * 3 * 3, 12 * 12 - 4 * 3 * 3, 0], "what rests"
+    assert white == [0, 12 * 12 - 4 * 3 * 3, 12 * 12 - 4 * 3 * 3, 0], "untrained weights are white"
     assert [text.get_text() for text in panels[1].texts] == [f"layer {n}" for n in (1, 2, 3, 4)]
     rows = {
         ("1/N" if c["partition"] == "alternate" else "1/N²") + f", N = {c['cells']}": (
@@ -176,6 +178,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
 
 
 def test_local_biases_are_not_sent(found):
+    """Exchanging hidden biases adds the traffic of these biases."""
     results = found["ablations"]
     for dropout in (0.5, 0.0):
         sent = {}
@@ -195,6 +198,7 @@ def test_the_published_accounting_gives_the_published_numbers(rounds, cells, mb)
 
 
 def test_targets_are_compared_round_by_round_with_the_paper(found):
+    """Tables I and II show measured and published rounds and MB for every row."""
     text = tables.targets(found["table1"])
     assert "| fully non-i.i.d. | HIST, N = 2 |" in text
     assert "30 / 262" in text
@@ -205,6 +209,7 @@ def test_targets_are_compared_round_by_round_with_the_paper(found):
 
 
 def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
+    """Tables list missing runs, and runs with one seed of the core comparison run first."""
     for name in {e.study for e in EXPERIMENTS.values()}:
         for scale in SCALES:
             study = PAPER.study(name, scale)
@@ -213,7 +218,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
     study = PAPER.study("fig3", "small")
     for run in sorted(study.planned(), key=lambda run: run.rank):
         made.append((run.config.training.rounds, run.config.run.seed))
-    assert {seed for _, seed in made[:12]} == {1}  # the core with one seed comes first
+    assert {seed for _, seed in made[:12]} == {1}  # the core comparison with one seed runs first
     found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, only_kept=True)
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
@@ -225,7 +230,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
 def test_an_interrupted_study_is_drawn_from_what_is_there(
     name, which, found, out, tmp_path, redrawn
 ):
-    """One run alone, the first or the last planned, makes a picture and a line on the others."""
+    """A single run, the first or the last planned, gives a figure and a note on missing runs."""
     study = PAPER.study(EXPERIMENTS[name].study, "smoke")
     config = study.planned()[which].config
     kept = kept_folder(config, out / "runs")
@@ -241,6 +246,7 @@ def test_an_interrupted_study_is_drawn_from_what_is_there(
 
 
 def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path):
+    """Equal runs are executed once, and a finished run is not repeated."""
     config = Config.from_flags("hist", clients=8, rounds=1, local_steps=1, threads=1)
     make_runs([Planned("a", config, 2), Planned("b", config, 1)], tmp_path)
     (folder,) = tmp_path.iterdir()
@@ -250,6 +256,7 @@ def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path)
 
 
 def test_bad_words_are_one_line(tmp_path, capsys):
+    """An invalid argument gives a one-line error and exit status 2."""
     assert PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "0"]) == 2
     assert "jobs is 0" in capsys.readouterr().err
 
@@ -284,7 +291,7 @@ def test_the_panels_of_figure_7_say_what_their_axes_are(found, figures):
 
 
 def test_air_errors_are_those_predicted_and_fall_with_the_snr(found):
-    """Realised errors are means over 3 rounds of 5 uploads of 4 cells of some 4,700 elements."""
+    """Realised errors are means over 3 rounds, 5 uploads, 4 cells and about 4,700 elements."""
     realised = {}
     for case in found["fig7a"].where(uplink="aircomp"):
         (rows,) = found["fig7a"].rows(case)
@@ -303,7 +310,7 @@ def test_air_errors_are_those_predicted_and_fall_with_the_snr(found):
 
 
 def test_seconds_over_oma_are_planned_for_every_snr(found):
-    """At a run's own SNR they are the run's; they fall with it. Over the air it does not matter."""
+    """They equal those of the run at its SNR, and grow at a lower one. AirComp's are constant."""
     results = found["fig7b"]
     (case,) = results.where(uplink="tdma", algorithm="hist")
     (rows,) = results.rows(case)
@@ -316,7 +323,7 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
 
 
 def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
-    """Slow cells take 10 times as long and more: B cells are in long before all are."""
+    """Slow cells take at least 10 times as long, so B cells finish long before all of them."""
     results = found["cells"]
     for panel in figures["cells"].axes:
         name = panel.get_title().partition(",")[0]
@@ -341,6 +348,7 @@ def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
 
 
 def test_oma_grows_with_the_clients_and_the_air_does_not(found):
+    """Seconds over OMA grow with the clients per cell; seconds over the air hardly grow."""
     seconds = {
         (c["algorithm"], c["uplink"], c["clients"]): found["fig7c"].rows(c)[0][-1]["sim_seconds"]
         for c in found["fig7c"].where()

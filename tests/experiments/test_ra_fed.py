@@ -1,4 +1,4 @@
-"""RA-Fed's experiments: settings, the rows behind each figure at smoke scale, tables by hand."""
+"""RA-Fed's experiments: settings, figures and rows at scale smoke, tables of hand-written rows."""
 
 import argparse
 from types import SimpleNamespace
@@ -39,6 +39,7 @@ def test_every_configuration_can_be_read_at_every_scale():
 
 
 def test_the_core_comparison_comes_first():
+    """Ranks: one seed of the core comparison, further widths, other data and models, more seeds."""
     ranks = {}
     for run in PAPER.study("widths", "small").planned():
         config = run.config
@@ -65,6 +66,7 @@ def test_the_core_comparison_comes_first():
 
 
 def test_settings_depend_on_each_other():
+    """``complete`` derives min_coverage and the rate, and drops settings of other splits."""
     given = {"algorithm": "ra-fed", "model": "mlp", "split": "noniid", "alpha": 0.3, "shards": 2}
     given |= {"capacities": [0.3], "masks": "covered", "clients_per_round": 10}
     found = complete(given, "small")
@@ -87,6 +89,7 @@ def found(out, figures):
 
 
 def test_everything_is_written_and_found_again(found, out):
+    """Every experiment writes its table; stored runs give the same rows again."""
     for name in EXPERIMENTS:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -98,7 +101,7 @@ def test_everything_is_written_and_found_again(found, out):
 
 
 def points(panel):
-    """What a panel's named marks show, bars of errors or none: by label, x and y."""
+    """The labelled markers of a panel, with or without error bars: x and y by label."""
     return {
         one.get_label(): (list(one.lines[0].get_xdata()), list(one.lines[0].get_ydata()))
         for one in panel.containers
@@ -106,6 +109,7 @@ def points(panel):
 
 
 def test_the_figures_show_the_rows(found, figures):
+    """Every case is drawn once, with labelled axes and a complete legend."""
     assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
     for name in ("widths", "coverage", "heterogeneity"):
         results = found[name]
@@ -117,7 +121,7 @@ def test_the_figures_show_the_rows(found, figures):
             for line in panel.get_lines()
             if line.get_label() == "FedAvg, full model"
         ]
-        assert values == {*shown, *full}, "every case stands somewhere, and nothing else"
+        assert values == {*shown, *full}, "every case is drawn, and nothing else"
         for panel in figures[name].axes:
             assert panel.get_ylabel() == "final test accuracy (%)"
         labels = {
@@ -145,6 +149,7 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_curves_of_the_radio_are_the_rows(found, figures):
+    """Each panel shows the accuracies of one method and the references against simulated time."""
     results = found["radio"]
     for panel, others in zip(figures["radio"].axes, ("ram-fed", "ra-fed"), strict=True):
         assert panel.get_xlabel() == AGAINST["sim_seconds"]
@@ -168,7 +173,7 @@ def last_rows(results, **wanted):
 
 
 def test_the_rows_behind_the_widths(found):
-    """What is sent follows from the widths; what is covered, from whose neurons they are."""
+    """Traffic follows from the widths, and coverage from the masks."""
     ends = last_rows(found["widths"])
     assert set(ends) == {
         ("fedavg", "full"),
@@ -196,6 +201,7 @@ def test_the_rows_behind_the_widths(found):
 
 
 def test_the_rows_behind_the_coverage(found):
+    """Covered masks reach the required coverage S beta; random masks have a minimum of 1."""
     results = found["coverage"]
     for case in results.where():
         (rows,), (beta,) = results.rows(case), case["capacities"]
@@ -204,7 +210,7 @@ def test_the_rows_behind_the_coverage(found):
         if case["masks"] == "covered":
             assert case["min_coverage"] == neurons
             assert min_coverage == neurons, (
-                "arcs of equal length repeat: weights as often as neurons"
+                "arcs of equal length repeat, so weights are covered as often as neurons"
             )
         else:
             assert 1 == min_coverage < max(neurons, 2)
@@ -213,7 +219,7 @@ def test_the_rows_behind_the_coverage(found):
 
 
 def test_the_rows_behind_the_masks(found):
-    """Ordered masks of one width are the same for all: everybody covers what anybody does."""
+    """Ordered masks of one width are equal, so all clients cover the same coordinates."""
     results = found["masks"]
     cases = {(case["algorithm"], case["masks"]): case for case in results.where()}
     assert set(cases) == {(a, m) for a in ("ra-fed", "ram-fed") for m in ("ordered", "static")}
@@ -227,6 +233,7 @@ def test_the_rows_behind_the_masks(found):
 
 
 def test_the_rows_behind_the_heterogeneity(found):
+    """RA-Fed and RAM-Fed run on every label distribution, with different accuracies."""
     results = found["heterogeneity"]
     for affordable in ("1/2", "mixed"):
         for method in ("ra-fed", "ram-fed"):
@@ -238,7 +245,7 @@ def test_the_rows_behind_the_heterogeneity(found):
 
 
 def test_the_rows_behind_the_radio(found):
-    """Narrower submodels end sooner, and a deadline is kept, but for less than a neuron."""
+    """Narrower submodels shorten rounds; a deadline is met with less than a neuron to spare."""
     results = found["radio"]
     seconds = {
         name_of(case): round_seconds(results.rows(case)[0], case["max_seconds"])
@@ -257,7 +264,7 @@ def test_the_rows_behind_the_radio(found):
 
 
 def test_the_frontier_is_what_the_solver_says_of_the_run(out, figures):
-    """Of one round planned by RA-Fed itself; Gamma* = S takes full models."""
+    """It equals the duration of rounds planned by RA-Fed; Gamma* = S requires full models."""
     case = PAPER.study("radio", "smoke").cases[0]
     points = frontier(case.config(1), 5)
     assert points.seconds.shape == (5, 10)
@@ -296,7 +303,7 @@ def rows_of(*accuracies, **last):
 
 
 def results_of(runs, **settings):
-    """Results by hand from ``{(algorithm, capacities): rows of each seed}``."""
+    """Results of hand-written runs, from ``{(algorithm, capacities): rows of each seed}``."""
     given = {"dataset": "mnist", "split": "dirichlet", "alpha": 0.3, "model": "mlp", "lr": 0.1}
     cases = [
         Case(given | settings | {"algorithm": name, "capacities": capacities}, (1, 2), 0)
@@ -309,10 +316,11 @@ def results_of(runs, **settings):
 
 
 def test_measures_by_hand():
+    """Final accuracy, coverage and seconds per round of hand-written rows."""
     rows = rows_of(0.9, 0.1, *[0.5, 0.6, 0.7, 0.8, 0.9])
     assert LAST == 5
     assert final(rows) == pytest.approx(70)
-    assert final(rows_of(0.9, 0.2, 0.4)) == pytest.approx(30), "the first model is no test"
+    assert final(rows_of(0.9, 0.2, 0.4)) == pytest.approx(30), "the initial model is not counted"
     assert coverage(rows) is None
     rows[2] |= {"coverage": 3.0, "uncovered": 0.5}
     rows[3] |= {"coverage": 2.0, "uncovered": 0.1}
@@ -322,7 +330,7 @@ def test_measures_by_hand():
 
 
 def test_claims_by_hand():
-    """Of the seeds that all have, and not of full submodels."""
+    """Gains use the seeds that all methods have, and omit full submodels."""
     at = {"fedavg-small": 0.5, "heterofl": 0.6, "fedrolex": 0.7, "ra-fed": 0.75, "ram-fed": 0.65}
     runs = {(name, (0.5,)): [rows_of(0, a), rows_of(0, a + 0.1)] for name, a in at.items()}
     runs["ram-fed", (0.5,)].pop()
@@ -344,7 +352,7 @@ def test_claims_by_hand():
 
 
 def test_figures_of_several_seeds_models_and_splits(tmp_path, redrawn):
-    """A file a data set and model, the first called after the study; a panel a split."""
+    """One file per data set and model, the first named after the study; one panel per split."""
     parts = []
     for place, settings in enumerate(
         ({}, {"split": "noniid", "alpha": None, "shards": 2}, {"model": "lenet5"})

@@ -1,7 +1,8 @@
-"""The gate: results of many small runs, stored before a change and compared to the bit after it."""
+"""The gate: results of many small runs, stored before a change and compared bitwise after it."""
 
 import os
 
-# Before numpy and torch are loaded: with more threads, sums round differently on other machines.
+# Must be set before numpy and torch are loaded. With more threads, the rounding of sums would
+# depend on the number of cores.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")

@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.gate.command import main  # spawned processes import that module, and never this one
+from tests.gate.command import main  # spawned processes import that module, not this one
 
 if __name__ == "__main__":
     sys.exit(main())

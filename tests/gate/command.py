@@ -23,9 +23,9 @@ from tests.gate.running import Outcome, run
 from tests.gate.storing import (
     Origin,
     Stored,
+    current_origin,
     default_folder,
     numerics,
-    present_origin,
     read,
     read_outcome,
     settings_of,
@@ -33,18 +33,18 @@ from tests.gate.storing import (
 )
 
 
-class MeaninglessError(Exception):
-    """A comparison that cannot be made; the message says why, and what to do."""
+class IncomparableError(Exception):
+    """Raised if results cannot be compared; the message gives the reason and a remedy."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a configuration.
+    """Result of a configuration.
 
     Args:
-        name: of the configuration.
-        finding: what differs, or failed; None: nothing.
-        rows: that it gives now; None: it was not run, or gave none.
+        name: name of the configuration.
+        finding: failure or difference; None if there is none.
+        rows: rows of the run; None if it was not run or failed.
     """
 
     name: str
@@ -57,7 +57,7 @@ Task = Callable[[str], Verdict]
 
 @dataclass(frozen=True)
 class Storing:
-    """Runs a configuration and stores what it gives."""
+    """Runs a configuration and stores its results."""
 
     folder: Path
     origin: Origin
@@ -72,7 +72,7 @@ class Storing:
 
 @dataclass(frozen=True)
 class Checking:
-    """Runs a configuration and compares what it gives with the store."""
+    """Runs a configuration and compares its results with the store."""
 
     folder: Path
 
@@ -90,12 +90,12 @@ class Checking:
 
 
 def _ran(name: str) -> tuple[Outcome | None, str | None]:
-    """The outcome of a configuration, and what is wrong with it."""
+    """Run a configuration; returns its outcome, and a failure or a difference after resuming."""
     try:
         first, *others = run(CONFIGURATIONS[name])
-    except Exception as error:  # whatever it is: the others go on
-        said = str(error).splitlines() or [""]
-        return None, f"failed: {type(error).__name__}: {said[0]}"
+    except Exception as error:  # the other configurations continue
+        lines = str(error).splitlines() or [""]
+        return None, f"failed: {type(error).__name__}: {lines[0]}"
     for resumed in others:
         finding = first_difference(first, resumed, ("uninterrupted", "resumed"))
         if finding is not None:
@@ -104,70 +104,70 @@ def _ran(name: str) -> tuple[Outcome | None, str | None]:
 
 
 def store(folder: Path, names: Sequence[str], jobs: int, console: Console) -> int:
-    """Run and store; the exit status."""
+    """Run configurations and store their results; returns the exit status."""
     folder.mkdir(parents=True, exist_ok=True)
-    origin = present_origin()
+    origin = current_origin()
     failed = 0
     for verdict in _verdicts(Storing(folder, origin), names, jobs, console):
-        failed += _told(verdict, console)
+        failed += _report(verdict, console)
     kept = len(names) - failed
-    _say(console, f"{kept} of {len(names)} stored in {folder}, at commit {origin.commit}")
+    _print(console, f"{kept} of {len(names)} stored in {folder}, at commit {origin.commit}")
     return 1 if failed else 0
 
 
 def check(folder: Path, names: Sequence[str], jobs: int, console: Console) -> int:
-    """Run and compare; the exit status.
+    """Run configurations and compare their results with the store; returns the exit status.
 
     Raises:
-        MeaninglessError: nothing is stored, or it was stored under other circumstances.
+        IncomparableError: nothing is stored, or it was stored on another machine or version.
     """
     found = {name: read(folder, name) for name in names}
-    stored = {name: own for name, own in found.items() if own is not None}
+    stored = {name: results for name, results in found.items() if results is not None}
     if not stored:
-        raise MeaninglessError(f"nothing is stored in {folder}: run `make gate-store` first")
-    now = present_origin()
-    for own in stored.values():
-        if reason := own.origin.why_not(now):
-            raise MeaninglessError(
-                f"{reason}: a comparison to the bit would be meaningless. Store again."
+        raise IncomparableError(f"nothing is stored in {folder}: run `make gate-store` first")
+    now = current_origin()
+    for results in stored.values():
+        if reason := results.origin.mismatch(now):
+            raise IncomparableError(
+                f"{reason}: results cannot be compared bit for bit. Store them again."
             )
     different = 0
     for verdict in _verdicts(Checking(folder), names, jobs, console):
         _check_numerics(stored.get(verdict.name), verdict)
-        different += _told(verdict, console)
+        different += _report(verdict, console)
     equal = len(names) - different
-    commits = " and ".join(dict.fromkeys(own.origin.commit for own in stored.values()))
-    _say(console, f"{equal} of {len(names)} equal (stored at commit {commits})")
+    commits = " and ".join(dict.fromkeys(results.origin.commit for results in stored.values()))
+    _print(console, f"{equal} of {len(names)} equal (stored at commit {commits})")
     return 1 if different else 0
 
 
 def _check_numerics(stored: Stored | None, verdict: Verdict) -> None:
-    """Refuse to compare rows of an arithmetic that is meant to be another one.
+    """Refuse to compare rows whose values of ``numerics`` differ.
 
     Raises:
-        MeaninglessError: it is.
+        IncomparableError: the values differ.
     """
     if stored is None or verdict.rows is None:
         return
     before, now = numerics(stored.rows), numerics(verdict.rows)
     if before != now:
-        words = ["none" if own is None else own for own in (before, now)]
-        raise MeaninglessError(f"numerics {words[0]} stored, {words[1]} now: store again")
+        words = ["none" if value is None else value for value in (before, now)]
+        raise IncomparableError(f"numerics {words[0]} stored, {words[1]} now: store again")
 
 
-def _told(verdict: Verdict, console: Console) -> bool:
-    """Say what is wrong, in a line; whether something is."""
+def _report(verdict: Verdict, console: Console) -> bool:
+    """Print the finding of a verdict in one line; returns whether there is one."""
     if verdict.finding is not None:
-        _say(console, f"{verdict.name}: {verdict.finding}")
+        _print(console, f"{verdict.name}: {verdict.finding}")
     return verdict.finding is not None
 
 
-def _say(console: Console, line: str) -> None:
+def _print(console: Console, line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _verdicts(task: Task, names: Sequence[str], jobs: int, console: Console) -> Iterator[Verdict]:
-    """Those of all configurations, as they come."""
+    """The verdicts of all configurations, in order of completion."""
     with _progress(len(names), console) as show:
         if jobs == 1:
             for name in names:
@@ -187,7 +187,7 @@ def _verdicts(task: Task, names: Sequence[str], jobs: int, console: Console) -> 
 
 @contextmanager
 def _progress(total: int, console: Console) -> Iterator[Callable[[str], None]]:
-    """A bar on a terminal; nothing elsewhere."""
+    """A progress bar on a terminal; otherwise nothing."""
     bar = Progress(
         BarColumn(),
         TextColumn("{task.completed} of {task.total}  {task.description}"),
@@ -202,26 +202,29 @@ def _progress(total: int, console: Console) -> Iterator[Callable[[str], None]]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Read the command line and store or check; the exit status."""
+    """Parse the command line, and store or check; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.gate",
-        description="Many small runs, whose results are stored before a change that must not "
-        "alter them, and compared to the bit after it.",
+        description="Store the results of many small runs before a change, and check that they "
+        "are bit-identical after it.",
     )
     parser.add_argument("command", choices=["store", "check"])
     parser.add_argument(
-        "--into", type=Path, metavar="DIR", help="the store (default: $WIRELESSFL_GATE, or a cache)"
+        "--into",
+        type=Path,
+        metavar="DIR",
+        help="folder of stored results (default: $WIRELESSFL_GATE, or a cache)",
     )
     parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="configurations whose names have this in them"
+        "--only", default="", metavar="PATTERN", help="configurations whose names contain PATTERN"
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (1)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (1)")
     parsed = parser.parse_args(words)
     names = [name for name in CONFIGURATIONS if fnmatchcase(name, f"*{parsed.only}*")]
     if not names:
-        parser.error(f"--only is {parsed.only!r}, which no configuration has in its name")
+        parser.error(f"--only is {parsed.only!r}: no configuration has a name that contains it")
     if parsed.jobs < 1:
-        parser.error(f"--jobs is {parsed.jobs}: at least one process is needed")
+        parser.error(f"--jobs is {parsed.jobs}: give a number >= 1")
     folder = (parsed.into or default_folder()).absolute()
     start = time.monotonic()
     console = Console()
@@ -229,9 +232,9 @@ def main(words: Sequence[str] | None = None) -> int:
         status = (store if parsed.command == "store" else check)(
             folder, names, parsed.jobs, console
         )
-    except MeaninglessError as error:
+    except IncomparableError as error:
         print(error, file=sys.stderr)
         return 2
     if console.is_terminal:
-        _say(console, f"{time.monotonic() - start:.0f} s")
+        _print(console, f"{time.monotonic() - start:.0f} s")
     return status

@@ -1,4 +1,4 @@
-"""The first difference between two outcomes, to the bit, in words."""
+"""Describe the first bitwise difference between two outcomes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 from tests.gate.running import Outcome
 
 WALL_CLOCK = {"wall_seconds"}
-"""Fields of rows that no two runs share."""
+"""Fields of rows that differ between equal runs."""
 LONGEST = 80
-"""Characters that are shown of a value."""
+"""Maximum number of characters shown of a value."""
 
 
 def first_difference(
     one: Outcome, two: Outcome, names: tuple[str, str] = ("stored", "now")
 ) -> str | None:
-    """Where two outcomes first differ, rows before parameters; None where they are equal.
+    """The first difference between two outcomes, rows before parameters; None if they are equal.
 
     Args:
-        one: an outcome.
-        two: another.
-        names: what to call them.
+        one: first outcome.
+        two: second outcome.
+        names: how the message refers to each.
     """
     return _of_rows(one.rows, two.rows, names) or _of_params(one.params, two.params, names)
 
@@ -44,12 +44,12 @@ def _of_rows(
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
-    """A value as JSON, which gives floats back to the bit, and where NaN equals NaN."""
+    """A value as JSON, which is exact for floats, and in which NaN equals NaN."""
     return json.dumps(row[key], sort_keys=True) if key in row else "nothing"
 
 
 def _both(values: tuple[str, str], names: tuple[str, str]) -> str:
-    shown = [own if len(own) <= LONGEST else own[:LONGEST] + "..." for own in values]
+    shown = [text if len(text) <= LONGEST else text[:LONGEST] + "..." for text in values]
     return f"{shown[0]} {names[0]}, {shown[1]} {names[1]}"
 
 
@@ -77,5 +77,5 @@ def _kind(tensor: Tensor | None) -> str:
 
 
 def _bytes(tensor: Tensor) -> Tensor:
-    """[elements, bytes of each], so that NaN equals NaN, and 0.0 is not -0.0."""
+    """[elements, bytes per element]: as bytes, NaN equals NaN, and 0.0 differs from -0.0."""
     return tensor.contiguous().reshape(-1, 1).view(torch.uint8)

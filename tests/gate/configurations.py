@@ -1,6 +1,6 @@
-"""What the gate runs: small configurations that together use every choice there is, by name.
+"""The gate's configurations by name: small runs that together use every choice and setting.
 
-``tests/test_gate.py`` says which choice or setting is missing here.
+``tests/test_gate.py`` fails if a choice or a setting is missing here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ DEFAULTS: dict[str, Any] = {
     "local_steps": 3,
     "batch_size": 8,
     "device": "cpu",
-    # Nothing that a run would find by timing.
+    # Fixed, so that they depend neither on the machine nor on timing.
     "chunk": 4,
     "replay": "off",
     "threads": 1,
     "workers": 1,
 }
-"""Flags of all configurations, where they do not say otherwise."""
+"""Default flags of all configurations."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Configuration:
     """One run.
 
     Args:
-        algorithm: its name.
+        algorithm: name of the algorithm.
         flags: settings by flat name, as for ``Config.from_flags``.
-        how: uninterrupted; stopped halfway and resumed, which must equal the uninterrupted run; or
-            by two processes that torchrun starts.
-        objects: what makes ``data``, ``model`` and ``network`` for ``wirelessfl.run``.
-        files: what writes files to a folder, and returns the flags that name them.
+        how: ``whole``, uninterrupted; ``resumed``, also stopped halfway and resumed, with equal
+            results; ``torchrun``, by two processes that torchrun starts.
+        objects: functions that create ``data``, ``model`` and ``network`` for ``wirelessfl.run``.
+        files: function that writes files to a folder and returns the flags that name them.
     """
 
     algorithm: str
@@ -48,12 +48,12 @@ class Configuration:
     files: Callable[[Path], dict[str, Any]] | None = None
 
     def flags_in(self, folder: Path) -> dict[str, Any]:
-        """The flags with those of its files, which are written to ``folder``."""
+        """The flags, including those of its files, which are written to ``folder``."""
         return {**self.flags, **(self.files(folder) if self.files is not None else {})}
 
 
 def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
-    """A configuration; ``given_data`` and the like are its objects, ``files`` writes its files."""
+    """A configuration whose objects are ``given_data``, ``given_model`` and ``given_network``."""
     objects = {
         name: flags.pop(f"given_{name}")
         for name in ("data", "model", "network")
@@ -61,7 +61,7 @@ def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
     }
     files = flags.pop("files", None)
     defaults = dict(DEFAULTS)
-    if "network" in objects:  # which has its own
+    if "network" in objects:  # it defines the number of clients
         del defaults["clients"]
     return Configuration(algorithm, defaults | flags, how, objects, files)
 
@@ -127,7 +127,7 @@ AIR = {
     ),
 }  # fmt: skip
 
-# What cells run: every algorithm of one server with rounds; HIST cuts the model itself.
+# Algorithms inside cells. HIST partitions the model, so it does not accept those with submodels.
 LOCAL = (
     *("fa-nt", "fadamgc", "fedacg", "fedadagrad", "fedadam", "fedams", "fedavg-m", "fedprox"),
     *("fedyogi", "local-adam", "moon", "scaffold", "scaffold-m"),
@@ -279,7 +279,7 @@ SEVERAL_TASKS = {
     ),
 }  # fmt: skip
 
-# Stopped halfway: with a checkpoint after each round, so that work is left to resume.
+# A checkpoint after each round, so that a run stopped halfway has work left when it resumes.
 OFTEN = {"checkpoint_seconds": 0.0}
 RESUMED = {
     "resumed-scaffold": one(
@@ -299,7 +299,7 @@ RESUMED = {
     "resumed-sync-st": one("sync-st", "resumed", **OFTEN, **TASKS, first=2),
 }  # fmt: skip
 
-# One algorithm for every kind of state under every schedule, each stopped halfway.
+# One algorithm for each kind of state under each schedule; almost all are stopped halfway.
 ASYNCHRONOUS = OFTEN | ONE_TASK | {"schedule": "buffered", "buffer": 2}
 OVER_THE_AIR = {"uplink": "aircomp", "drop_out": 0.1}
 SLOW_CELLS = OFTEN | {"schedule": "buffered", "rounds": 6, "slowdown": 3.0, "edge_rounds": 2}

@@ -1,4 +1,4 @@
-"""What configurations are given beside their flags: data, models, networks, files."""
+"""Objects and files for configurations: data sets, models, networks, traces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES = (
 
 
 def _dataset(name: str, inputs: Tensor, classes: int, **options: Any) -> Dataset:
-    """Three quarters of ``inputs`` to train on, the others to test on; random labels."""
+    """A data set with random labels; the first three quarters of ``inputs`` are training data."""
     random = Stream(7, (name, "labels")).generator()
     labels = torch.from_numpy(random.integers(0, classes, len(inputs)))
     cut = 3 * len(inputs) // 4
@@ -45,31 +45,31 @@ def colour_images() -> Dataset:
 
 
 def points() -> Dataset:
-    """Points of nine features, from twelve natural clients."""
+    """Points with nine features, from twelve natural clients."""
     inputs = torch.from_numpy(Stream(7, ("points",)).generator().standard_normal((240, 9)))
     return _dataset("points", inputs.float(), 4, groups=np.arange(180) % 12)
 
 
 def called_mnist() -> Dataset:
-    """The same under a name for which there is a published step time."""
+    """The data set ``points`` named mnist, for which there is a published step time."""
     return replace(points(), name="mnist")
 
 
 def letters() -> Dataset:
-    """Sequences of six letters out of five; the label is a letter, too."""
+    """Sequences of six letters from an alphabet of five; labels are letters too."""
     ids = Stream(7, ("letters",)).generator().integers(0, 5, (160, 6))
     return _dataset("letters", torch.from_numpy(ids), 5)
 
 
 def tokens() -> Dataset:
-    """Sequences of eight tokens out of twelve, of which token 0 pads."""
+    """Sequences of eight token ids below twelve; token 0 is padding."""
     ids = Stream(7, ("tokens",)).generator().integers(1, 12, (160, 8))
     ids[::2, 6:] = 0
     return _dataset("tokens", torch.from_numpy(ids), 3, pad_id=0)
 
 
 class Residual(nn.Module):
-    """Two layers with a sum around one: not a chain, so it trains under vmap."""
+    """A network with a residual connection: not a chain of layers, so it trains under vmap."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,14 +82,14 @@ class Residual(nn.Module):
 
 
 def residual() -> nn.Module:
-    """A model object, with weights drawn from a seed of its own."""
+    """A ``Residual`` with fixed initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         return Residual()
 
 
 def batch_norm() -> nn.Module:
-    """A model that mixes the samples of a batch, so that clients train one after the other."""
+    """A model that mixes the samples of a batch, so that clients train one at a time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         norm = nn.BatchNorm1d(8, track_running_stats=False)
@@ -110,7 +110,7 @@ def uneven_network() -> Network:
 
 
 def stays(folder: Path) -> dict[str, Any]:
-    """A trace of clients that come and go, in rounds."""
+    """A trace of clients that join and leave, in rounds."""
     table = [(client, 0, "") for client in range(4)]
     table += [(4, 0, 1.5), (5, 0, 2.5), (6, 1.2, ""), (7, 3.1, 5.5)]
     lines = ["client,join,leave", *(",".join(map(str, stay)) for stay in table)]
@@ -120,7 +120,7 @@ def stays(folder: Path) -> dict[str, Any]:
 
 
 def plays(folder: Path) -> dict[str, Any]:
-    """A play of three roles, as the data set ``shakespeare`` is read."""
+    """A play with three roles, in the format of the data set ``shakespeare``."""
     speeches = [f"ROLE {role}:\n{LINES[(role + n) % 3]}" for n in range(12) for role in range(3)]
     (folder / "shakespeare").mkdir()
     (folder / "shakespeare" / "input.txt").write_text("\n\n".join(speeches) + "\n")
@@ -128,7 +128,7 @@ def plays(folder: Path) -> dict[str, Any]:
 
 
 def tiny_gpt2(folder: Path) -> dict[str, Any]:
-    """A GPT-2 of one layer with random weights, as transformers saves it."""
+    """A GPT-2 with one layer and random weights, saved by transformers."""
     from transformers import GPT2Config, GPT2Model
     from transformers.utils.logging import disable_progress_bar
 

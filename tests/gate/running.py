@@ -1,4 +1,4 @@
-"""One configuration of the gate, run by way of the public interface alone."""
+"""Run a configuration of the gate through the public interface."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: rows in the order of writing, and parameters by name."""
+    """Results of a run: rows in the order of writing, and parameters by name."""
 
     rows: list[dict[str, Any]]
     params: dict[str, Tensor]
 
 
 class Stopped(Exception):
-    """Raised by the gate itself in the middle of a run."""
+    """Raised by the gate to stop a run halfway."""
 
 
 def run(configuration: Configuration) -> list[Outcome]:
-    """What the configuration gives; of one that is resumed, uninterrupted and resumed.
+    """Run a configuration; ``resumed`` gives two outcomes, uninterrupted and resumed.
 
     Raises:
         Exception: the run failed.
@@ -56,11 +56,11 @@ def run(configuration: Configuration) -> list[Outcome]:
 
 
 def _outcome(result: RunResult) -> Outcome:
-    return Outcome(result.rows, {name: own.clone() for name, own in result.params.items()})
+    return Outcome(result.rows, {name: value.clone() for name, value in result.params.items()})
 
 
 def _resumed(config: Config, objects: Mapping[str, Any], rows: int) -> RunResult:
-    """Stopped when so many rows are written, and resumed."""
+    """Stop a run after ``rows`` rows, then resume it."""
     seen: list[Any] = []
 
     def on_row(row: dict[str, Any]) -> None:
@@ -77,10 +77,10 @@ def _resumed(config: Config, objects: Mapping[str, Any], rows: int) -> RunResult
 
 
 def _by_two_processes(config: Config, folder: Path) -> RunResult:
-    """Run by the command line under torchrun, and read from its folder.
+    """Run the command line under torchrun, and read the result from the run's folder.
 
     Raises:
-        RuntimeError: it failed; the message is the first error that it printed.
+        RuntimeError: the run failed; the message is the first error that it printed.
     """
     assert config.run.out is not None
     file = folder / "config.toml"
@@ -89,6 +89,6 @@ def _by_two_processes(config: Config, folder: Path) -> RunResult:
     here = Path(str(wirelessfl.__file__)).parents[1]  # python -m finds this wirelessfl there
     done = subprocess.run(command, cwd=here, capture_output=True, text=True)
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if "Error: " in line]
-        raise RuntimeError((said or done.stderr.splitlines() or ["torchrun failed"])[0])
+        errors = [line for line in done.stderr.splitlines() if "Error: " in line]
+        raise RuntimeError((errors or done.stderr.splitlines() or ["torchrun failed"])[0])
     return wirelessfl.resume(config.run.out)

@@ -1,6 +1,6 @@
-"""The store: a folder with the rows and parameters of each configuration, and where they are from.
+"""The store: a folder with the rows, parameters and origin of each configuration.
 
-``NAME.json`` holds rows, settings and origin, ``NAME.safetensors`` the parameters.
+``NAME.json`` contains rows, settings and origin, ``NAME.safetensors`` the parameters.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from tests.gate.running import Outcome
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "cvxpy", "transformers", "peft")
-"""On whose versions results depend to the bit."""
+"""Packages whose versions affect results bitwise."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What results were made with.
+    """Code and machine that produced results.
 
     Args:
-        commit: of the repository, with ``-dirty`` where files were changed.
+        commit: commit of the repository, with ``-dirty`` if files were modified.
         processor: its name, and the vector instructions that torch uses on it.
-        versions: of the packages that are installed.
+        versions: versions of the installed packages.
     """
 
     commit: str
     processor: str
     versions: dict[str, str]
 
-    def why_not(self, now: Origin) -> str | None:
-        """Why results of this origin cannot equal those of ``now`` to the bit."""
+    def mismatch(self, now: Origin) -> str | None:
+        """The reason why results cannot be compared with those of ``now``; None if they can."""
         if self.processor != now.processor:
-            return f"stored on {self.processor}, and this is {now.processor}"
+            return f"stored on {self.processor}, but this is {now.processor}"
         for name in sorted({*self.versions, *now.versions}):
-            own, other = self.versions.get(name, "none"), now.versions.get(name, "none")
-            if own != other:
-                return f"stored with {name} {own}, and {name} is {other} now"
+            before, after = self.versions.get(name, "none"), now.versions.get(name, "none")
+            if before != after:
+                return f"stored with {name} {before}, but {name} is {after} now"
         return None
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What the store says of a configuration, but for its parameters."""
+    """Stored results of a configuration, without its parameters."""
 
     origin: Origin
     settings: Any
@@ -60,15 +60,15 @@ class Stored:
 
 
 def default_folder() -> Path:
-    """``$WIRELESSFL_GATE``, else a folder in the user's cache."""
-    if own := os.environ.get("WIRELESSFL_GATE"):
-        return Path(own).expanduser()
+    """``$WIRELESSFL_GATE``, or a folder in the user's cache."""
+    if folder := os.environ.get("WIRELESSFL_GATE"):
+        return Path(folder).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache, "wirelessfl", "gate")
 
 
-def present_origin() -> Origin:
-    """That of results that are made now."""
+def current_origin() -> Origin:
+    """The origin of results produced now."""
     versions = {}
     for name in PACKAGES:
         try:
@@ -80,7 +80,7 @@ def present_origin() -> Origin:
 
 def _commit() -> str:
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    command += ["--exclude", "*"]  # never by a tag
+    command += ["--exclude", "*"]  # ignore tags
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -96,7 +96,7 @@ def _processor() -> str:
 
 
 def settings_of(configuration: Configuration) -> Any:
-    """A configuration in plain values, to see whether it has changed since."""
+    """A configuration as JSON values, to detect whether it has changed since it was stored."""
     plain = {
         "algorithm": configuration.algorithm,
         "how": configuration.how,
@@ -110,7 +110,7 @@ def settings_of(configuration: Configuration) -> Any:
 def write(
     folder: Path, name: str, origin: Origin, configuration: Configuration, outcome: Outcome
 ) -> None:
-    """Store an outcome in place of the one before; the JSON file is there when all is."""
+    """Store an outcome, replacing the previous one; the JSON file is completed last."""
     file = folder / f"{name}.json"
     file.unlink(missing_ok=True)
     save_file(outcome.params, folder / f"{name}.safetensors")
@@ -121,22 +121,22 @@ def write(
 
 
 def read(folder: Path, name: str) -> Stored | None:
-    """What is stored of a configuration; None: nothing, or nothing that can be read."""
+    """The stored results of a configuration; None if there are none or they are unreadable."""
     file = folder / f"{name}.json"
     if not file.exists():
         return None
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         return Stored(Origin(**found["origin"]), found["settings"], found["rows"])
-    except (KeyError, TypeError, ValueError):  # damaged, or of another version of the gate
+    except (KeyError, TypeError, ValueError):  # damaged, or from another version of the gate
         return None
 
 
 def read_outcome(folder: Path, name: str, stored: Stored) -> Outcome:
-    """The same with its parameters."""
+    """The stored rows and parameters of a configuration."""
     return Outcome(stored.rows, load_file(folder / f"{name}.safetensors"))
 
 
 def numerics(rows: list[dict[str, Any]]) -> int | None:
-    """The number of the engine's arithmetic that rows carry; None: they carry none."""
+    """The value of ``numerics`` in the rows; None if they have no such field."""
     return next((row["numerics"] for row in rows if "numerics" in row), None)

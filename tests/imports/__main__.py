@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from tests.imports.graph import FLOORS, ROOT, floor_of, imports, lines_in
+from tests.imports.graph import LAYERS, ROOT, imports, layer_of, lines_in
 
 PURPOSE = {
     "experiments": "one folder for each paper: settings, tables, figures",
@@ -41,8 +41,8 @@ WIDTH, ROW, HEIGHT = 10.0, 0.52, 0.42
 
 
 def draw() -> Figure:
-    """Draw one row per layer and one box per folder, with its lines of source."""
-    rows = [[name for name in names if name in PURPOSE] for names in FLOORS]
+    """Draw one row per layer and one box per folder, with its number of source lines."""
+    rows = [[name for name in names if name in PURPOSE] for names in LAYERS]
     rows = [names for names in rows if names]
     figure = Figure(figsize=(WIDTH, ROW * len(rows) + 0.3))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -51,7 +51,7 @@ def draw() -> Figure:
     axes.set_axis_off()
     modules: dict[str, list[str]] = {}
     for module in imports():
-        modules.setdefault(floor_of(module)[1], []).append(module)
+        modules.setdefault(layer_of(module)[1], []).append(module)
     for row, names in enumerate(rows):
         y = ROW * (len(rows) - 1 - row) + 0.2
         wide = (WIDTH - 0.7 - 0.1 * (len(names) - 1)) / len(names)

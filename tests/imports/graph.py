@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("channels", "solvers", "wirelessfl", "experiments")
-FLOORS: tuple[tuple[str, ...], ...] = (
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("experiments",),
     ("wirelessfl.__main__",),
     ("wirelessfl.cli", "wirelessfl.bench"),
@@ -56,7 +56,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def imports() -> dict[str, frozenset[str]]:
-    """The modules of these packages that each module imports, also inside functions."""
+    """The modules of these packages that each module imports, including inside functions."""
     return {module: frozenset(_imported(module, path)) for module, path in files().items()}
 
 
@@ -80,29 +80,29 @@ def _imported(module: str, path: Path) -> set[str]:
     return (found & known.keys()) - {module}
 
 
-def floor_of(module: str) -> tuple[int, str]:
+def layer_of(module: str) -> tuple[int, str]:
     """The layer of a module, and its folder or file in that layer."""
     found = [
-        (len(name), floor, name)
-        for floor, names in enumerate(FLOORS)
+        (len(name), layer, name)
+        for layer, names in enumerate(LAYERS)
         for name in names
         if module == name or (name != "wirelessfl" and module.startswith(f"{name}."))
     ]
-    assert found, f"{module} has no layer: add its folder to FLOORS"
-    _, floor, name = max(found)
-    return floor, name
+    assert found, f"{module} has no layer: add its folder to LAYERS"
+    _, layer, name = max(found)
+    return layer, name
 
 
 def folders() -> dict[str, frozenset[str]]:
-    """The folders, or top-level files, that each of them imports."""
+    """The folders and top-level files that each folder or top-level file imports."""
     found: dict[str, set[str]] = {}
     for module, others in imports().items():
-        here = floor_of(module)[1]
-        found.setdefault(here, set()).update({floor_of(o)[1] for o in others} - {here})
+        here = layer_of(module)[1]
+        found.setdefault(here, set()).update({layer_of(o)[1] for o in others} - {here})
     return {name: frozenset(others) for name, others in found.items()}
 
 
-def circles(graph: Graph) -> list[list[str]]:
+def cycles(graph: Graph) -> list[list[str]]:
     """Groups of nodes that reach each other, found by Tarjan's algorithm."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}

@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
     "eval_every": 1,
     "step_seconds": 0.01,
     "checkpoint_seconds": 100.0,
-    # Fixed, so that runs do not choose them.
+    # Fixed, so that runs need not choose them.
     "chunk": 4,
     "replay": "off",
     "threads": 1,
@@ -52,9 +52,9 @@ class Combination:
     """One choice of each kind.
 
     Args:
-        algorithm: its name.
-        schedule: its name.
-        uplink: its name.
+        algorithm: name of the algorithm.
+        schedule: name of the schedule.
+        uplink: name of the uplink.
         sessions: whether clients join and leave.
     """
 
@@ -172,9 +172,9 @@ def table(all_of_them: Sequence[Combination]) -> str:
 
 PAGE = """# Valid combinations
 
-This page combines every algorithm with every schedule and every uplink, with and without sessions
-(sessions require schedule `rounds`). {runs} of {total} combinations run; the others are refused
-before any work is done. `make product` runs all of them on a small data set and writes this page.
+This page lists all combinations of an algorithm, a schedule and an uplink, with and without
+sessions. {runs} of {total} combinations are valid; the others are refused before any training.
+`make product` checks all of them on a small data set and writes this page.
 
 ## Supported
 
@@ -184,8 +184,8 @@ Uplinks supported by each algorithm under each schedule:
 
 ## Refused
 
-A combination with several faults gets one of these messages. A, S and U stand for the names of its
-algorithm, schedule and uplink.
+A combination with several faults gets one of these messages. A, S and U stand for the names of the
+algorithm, the schedule and the uplink.
 
 {refused}
 """

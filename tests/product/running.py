@@ -32,7 +32,7 @@ def data() -> Dataset:
 
 
 def wrong(combination: Combination) -> str | None:
-    """The fault of a combination; None if it makes two merges or is refused correctly.
+    """The fault of a combination; None if it completes two merges or is refused correctly.
 
     A correct refusal is one line that names two of the choices and a remedy.
     """
