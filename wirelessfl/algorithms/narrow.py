@@ -46,8 +46,8 @@ class Narrow(Algorithm):
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(
             min_length=1,
-            description="client capacities: fractions of the full model, or above 1 bytes or FLOPs "
-            "(--budget)",
+            description="client capacities: fractions of the full model or, if above 1, bytes or "
+            "FLOPs, see --budget",
         ),
     ] = (1.0, 0.5, 0.25, 0.125)
     budget: Annotated[
@@ -112,7 +112,7 @@ class Adaptive(Narrow):
         ),
     ] = "width"  # type: ignore[assignment]  # more choices than in the base class
     deadline: Annotated[
-        float | None, Field(gt=0, description="maximum seconds per round (budget deadline)")
+        float | None, Field(gt=0, description="maximum seconds per round with --budget deadline")
     ] = None
     min_coverage: Annotated[
         int, Field(ge=0, description="minimum number of clients per round that hold each neuron")

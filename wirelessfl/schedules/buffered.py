@@ -57,7 +57,7 @@ class Buffered(Schedule):
     ] = 96
     buffer: Annotated[
         int,
-        Field(ge=1, description="b_m, updates per merge; for asynchronous cells: cells per merge"),
+        Field(ge=1, description="b_m, updates (or asynchronous cells) per merge"),
     ] = 3
     fixed_buffer: Annotated[
         bool,
@@ -72,22 +72,22 @@ class Buffered(Schedule):
     ] = "S"
     spread_updates: Annotated[
         int,
-        Field(ge=2, description="V, latest updates per task that option D measures the spread of"),
+        Field(ge=2, description="V, latest updates per task whose spread option D measures"),
     ] = 8
     period: Annotated[
         float,
         Field(
             gt=0,
-            description="option D reallocates requests after every period * M * sum R_m updates, "
-            "M tasks",
+            description="option D reallocates requests every period * M * sum R_m updates (M "
+            "tasks)",
         ),
     ] = 0.75
     floor: Annotated[
         int,
         Field(
             ge=1,
-            description="minimum requests per task after a reallocation (an equal share if there "
-            "are too few)",
+            description="minimum requests per task after a reallocation (equal shares if there are "
+            "too few requests)",
         ),
     ] = 8
 

@@ -36,11 +36,11 @@ class RunSection(Section):
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
         "auto",
-        description="how clients train: stacked or vmap (together), loop (one by one)",
+        description="how clients train: stacked or vmap (in batches), loop (one by one)",
     )
     chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,
-        description="clients that train at once, or tune to time them (default: by model size)",
+        description="clients per batch, or tune to find it by timing (default: by model size)",
     )
     padding: float | None = Field(
         None,
@@ -51,11 +51,11 @@ class RunSection(Section):
     )
     replay: Literal["on", "off"] | None = Field(
         None,
-        description="replay recorded local steps (default: auto)",
+        description="record local steps once and replay them (default: auto)",
     )
     workers: Annotated[int | Literal["auto"] | None, _count_or("auto", "processes", 1024)] = Field(
         None,
-        description="CPU processes, or auto for long runs (default: auto)",
+        description="number of CPU processes (default: auto, several for long runs)",
     )
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads per process (default: 1)"

@@ -19,7 +19,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Quantisation(Compression):
-    """Round every element at random to a grid of ``compression_bits`` bits; unbiased up to float32.
+    """Stochastic rounding to a grid of ``compression_bits`` bits; unbiased up to float32.
 
     The rounding is that of QSGD (Alistarh et al., NeurIPS 2017): each element goes to one of the
     two nearest levels, with probabilities that keep its mean. Here the 2^(bits - 1) - 1 levels on
