@@ -1,4 +1,4 @@
-"""The kinds of choices that tables name, and where each setting belongs."""
+"""The kinds of choices, their defaults, and the table of each setting."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEFAULTS: Mapping[str, str] = {
     "warm_start": "previous",
     "presence": "labels",
 }
-"""Default names. The defaults of schedule and assignment follow from the algorithm."""
+"""Default names. The algorithm determines the defaults of schedule and assignment."""
 MAX_OWNERS = 3
 """Maximum number of choices named in a message, which only counts the others."""
 
@@ -106,7 +106,7 @@ class Frame:
         return "tasks" if self.algorithm.topology == "star" else "cells"
 
     def why_not(self, kind: str) -> str | None:
-        """Why the run has no choice of this kind, see ``unused``; None if it has one."""
+        """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""
         schedule, uplink = f'schedule "{self.schedule.name}"', f'uplink "{self.uplink.name}"'
         match kind:
             case "assignment" | "delays" if self.algorithm.topology != "star":
@@ -182,9 +182,9 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
 
 
 def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]:
-    """Section and key of each flag.
+    """Table and key of each flag.
 
-    If an earlier table has a setting of the same name, the flag is prefixed by the choice's name.
+    If an earlier table has a setting of the same name, the choice's name prefixes the flag.
 
     Args:
         owners: the chosen classes, by kind.
@@ -202,14 +202,14 @@ def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]
 
 
 def section_homes() -> dict[str, tuple[str, str]]:
-    """Section and key of each flag of a section."""
+    """Section and key of each flag that does not belong to a choice."""
     return {
         name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
     }
 
 
 def owners(key: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each kind that has choices with this setting, and the names of these choices."""
+    """Yield each kind with choices that have this setting, and the names of these choices."""
     known: dict[str, Mapping[str, type[Any]]] = {
         **{kind: choices.classes() for kind, choices in KINDS.items()},
         "algorithm": algorithm_classes(),

@@ -160,9 +160,13 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             {"budget": "deadline", "deadline": 1.0},
             '"ra-fed" plans its rounds in advance with these settings (budget deadline or',
         ),
-        ("ra-fed", {"min_coverage": 1}, 'schedule "buffered" has no such rounds'),
+        ("ra-fed", {"min_coverage": 1}, 'which conflicts with schedule "buffered": choose other'),
         ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
-        ("ram-fed", {"lr_schedule": "poly"}, 'lr_schedule is "poly", and algorithm "ram-fed"'),
+        (
+            "ram-fed",
+            {"lr_schedule": "poly"},
+            'lr_schedule="poly" conflicts with algorithm "ram-fed"',
+        ),
         ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "is unlimited"),
         *(
             (
@@ -224,18 +228,18 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "fedavg",
             {"uplink": "aircomp", "delays": "shifted-exponential"},
-            'delays is "shifted-exponential", one draw for training and upload, and uplink',
+            'delays="shifted-exponential" conflicts with uplink "aircomp": it draws one time',
         ),
         ("fedast", {"option": "D"}, "option='D' needs several tasks: add tables of tasks, or"),
         (
             "fedasync",
             {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'of algorithm "fedasync" send their models, not updates',
+            'option="D" measures the spread of updates, but clients of algorithm "fedasync"',
         ),
         (
             "fedast",
             {"uplink": "aircomp", "option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'option is "D", which compares single',
+            'option="D" compares individual updates under schedule "buffered"',
         ),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
         (
@@ -357,7 +361,7 @@ def test_rounds_of_ones_own_are_those_that_run(tmp_path):
     mine = {"dataset": "digits", "schedule": f"{__name__}:Halved", "rounds": 6, "clients": 4}
     result = wirelessfl.run(Config.from_flags("fedavg", **mine, out=tmp_path / "run"))
     assert [row["round"] for row in result.rows] == [0, 1, 2, 3]
-    with pytest.raises(ConfigError, match=r'sessions is 2, and schedule ".*Halved" has no rule'):
+    with pytest.raises(ConfigError, match=r'sessions=2 conflicts with schedule ".*Halved"'):
         Config.from_flags("fedavg", **mine, sessions=2)
 
 

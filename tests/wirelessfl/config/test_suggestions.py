@@ -78,7 +78,7 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
             "[split]\nname = 'natural'\nreuse = 'maybe'",
             " reuse is 'maybe': give true or false.",
         ),
-        ("[data]\ndataset = 3", "data.dataset is 3: give text."),
+        ("[data]\ndataset = 3", "data.dataset is 3: give a string."),
         ("[run]\nout = 3", "run.out is 3: give a path."),
         ("[model]\nlayers = [3]", " layers[0] is 3: give names, separated by commas."),
         (

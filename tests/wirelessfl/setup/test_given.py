@@ -224,7 +224,7 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
     [
         ("fedavg", {"clients_per_round": 70}, "clients_per_round=70 conflicts with 60 clients"),
         ("fadamgc", {"tracking_clients": 70}, "tracking_clients=70 conflicts with 60"),
-        ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
+        ("fedast", {"busy_clients": 70}, "busy_clients=70 exceeds the 60 clients"),
         ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks need 59 clients"),
         (
             "fedavg",
@@ -256,7 +256,7 @@ def test_numbers_are_held_against_the_network_of_the_run(
 
 def test_a_star_takes_one_cell(config, toy, network_of):
     for algorithm in ("fedavg", "fedast"):
-        with pytest.raises(ConfigError, match="is a star, and the network has 2 cells"):
+        with pytest.raises(ConfigError, match="is a star, but the network has 2 cells"):
             wirelessfl.run(config(algorithm, network=True), data=toy, network=network_of([0, 0, 1]))
 
 

@@ -384,7 +384,10 @@ def test_what_ones_own_warm_start_gives_is_checked(
             {"warm_start": "proposed", "history_keep": "diverse"},
             "history_keep='diverse' needs history",
         ),
-        ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
+        (
+            {"warm_start": "average", "pilot_sessions": 5},
+            "pilot_sessions=5 conflicts with sessions=5",
+        ),
         ({"similarity_scale": 3}, 'is a setting of warm start "proposed" or "random-pilot", and'),
         ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
         (

@@ -1,4 +1,4 @@
-"""Settings of cells, clients and their radio."""
+"""Settings of cells, clients and their radio links."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wirelessfl.uplinks.base import Coherence
 
 
 class NetworkSection(Section):
-    """Cells, clients and their radio, with the defaults of Section VI-C of the HIST paper."""
+    """Cells, clients and radio links; defaults from Section VI-C of the HIST paper."""
 
     cells: int | None = Field(None, ge=1, description="number of cells (default: 4)")
     clients: int = Field(60, ge=1, description="total number of clients")

@@ -1,4 +1,4 @@
-"""Settings of how a run is computed and where it is stored."""
+"""Settings of the computation of a run, and of its run directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirelessfl.config.sections.base import Section
 
 
 def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
-    """A validator for a number of ``unit`` or ``word``, whose message names both."""
+    """A validator that accepts a number of ``unit`` or ``word``; its message names both."""
     limit = "1 or more" if largest is None else f"1 to {largest}"
 
     def check(given: Any) -> Any:
@@ -30,7 +30,7 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
 
 
 class RunSection(Section):
-    """How the run is computed, and where its results are stored."""
+    """Seed, device, executor, processes and storage of a run."""
 
     seed: int = Field(1, ge=0, description="seed of all randomness")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")

@@ -1,4 +1,4 @@
-"""Settings of sessions, between which clients join and leave."""
+"""Settings of sessions."""
 
 from __future__ import annotations
 

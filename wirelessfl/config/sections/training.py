@@ -10,7 +10,7 @@ from wirelessfl.config.sections.base import Section
 
 
 class TrainingSection(Section):
-    """Number of rounds and local steps, batch size and sampling of clients."""
+    """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
 
     local_steps: int = Field(20, ge=1, description="H, mini-batch steps per edge round")
     edge_rounds: int | None = Field(
