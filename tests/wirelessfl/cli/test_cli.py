@@ -189,4 +189,4 @@ def test_a_stored_configuration_serves_other_commands(tmp_path, capsys):
     assert main(words) == 0
     assert (tmp_path / "work.pdf").exists()
     assert main([*words, "--out", "elsewhere"]) == 2
-    assert "out is elsewhere, and timeline trains nothing" in capsys.readouterr().err
+    assert "out=elsewhere conflicts with timeline" in capsys.readouterr().err

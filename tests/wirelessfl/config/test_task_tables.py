@@ -137,7 +137,7 @@ def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypat
     for more, said in (
         (["--task", "nosuch,step_seconds=0.1"], "data set 'nosuch' is unknown"),
         (["--task", "digits,step_seconds=0.1", "--picture", "a.txt"], "picture is a.txt"),
-        (["--task", "digits,step_seconds=0.1", "--out", "b"], "timeline trains nothing"),
+        (["--task", "digits,step_seconds=0.1", "--out", "b"], "out=b conflicts with timeline"),
         (["--task", "digits,step_seconds=0.1", "--seconds", "-1"], "seconds is -1.0"),
     ):
         assert main(["timeline", "fedast", "--delays", "shifted-exponential", *more]) == 2

@@ -182,5 +182,5 @@ class Scaled(nn.Module):
 
 
 def test_a_model_without_counted_operations_is_refused(toy, config):
-    with pytest.raises(ConfigError, match=r"cycles_per_flop is 2\.0, and torch counts no FLOPs"):
+    with pytest.raises(ConfigError, match=r"cycles_per_flop is 2\.0, but torch counts no FLOPs"):
         build(config("fedavg", cycles_per_flop=2.0), data=toy, model=Scaled())

@@ -367,7 +367,7 @@ def test_a_given_model_is_not_drawn_again_whatever_its_name(config, toy):
     """Other weights of a class called fcnn are not those of the model of that name."""
     own = type("fcnn", (FCNN,), {})((12,), 4, hidden=(9, 8))
     settings = config("fedavg", sessions=4, split="iid", warm_start="random-pilot")
-    with pytest.raises(ConfigError, match="draws new models, and the model, fcnn, is given"):
+    with pytest.raises(ConfigError, match="draws new models, but the model, fcnn, is a given"):
         wirelessfl.run(settings, data=toy, model=own)
 
 
