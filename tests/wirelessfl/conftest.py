@@ -1,4 +1,4 @@
-"""Small problems on which whole runs take a fraction of a second, and the plain training loop."""
+"""Fixtures: small problems on which runs take a fraction of a second, and a plain training loop."""
 
 import copy
 import os
@@ -61,9 +61,9 @@ def toy():
 
 @pytest.fixture
 def config(tmp_path):
-    """A maker of configurations for the toy data; flags by name, a new folder each.
+    """A function that makes a configuration for the toy data from flags, with a new folder.
 
-    ``network=True``: without cells and clients, which a given network has.
+    With ``network=True``, cells and clients are left out: the test gives a network.
     """
     made = []
 
@@ -76,7 +76,7 @@ def config(tmp_path):
             "batch_size": 8,
             "lr": 0.1,
             "threads": 1,
-            "chunk": 4,  # runs that are compared to the bit must not find their own by timing
+            "chunk": 4,  # fixed, because some tests compare runs bit for bit
             "out": tmp_path / f"run{len(made)}",
         }
         if find_algorithm(algorithm).topology != "star":
@@ -121,7 +121,7 @@ def updates(executor, job):
 
 
 def plain_loop(module, data, job, lr, **options):
-    """Every client: a deep copy, torch.optim.SGD, one batch after the other."""
+    """Changes of all clients: each trains a deep copy with torch.optim.SGD, batch by batch."""
     changes = []
     batches = job.batches(data.source)
     x, y = data.inputs, data.labels
@@ -140,13 +140,13 @@ def plain_loop(module, data, job, lr, **options):
 
 
 def full_batch_round(training, spec, module, data, params, clients, lr):
-    """FedAvg with one full-batch step a client, written out."""
+    """The model after a round of FedAvg with one full-batch step per client, written out."""
     changes = []
     for client in clients:
-        own = training.client_samples[client]
+        rows = training.client_samples[client]
         leaf = params.clone().requires_grad_()
-        logits = functional_call(module, spec.views(leaf), (data.train_inputs[own],))
-        loss = F.cross_entropy(logits, data.train_labels[own])
+        logits = functional_call(module, spec.views(leaf), (data.train_inputs[rows],))
+        loss = F.cross_entropy(logits, data.train_labels[rows])
         changes.append(-lr * torch.autograd.grad(loss, leaf)[0])
     return params + torch.stack(changes).mean(0)
 
@@ -154,12 +154,12 @@ def full_batch_round(training, spec, module, data, params, clients, lr):
 def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < end, "the condition did not become true in time"
         time.sleep(0.005)
 
 
 def wait_for_rows(folder, rows, process):
-    """Until a run that ``process`` makes has so many rows; it must not end before."""
+    """Wait until the run of ``process`` has written ``rows`` rows; it must not end before."""
     file = folder / "rows.jsonl"
 
     def written():
@@ -170,19 +170,19 @@ def wait_for_rows(folder, rows, process):
 
 
 def holder(file):
-    """The process that has a run's configuration open, which is its lock."""
+    """Id of the process that has the run's configuration ``file`` open, which locks the run."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if str(file) in {os.readlink(fd) for fd in (entry / "fd").iterdir()}:
                 return int(entry.name)
-        except OSError:  # another user's, or gone
+        except OSError:  # the process belongs to another user, or has ended
             continue
-    raise AssertionError(f"nobody holds {file}")
+    raise AssertionError(f"no process has {file} open")
 
 
 @pytest.fixture(scope="session")
 def engine():
-    """What the engine's tests share: jobs on random data, and the loop they are held against."""
+    """Helpers of several tests: jobs on random data, the reference loop, and waiting for runs."""
     return SimpleNamespace(
         samples=samples,
         samples_of=samples_of,
@@ -200,13 +200,13 @@ def engine():
 
 @pytest.fixture(params=PATHS)
 def path(request):
-    """The name of every way to train, one after the other."""
+    """The name of each executor in ``PATHS``."""
     return request.param
 
 
 @pytest.fixture
 def trace(tmp_path):
-    """A maker of recorded stays: (client, join, leave) each."""
+    """A function that writes stays, each (client, join, leave), to a trace file."""
 
     def make(*stays):
         lines = [",".join(map(str, stay)) for stay in stays]
@@ -223,7 +223,7 @@ def without_wall(rows):
 
 @pytest.fixture(scope="session")
 def bare():
-    """A maker of rows without the only field that no two runs share."""
+    """A function that removes ``wall_seconds``, which differs between equal runs, from rows."""
     return without_wall
 
 
@@ -242,7 +242,7 @@ def same():
 
 @pytest.fixture(scope="session")
 def network_of():
-    """A maker of networks from each client's cell."""
+    """A function that makes a network, given the cell of each client."""
 
     def make(cell_of, speed=1e9):
         return Network(cell_of, cpu_hz=speed, snr_db=20)
@@ -252,7 +252,7 @@ def network_of():
 
 @pytest.fixture
 def halt_at():
-    """A maker of row callbacks that interrupt a run at one of its rows, counted from 0."""
+    """A function that makes a row callback; it interrupts the run at a row, counted from 0."""
 
     def make(place):
         rows = iter(range(place))
@@ -267,7 +267,7 @@ def halt_at():
 
 
 class Copies(list):
-    """Folders of a run as they are when its rows come, which a kill would leave."""
+    """Copies of a run's folder, one per row: the state that a kill would leave."""
 
     def __init__(self, place):
         super().__init__()
@@ -284,5 +284,5 @@ class Copies(list):
 
 @pytest.fixture
 def copies(tmp_path):
-    """The copies that are made of a run's folder, none yet."""
+    """An empty list of copies of a run's folder."""
     return Copies(tmp_path)

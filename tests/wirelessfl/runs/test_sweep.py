@@ -55,7 +55,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
 
 @pytest.fixture
 def fork(monkeypatch):
-    """Have processes of sweeps forked from one that has imported most: it saves seconds each."""
+    """Fork the processes of sweeps from a server that has done the imports, which saves seconds."""
 
     def forked():
         prepare_workers()
@@ -68,7 +68,7 @@ def fork(monkeypatch):
 
 
 def test_processes_give_the_rows_of_one_after_the_other(tmp_path, fork):
-    """In the requested order, equal settings once, and a second sweep runs nothing."""
+    """Results come in the requested order; equal settings run once, and a repeated sweep none."""
     wanted = configs()
     wanted.append(wanted[0])
     seen = []
@@ -98,7 +98,7 @@ class Broken(FedAvg):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failures_keep_the_others(tmp_path, jobs, monkeypatch, fork):
-    """Errors of this package and of a user's class, each reason once."""
+    """Errors of this package and of a user's class are reported, each reason once."""
     fork()
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
@@ -117,7 +117,7 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch, fork):
     assert is_finished(wanted[1], tmp_path / "runs")
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine, fork):
     fork()
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
@@ -135,7 +135,7 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
         sweep([*long, *short], tmp_path, jobs=2)
     killer.join()
     assert len(killed) == 1
-    assert not is_finished(long[0], tmp_path)  # work remained
+    assert not is_finished(long[0], tmp_path)  # it was killed before its end
     assert is_finished(short[0], tmp_path)
 
 
@@ -150,7 +150,7 @@ def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs, fork):
         sweep(configs(), tmp_path, jobs=jobs, on_row=on_row)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, launcher):
     words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
@@ -247,7 +247,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
 
 
 def test_runs_are_told_apart_by_what_is_not_a_default():
-    """So a setting that is added later, with its default value, still finds earlier runs."""
+    """A setting that is added later, at its default value, therefore keeps the hash."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
     others = (
@@ -268,7 +268,7 @@ def test_runs_are_told_apart_by_what_is_not_a_default():
 
 
 def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
-    """What a table repeats of the run counts for nothing, unless it makes another choice."""
+    """Values that repeat the run's do not change the hash; naming an algorithm always does."""
     run = {"split": "dirichlet", "alpha": 0.5, "lr": 0.1, "clients": 8, "requests": 4}
 
     def hash_of(words):
@@ -295,7 +295,7 @@ def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
     stored = (folder / "config.toml").read_text()
     assert "server_lr = 1.0" in stored
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0\n", ""))
-    assert is_finished(config, tmp_path), "made before there was the setting"
+    assert is_finished(config, tmp_path), "as if stored before the setting existed"
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
     assert not is_finished(config, tmp_path)
     with pytest.raises(ConfigError, match="contains a run made with other default settings"):
