@@ -361,7 +361,10 @@ class Features(Base):
         ("Forgetful", "remember returned None. Return a value of type Past"),
         ("Strange", "penalties returned 1. Return entries of type Penalty"),
         ("Trial", "trial_model returned None"),
-        ("Features", 'executor "stacked" cannot compare .* warm_start "own_starts:Features" does'),
+        (
+            "Features",
+            'executor "stacked" cannot compare .* warm_start "own_starts:Features" requires',
+        ),
     ],
 )
 def test_what_ones_own_warm_start_gives_is_checked(
