@@ -181,7 +181,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     """
     try:
         homes = flag_homes(chosen_classes(tables))
-    except ConfigError:  # reported once this error is fixed
+    except ConfigError:  # an unknown name is reported later
         homes = section_homes()
     if section:
         # The table [given] is neither a section nor a choice.

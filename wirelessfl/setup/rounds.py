@@ -134,7 +134,7 @@ def _planner(
 def _checked_padding(
     config: Config, model: TrainedModel, planner: Planner, structure: Structure
 ) -> float | None:
-    """Plan the first round as a check, and return the largest padded fraction of a batch.
+    """Plan the first round (all, if planned ahead) as a check; return the largest padded fraction.
 
     Raises:
         ConfigError: a round cannot be planned, or padding is requested but the model forbids it.

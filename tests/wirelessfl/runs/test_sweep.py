@@ -33,6 +33,7 @@ def bare(results):
 
 
 def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
+    """The hash depends on the settings, but not on paths or on whether they are resolved."""
     base = settings_hash(Config.from_flags("hist"))
     assert base == settings_hash(Config.from_flags("hist", out=tmp_path, data_dir=tmp_path))
     assert base != settings_hash(Config.from_flags("hist", seed=2))
@@ -41,6 +42,7 @@ def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
 
 
 def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_path):
+    """An unresolved configuration finds the run of the resolved one."""
     tables = {
         "algorithm": "hist",
         "network": {"clients": 8},
@@ -119,6 +121,7 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch, fork):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine, fork):
+    """The failure names the exit code of the killed process; the other run finishes."""
     fork()
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
@@ -141,6 +144,7 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs, fork):
+    """An error in ``on_row`` is raised, and does not count as a failed run."""
     fork()
 
     def on_row(place, row):
@@ -153,6 +157,7 @@ def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs, fork):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, launcher):
+    """The processes of a sweep end when the sweep is killed."""
     words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
     parent = launcher.start(*words, "--out", tmp_path)
     engine.wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
@@ -163,6 +168,7 @@ def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, 
 
 
 def test_nonsense_is_refused(tmp_path, monkeypatch):
+    """A file in the path of the root, torchrun, jobs=0 and a missing Ray are errors."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is not a folder"):
         sweep(configs(), tmp_path / "file" / "runs")
@@ -180,6 +186,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
+    """An address without a cluster is an error, without the retries of Ray."""
     pytest.importorskip("ray")
     with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
         sweep(configs(), tmp_path, ray=address)
@@ -217,6 +224,7 @@ COMMAND = ["sweep", "hist", "--clients", "8", "--local-steps", "2", "--rounds", 
 
 
 def test_the_command_runs_the_product_of_its_lists(tmp_path, capsys):
+    """The command runs all combinations of the listed values."""
     words = [*COMMAND, "--cells", "2,4", "--seed", "1,2", "--cpu-hz", "1e9,2e9"]
     assert main([*words, "--out", str(tmp_path), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -289,6 +297,7 @@ def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
 
 
 def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
+    """A stored run whose settings differ, since defaults have changed, is refused."""
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory
     assert is_finished(config, tmp_path)
