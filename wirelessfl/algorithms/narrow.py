@@ -52,7 +52,9 @@ class Narrow(Algorithm):
     ] = (1.0, 0.5, 0.25, 0.125)
     budget: Annotated[
         Literal["width", "bytes", "flops"],
-        Field(description="unit of --capacities: neurons per layer, bytes, or FLOPs"),
+        Field(
+            description="unit of --capacities: fraction of neurons per layer (width), bytes, flops"
+        ),
     ] = "width"
 
     def __post_init__(self) -> None:
@@ -107,8 +109,9 @@ class Adaptive(Narrow):
     budget: Annotated[
         Budget,
         Field(
-            description="unit of --capacities (neurons per layer, bytes, FLOPs), or widths from "
-            "the channels: within --deadline, or fastest for --min-coverage"
+            description="unit of --capacities: fraction of neurons per layer (width), bytes or "
+            "flops; or widths from the channels: within --deadline (deadline), or fastest for "
+            "--min-coverage (fastest)"
         ),
     ] = "width"  # type: ignore[assignment]  # more choices than in the base class
     deadline: Annotated[

@@ -18,7 +18,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """Keep the k elements of largest magnitude, and set the others to zero: w_2^2 <= 1 - k/P.
+    """Keep the k largest magnitudes and set the rest to zero; relative error w_2^2 <= 1 - k/P.
 
     Args:
         compression_keep: fraction of elements kept, in (0, 1]; k = round(compression_keep P), at
